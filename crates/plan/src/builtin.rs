@@ -1,0 +1,88 @@
+//! The plans that are part of the program, from the files in `workloads/`.
+
+use crate::file;
+use crate::model::Plan;
+
+macro_rules! built_in {
+    ($($name:literal),+ $(,)?) => {
+        [$(($name, include_str!(concat!("../../../workloads/", $name, ".toml")))),+]
+    };
+}
+
+const PLANS: [(&str, &str); 11] = built_in![
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "f",
+    "90read10update",
+    "50read50update",
+    "30write70read",
+    "read",
+    "write",
+];
+
+/// Names of the built-in plans.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PLANS.iter().map(|(name, _)| *name)
+}
+
+/// The text of a built-in plan.
+pub fn text(name: &str) -> Option<&'static str> {
+    PLANS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
+}
+
+/// The built-in plan of this name.
+pub fn find(name: &str) -> Option<Plan> {
+    let plan = file::parse(text(name)?, name);
+    debug_assert!(plan.is_ok(), "{plan:?}");
+    plan.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_plan_is_read_and_has_its_name_and_a_description() {
+        for name in names() {
+            let plan = find(name).expect("it is listed");
+            assert_eq!(plan.name, name);
+            assert!(
+                plan.description.len() > 20,
+                "{name} does not say what it is for"
+            );
+        }
+    }
+
+    #[test]
+    fn ycsb_mixes_are_those_of_the_original() {
+        let weights = |name: &str| {
+            let w = find(name).expect("it is listed").operations;
+            [
+                w.read,
+                w.update,
+                w.insert,
+                w.scan,
+                w.read_modify_write,
+                w.delete,
+            ]
+        };
+        assert_eq!(weights("a"), [0.5, 0.5, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(weights("b"), [0.95, 0.05, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(weights("c"), [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(weights("d"), [0.95, 0.0, 0.05, 0.0, 0.0, 0.0]);
+        assert_eq!(weights("e"), [0.0, 0.0, 0.05, 0.95, 0.0, 0.0]);
+        assert_eq!(weights("f"), [0.5, 0.0, 0.0, 0.0, 0.5, 0.0]);
+        assert_eq!(find("e").expect("it is listed").access.max_scan_length, 100);
+    }
+
+    #[test]
+    fn an_unknown_name_is_none() {
+        assert!(find("g").is_none());
+    }
+}

@@ -1,0 +1,647 @@
+//! Plan files: TOML that gives a part of a plan over a built-in one or over the defaults.
+//!
+//! What a file may contain follows from the plan's own JSON schema, so there is one description of
+//! every key. All problems of a file are found in one pass, each with its place.
+
+use crate::builtin;
+use crate::model::{DataPlan, KeyDistribution, OperationWeights, Plan, Schedule, ServerPlan};
+use crate::nearest::nearest;
+use crate::problem::{self, Problem};
+use crate::units::{Bytes, Span};
+use crate::validate::validate;
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The problems of one plan file.
+#[derive(Debug, thiserror::Error)]
+#[error("`{origin}` is no valid plan:{}", problem::list(problems))]
+pub struct FileError {
+    /// Name of the file.
+    pub origin: String,
+    /// What is wrong, in the order of the file; at least one.
+    pub problems: Vec<Problem>,
+}
+
+/// Key of a file that names the built-in plan to start from.
+const BASE: &str = "base";
+
+/// Tags that choose between variants of a table.
+const TAGS: [&str; 2] = ["distribution", "kind"];
+
+/// The plan that a file with nothing in it gives.
+pub fn default_plan() -> Plan {
+    Plan {
+        name: "custom".into(),
+        description: String::new(),
+        server: ServerPlan::default(),
+        data: DataPlan::default(),
+        operations: OperationWeights::default(),
+        keys: KeyDistribution::ScrambledZipfian {},
+        access: Default::default(),
+        client: Default::default(),
+        schedule: Schedule::Closed {},
+        phases: Default::default(),
+    }
+}
+
+/// Reads a plan file. `origin` names it in errors.
+///
+/// # Errors
+/// All problems of the file: syntax, unknown keys, wrong types and values, and what does not fit together.
+pub fn parse(text: &str, origin: &str) -> Result<Plan, FileError> {
+    let reader = Reader { text };
+    reader.read().map_err(|mut problems| {
+        problems.sort_by_key(|problem| (problem.line, problem.column));
+        FileError {
+            origin: origin.into(),
+            problems,
+        }
+    })
+}
+
+/// A resolved plan as a plan file that gives the same plan.
+pub fn to_toml(plan: &Plan) -> String {
+    toml::to_string_pretty(plan).expect("numbers of a valid plan fit into TOML")
+}
+
+/// JSON schema of plan files.
+pub fn schema() -> Value {
+    let mut schema =
+        serde_json::to_value(schemars::schema_for!(Plan)).expect("a schema is plain data");
+    schema["title"] = "mongodyno plan".into();
+    schema["properties"][BASE] = serde_json::json!({
+        "description": "Name of the built-in plan that this file changes. Without it the file changes the defaults.",
+        "enum": builtin_names(),
+    });
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("required");
+    }
+    schema
+}
+
+fn builtin_names() -> Vec<&'static str> {
+    builtin::names().collect()
+}
+
+struct Reader<'a> {
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn read(&self) -> Result<Plan, Vec<Problem>> {
+        let (table, errors) = DeTable::parse_recoverable(self.text);
+        if !errors.is_empty() {
+            return Err(errors
+                .iter()
+                .map(|error| self.syntax_problem(error))
+                .collect());
+        }
+        let schema = schema();
+        let mut problems = Vec::new();
+        Checker {
+            reader: self,
+            root: &schema,
+            problems: &mut problems,
+        }
+        .check_table(&schema, table.get_ref(), "", 0);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let plan = merge(table.get_ref()).map_err(|problem| vec![problem])?;
+        let problems: Vec<Problem> = validate(&plan)
+            .into_iter()
+            .map(|problem| self.place(problem, table.get_ref()))
+            .collect();
+        if problems.is_empty() {
+            Ok(plan)
+        } else {
+            Err(problems)
+        }
+    }
+
+    fn syntax_problem(&self, error: &toml::de::Error) -> Problem {
+        let (line, column) = self.position(error.span().map_or(0, |span| span.start));
+        Problem::new(error.message().trim().replace('\n', ", ")).at(line, column)
+    }
+
+    /// Line and column of a byte offset, from 1.
+    fn position(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line_start = before
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let column = String::from_utf8_lossy(&before[line_start..])
+            .chars()
+            .count()
+            + 1;
+        (line, column)
+    }
+
+    /// Gives a problem of the whole plan the place of the first key that its message names.
+    fn place(&self, problem: Problem, table: &DeTable<'_>) -> Problem {
+        let offset = problem
+            .message
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .find_map(|key| offset_of(table, key));
+        match offset {
+            Some(offset) => {
+                let (line, column) = self.position(offset);
+                problem.at(line, column)
+            }
+            None => problem,
+        }
+    }
+}
+
+/// Where the value of a dotted key begins, or the deepest table on the way to it that the file has.
+fn offset_of(table: &DeTable<'_>, key: &str) -> Option<usize> {
+    let (first, rest) = key
+        .split_once('.')
+        .map_or((key, None), |(first, rest)| (first, Some(rest)));
+    let (_, value) = table.iter().find(|(name, _)| name.get_ref() == first)?;
+    let here = value.span().start;
+    match (rest, value.get_ref()) {
+        (Some(rest), DeValue::Table(inner)) => Some(offset_of(inner, rest).unwrap_or(here)),
+        _ => Some(here),
+    }
+}
+
+/// Walks the file and the schema side by side.
+struct Checker<'a> {
+    reader: &'a Reader<'a>,
+    root: &'a Value,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Checker<'_> {
+    fn report(&mut self, offset: usize, message: String, hint: Option<String>) {
+        let (line, column) = self.reader.position(offset);
+        self.problems.push(Problem {
+            line: Some(line),
+            column: Some(column),
+            message,
+            hint,
+        });
+    }
+
+    fn check_table(&mut self, schema: &Value, table: &DeTable<'_>, path: &str, offset: usize) {
+        let properties = schema["properties"].as_object();
+        for (name, value) in table.iter() {
+            let key = join(path, name.get_ref());
+            match properties.and_then(|properties| properties.get(name.get_ref().as_ref())) {
+                Some(schema) => self.check(schema, value, &key),
+                None => {
+                    let known = properties
+                        .into_iter()
+                        .flat_map(|properties| properties.keys());
+                    let hint = nearest(name.get_ref(), known.map(String::as_str))
+                        .map(|near| format!("did you mean `{}`?", join(path, near)));
+                    self.report(name.span().start, format!("unknown key `{key}`"), hint);
+                }
+            }
+        }
+        for required in schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+        {
+            if !table.iter().any(|(name, _)| name.get_ref() == required) {
+                self.report(
+                    offset,
+                    format!("`{}` is missing", join(path, required)),
+                    None,
+                );
+            }
+        }
+    }
+
+    fn check(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
+        if let Some(name) = schema["$ref"]
+            .as_str()
+            .and_then(|name| name.strip_prefix("#/$defs/"))
+        {
+            match name {
+                "Span" => {
+                    return self.check_parsed(value, path, |text| text.parse::<Span>().map(drop));
+                }
+                "Bytes" => {
+                    return self.check_parsed(value, path, |text| text.parse::<Bytes>().map(drop));
+                }
+                _ => {
+                    let definition = &self.root["$defs"][name];
+                    return self.check(definition, value, path);
+                }
+            }
+        }
+        if let Some(variants) = schema["anyOf"].as_array() {
+            // An optional value: TOML has no null, so the other variant is meant.
+            if let Some(some) = variants.iter().find(|variant| variant["type"] != "null") {
+                return self.check(some, value, path);
+            }
+        }
+        if let Some(variants) = schema["oneOf"].as_array() {
+            return self.check_variants(variants, value, path);
+        }
+        if let Some(allowed) = schema["enum"].as_array() {
+            return self.check_choice(
+                &allowed.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
+                value,
+                path,
+            );
+        }
+        self.check_plain(schema, value, path);
+    }
+
+    fn check_parsed<E: std::fmt::Display>(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        path: &str,
+        parse: impl Fn(&str) -> Result<(), E>,
+    ) {
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => number.as_str().to_string(),
+            DeValue::Float(number) => number.as_str().to_string(),
+            other => {
+                return self.wrong_type(
+                    value,
+                    path,
+                    "a text such as \"10s\" or a number",
+                    other.type_str(),
+                );
+            }
+        };
+        if let Err(error) = parse(&text) {
+            self.report(value.span().start, format!("`{path}`: {error}"), None);
+        }
+    }
+
+    fn check_variants(&mut self, variants: &[Value], value: &Spanned<DeValue<'_>>, path: &str) {
+        let names: Vec<&str> = variants
+            .iter()
+            .filter_map(|variant| variant["const"].as_str())
+            .collect();
+        if names.len() == variants.len() {
+            return self.check_choice(&names, value, path);
+        }
+        let DeValue::Table(table) = value.get_ref() else {
+            return self.wrong_type(value, path, "a table", value.get_ref().type_str());
+        };
+        let tag = TAGS
+            .iter()
+            .find(|tag| variants[0]["properties"][**tag]["const"].is_string());
+        let Some(tag) = tag else { return };
+        let allowed: Vec<&str> = variants
+            .iter()
+            .filter_map(|variant| variant["properties"][*tag]["const"].as_str())
+            .collect();
+        let key = join(path, tag);
+        let Some((_, chosen)) = table.iter().find(|(name, _)| name.get_ref() == *tag) else {
+            let hint = format!("one of {}", allowed.join(", "));
+            return self.report(
+                value.span().start,
+                format!("`{key}` is missing"),
+                Some(hint),
+            );
+        };
+        let before = self.problems.len();
+        self.check_choice(&allowed, chosen, &key);
+        if self.problems.len() > before {
+            return;
+        }
+        let variant = variants.iter().find(|variant| {
+            Some(variant["properties"][*tag]["const"].as_str()) == Some(chosen.get_ref().as_str())
+        });
+        if let Some(variant) = variant {
+            let mut open = variant.clone();
+            open["properties"][*tag] = Value::Object(Map::new());
+            self.check_table(&open, table, path, value.span().start);
+        }
+    }
+
+    fn check_choice(&mut self, allowed: &[&str], value: &Spanned<DeValue<'_>>, path: &str) {
+        let DeValue::String(text) = value.get_ref() else {
+            let expected = format!("one of {}", allowed.join(", "));
+            return self.wrong_type(value, path, &expected, value.get_ref().type_str());
+        };
+        if !allowed.contains(&text.as_ref()) {
+            let near = nearest(text, allowed.iter().copied());
+            let hint = match near {
+                Some(near) => format!("did you mean `{near}`? allowed: {}", allowed.join(", ")),
+                None => format!("allowed: {}", allowed.join(", ")),
+            };
+            self.report(
+                value.span().start,
+                format!("`{path}` is `{text}`"),
+                Some(hint),
+            );
+        }
+    }
+
+    fn check_plain(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
+        // A variant's tag has an empty schema here: it has been checked.
+        let Some(kind) = plain_type(schema) else {
+            return;
+        };
+        let found = value.get_ref();
+        match (kind, found) {
+            ("string", DeValue::String(_))
+            | ("boolean", DeValue::Boolean(_))
+            | ("number", DeValue::Integer(_) | DeValue::Float(_)) => {}
+            ("integer", DeValue::Integer(number)) => {
+                let parsed =
+                    i128::from_str_radix(&number.as_str().replace('_', ""), number.radix());
+                let (low, high) = integer_range(schema);
+                if !parsed.is_ok_and(|number| (low..=high).contains(&number)) {
+                    let message = format!(
+                        "`{path}` is `{}`, but must be {low} to {high}",
+                        number.as_str()
+                    );
+                    self.report(value.span().start, message, None);
+                }
+            }
+            ("object", DeValue::Table(table)) => {
+                self.check_table(schema, table, path, value.span().start);
+            }
+            ("array", DeValue::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.check(&schema["items"], item, &format!("{path}[{index}]"));
+                }
+            }
+            _ => {
+                let expected = match kind {
+                    "string" => "a text",
+                    "boolean" => "true or false",
+                    "number" => "a number",
+                    "integer" => "a whole number",
+                    "array" => "a list",
+                    _ => "a table",
+                };
+                self.wrong_type(value, path, expected, found.type_str());
+            }
+        }
+    }
+
+    fn wrong_type(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        path: &str,
+        expected: &str,
+        found: &str,
+    ) {
+        self.report(
+            value.span().start,
+            format!("`{path}` must be {expected}, found {found}"),
+            None,
+        );
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.into()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// The type of a schema, of an optional one the type that is not null.
+fn plain_type(schema: &Value) -> Option<&str> {
+    match &schema["type"] {
+        Value::String(kind) => Some(kind),
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|kind| *kind != "null"),
+        _ => None,
+    }
+}
+
+/// TOML's integers have 63 bits, so no range is wider.
+fn integer_range(schema: &Value) -> (i128, i128) {
+    let high = match schema["format"].as_str() {
+        Some("uint32") => i128::from(u32::MAX),
+        _ => i128::from(i64::MAX),
+    };
+    (
+        schema["minimum"]
+            .as_i64()
+            .map_or(i128::from(i64::MIN), i128::from),
+        high,
+    )
+}
+
+/// Lays the file over its base.
+fn merge(table: &DeTable<'_>) -> Result<Plan, Problem> {
+    let base = table.iter().find(|(name, _)| name.get_ref() == BASE);
+    let base = base.and_then(|(_, name)| name.get_ref().as_str());
+    let plan = match base {
+        None => default_plan(),
+        Some(name) => builtin::find(name)
+            .ok_or_else(|| Problem::new(format!("there is no built-in plan `{name}`")))?,
+    };
+    let mut merged = serde_json::to_value(plan).map_err(|error| Problem::new(error.to_string()))?;
+    for (name, value) in table.iter().filter(|(name, _)| name.get_ref() != BASE) {
+        lay_over(&mut merged[name.get_ref().as_ref()], value.get_ref());
+    }
+    serde_json::from_value(merged).map_err(|error| Problem::new(error.to_string()))
+}
+
+/// A table changes the keys that it has; one that chooses a variant replaces the whole table.
+fn lay_over(target: &mut Value, value: &DeValue<'_>) {
+    match value {
+        DeValue::Table(table) if !chooses_variant(target, table) => {
+            if !target.is_object() {
+                *target = Value::Object(Map::new());
+            }
+            for (name, value) in table.iter() {
+                lay_over(&mut target[name.get_ref().as_ref()], value.get_ref());
+            }
+        }
+        other => *target = to_json(other),
+    }
+}
+
+/// `server.kind` is a plain choice; the other tags choose which keys a table has.
+fn chooses_variant(target: &Value, table: &DeTable<'_>) -> bool {
+    let has = |tag: &str| table.iter().any(|(name, _)| name.get_ref() == tag);
+    has("distribution") || (has("kind") && target.get("sync_on_commit").is_none())
+}
+
+fn to_json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Boolean(flag) => Value::Bool(*flag),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
+                .map_or(Value::Null, Value::from)
+        }
+        DeValue::Float(number) => number
+            .as_str()
+            .replace('_', "")
+            .parse::<f64>()
+            .map_or(Value::Null, Value::from),
+        DeValue::Datetime(time) => Value::String(time.to_string()),
+        DeValue::Array(items) => items.iter().map(|item| to_json(item.get_ref())).collect(),
+        DeValue::Table(table) => table
+            .iter()
+            .map(|(name, value)| (name.get_ref().to_string(), to_json(value.get_ref())))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        parse(text, "test.toml")
+            .unwrap_err()
+            .problems
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn a_part_of_a_plan_lies_over_its_base() {
+        let text = "base = \"e\"\nname = \"mine\"\n[data]\nrecords = 5_000\n[access]\nmin_scan_length = 2\n";
+        let plan = parse(text, "t").unwrap();
+        assert_eq!((plan.name.as_str(), plan.data.records), ("mine", 5000));
+        assert_eq!(
+            (plan.access.min_scan_length, plan.access.max_scan_length),
+            (2, 100)
+        );
+        assert_eq!(plan.operations.scan, 0.95);
+    }
+
+    #[test]
+    fn a_table_that_chooses_a_variant_replaces_the_one_of_the_base() {
+        let text = "base = \"a\"\n[keys]\ndistribution = \"zipfian\"\nexponent = 1.2\n[schedule]\nkind = \"poisson\"\nrate_per_s = 100\n";
+        let plan = parse(text, "t").unwrap();
+        assert_eq!(plan.keys, KeyDistribution::Zipfian { exponent: 1.2 });
+        let Schedule::Poisson {
+            rate_per_s,
+            max_start_delay,
+        } = plan.schedule
+        else {
+            panic!("{plan:?}")
+        };
+        assert_eq!((rate_per_s, max_start_delay), (100.0, Span::from_secs(10)));
+    }
+
+    #[test]
+    fn all_problems_of_a_file_are_reported_with_their_places() {
+        let text = "\
+name = 7
+[data]
+recrods = 10
+field_count = -1
+field_length = { distribution = \"constnt\", bytes = 3 }
+[keys]
+distribution = \"hotspot\"
+hot_data_ratio = 0.2
+[client]
+timeout = \"soon\"
+pin = 1
+[operations]
+read = \"all\"
+[phases]
+durration = \"1s\"
+";
+        let problems = problems(text);
+        let places: Vec<&str> = problems
+            .iter()
+            .map(|p| p.split(':').next().unwrap())
+            .collect();
+        assert_eq!(
+            places,
+            [
+                "line 1, column 8",
+                "line 3, column 1",
+                "line 4, column 15",
+                "line 5, column 33",
+                "line 6, column 1",
+                "line 10, column 11",
+                "line 11, column 7",
+                "line 13, column 8",
+                "line 15, column 1"
+            ],
+            "{problems:#?}"
+        );
+        assert!(
+            problems[1].contains("did you mean `data.records`?"),
+            "{}",
+            problems[1]
+        );
+        assert!(
+            problems[3].contains("did you mean `constant`?"),
+            "{}",
+            problems[3]
+        );
+        assert!(
+            problems[4].contains("`keys.hot_operation_ratio` is missing"),
+            "{}",
+            problems[4]
+        );
+    }
+
+    #[test]
+    fn problems_of_the_whole_plan_have_places_too() {
+        let problems = problems("base = \"a\"\n[client]\nclients = 2\nthreads = 5\n");
+        assert_eq!(problems.len(), 1);
+        assert!(
+            problems[0].starts_with("line 4, column 11: `client.threads` is `5`"),
+            "{}",
+            problems[0]
+        );
+    }
+
+    #[test]
+    fn broken_syntax_has_a_place() {
+        let problems = problems("name = \"x\"\n[data\nrecords = 1\n");
+        assert!(problems[0].starts_with("line 2"), "{problems:?}");
+    }
+
+    #[test]
+    fn the_printed_plan_of_every_built_in_is_read_back_unchanged() {
+        for name in builtin::names() {
+            let plan = builtin::find(name).unwrap();
+            assert_eq!(parse(&to_toml(&plan), name).unwrap(), plan);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_printed_plan_is_read_back_unchanged(
+            records in 1u64..1 << 40,
+            rate in 0.001f64..1e8,
+            poisson: bool,
+            seed in 0u64..1 << 63,
+            millis in 1u64..10_000_000,
+            ratio in 0.0f64..=1.0,
+            operations in proptest::option::of(1u64..1 << 60),
+        ) {
+            let mut plan = builtin::find("b").unwrap();
+            plan.data.records = records;
+            plan.data.compressible_ratio = ratio;
+            plan.client.seed = seed;
+            plan.client.timeout = Span(std::time::Duration::from_millis(millis));
+            plan.phases.operations = operations;
+            let max_start_delay = Span(std::time::Duration::from_millis(millis));
+            plan.schedule = if poisson {
+                Schedule::Poisson { rate_per_s: rate, max_start_delay }
+            } else {
+                Schedule::Constant { rate_per_s: rate, max_start_delay }
+            };
+            prop_assert_eq!(parse(&to_toml(&plan), "printed").unwrap(), plan);
+        }
+    }
+}

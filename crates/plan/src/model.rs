@@ -1,0 +1,383 @@
+//! The resolved plan: what will be done, as plain validated data.
+//!
+//! A `Plan` printed as TOML is itself a valid plan file, so the copy that is kept in a run
+//! directory can be run again. It never holds a secret: a connection string is split into
+//! [`Target`](crate::uri::Target) and [`Credentials`](crate::uri::Credentials) before it gets here.
+
+use crate::units::{Bytes, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Everything a run does, resolved from defaults, file and options in that order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Short name of the workload, used in the name of the run directory. One to 64 characters of `[A-Za-z0-9._-]`.
+    pub name: String,
+    /// One sentence that says what the workload is for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The server under test.
+    pub server: ServerPlan,
+    /// The documents: how many, what they look like, where they are stored.
+    pub data: DataPlan,
+    /// Weights of the operations.
+    pub operations: OperationWeights,
+    /// Which documents the operations touch.
+    pub keys: KeyDistribution,
+    /// Details of single operations.
+    pub access: AccessPlan,
+    /// Connections, threads, protocol backend and failure handling.
+    pub client: ClientPlan,
+    /// When operations start.
+    pub schedule: Schedule,
+    /// How long each phase lasts.
+    pub phases: PhasePlan,
+}
+
+/// Which server is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerKind {
+    /// The embedded server `secantusd-rs`, started for the run.
+    #[default]
+    Embedded,
+    /// A `mongod` started for the run.
+    Mongod,
+    /// A server that runs already, addressed by `uri`.
+    Uri,
+}
+
+/// The server under test and the settings it is started with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerPlan {
+    /// Which server is measured.
+    pub kind: ServerKind,
+    /// Connection string without credentials; only with `kind = "uri"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// Path of the `mongod` program; `mongod` on `PATH` when absent. Only with `kind = "mongod"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mongod: Option<String>,
+    /// Storage-engine cache of a server that we start. The server's own default when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Bytes>,
+    /// Block compressor of a server that we start (`none`, `lz4`, `zlib`, `snappy`, `zstd`; not every server has each).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_compressor: Option<String>,
+    /// Flush the log on every commit (embedded server only).
+    pub sync_on_commit: bool,
+    /// Time between checkpoints of a server that we start. The server's own default when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint_interval: Option<Span>,
+    /// Data folder of a server that we start. A temporary folder inside the run directory when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_dir: Option<String>,
+}
+
+/// The documents of the collection under test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DataPlan {
+    /// Database.
+    pub database: String,
+    /// Collection.
+    pub collection: String,
+    /// Documents that the whole data set has (YCSB `recordcount`). At least 1.
+    pub records: u64,
+    /// Number of the first document that this client loads and works on (YCSB `insertstart`).
+    pub insert_start: u64,
+    /// Documents that this client loads (YCSB `insertcount`); `records - insert_start` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub insert_count: Option<u64>,
+    /// Fields of a document besides `_id`. At least 1.
+    pub field_count: u32,
+    /// Field names are this prefix and a number from 0.
+    pub field_name_prefix: String,
+    /// Distribution of the length of a field's value.
+    pub field_length: FieldLength,
+    /// Share of each value that a compressor can remove, 0 (random bytes as YCSB makes them) to 1.
+    pub compressible_ratio: f64,
+    /// Values are computed from key and field name, so that every read can be checked.
+    pub integrity: bool,
+    /// Order of document numbers in the key space.
+    pub key_order: KeyOrder,
+    /// Text before the number in a key. YCSB: `user`.
+    pub key_prefix: String,
+    /// Numbers in keys are filled with zeros to this width.
+    pub zero_padding: u32,
+}
+
+impl Default for DataPlan {
+    fn default() -> Self {
+        DataPlan {
+            database: "ycsb".into(),
+            collection: "usertable".into(),
+            records: 100_000,
+            insert_start: 0,
+            insert_count: None,
+            field_count: 10,
+            field_name_prefix: "field".into(),
+            field_length: FieldLength::default(),
+            compressible_ratio: 0.0,
+            integrity: false,
+            key_order: KeyOrder::Hashed,
+            key_prefix: "user".into(),
+            zero_padding: 1,
+        }
+    }
+}
+
+/// Length of a field's value in bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum FieldLength {
+    /// Always `bytes`.
+    Constant {
+        /// Length.
+        bytes: u32,
+    },
+    /// Uniform in `min_bytes..=max_bytes`.
+    Uniform {
+        /// Shortest length.
+        min_bytes: u32,
+        /// Longest length.
+        max_bytes: u32,
+    },
+    /// Zipfian (exponent 0.99) over `min_bytes..=max_bytes`, short values most frequent.
+    Zipfian {
+        /// Shortest length.
+        min_bytes: u32,
+        /// Longest length.
+        max_bytes: u32,
+    },
+    /// Bucket `i` (from 0) has weight `weights[i]` and means a length of `(i + 1) * block_bytes`.
+    Histogram {
+        /// Width of a bucket.
+        block_bytes: u32,
+        /// Weight of each bucket.
+        weights: Vec<u64>,
+    },
+}
+
+impl Default for FieldLength {
+    fn default() -> Self {
+        FieldLength::Constant { bytes: 100 }
+    }
+}
+
+/// Order of document numbers in the key space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyOrder {
+    /// The number is hashed (FNV-1a, 64 bit, as YCSB does): neighbours are far apart in the index.
+    #[default]
+    Hashed,
+    /// The number is used as it is.
+    Ordered,
+}
+
+/// Weights of the operations. They are divided by their sum; at least one is positive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OperationWeights {
+    /// Find one document by key.
+    pub read: f64,
+    /// Set fields of one document.
+    pub update: f64,
+    /// Insert a new document.
+    pub insert: f64,
+    /// Find a range of documents in key order.
+    pub scan: f64,
+    /// Read a document, then update it.
+    pub read_modify_write: f64,
+    /// Delete one document by key.
+    pub delete: f64,
+}
+
+/// Rule that chooses the document of an operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum KeyDistribution {
+    /// Every document with the same probability.
+    Uniform {},
+    /// What YCSB calls `zipfian`: a zipfian draw (exponent 0.99) over ten billion items, hashed into the key space. Flatter than its name.
+    ScrambledZipfian {},
+    /// Exact zipfian: the document of rank `r` has probability proportional to `r^-exponent`; ranks are spread over the key space.
+    Zipfian {
+        /// Exponent, above 0.
+        exponent: f64,
+    },
+    /// Zipfian (exponent 0.99) over the documents from newest to oldest.
+    Latest {},
+    /// A share of the operations goes to a share of the documents, uniformly inside both.
+    Hotspot {
+        /// Share of the documents that are hot, above 0 and up to 1.
+        hot_data_ratio: f64,
+        /// Share of the operations that go to hot documents, 0 to 1.
+        hot_operation_ratio: f64,
+    },
+    /// One document after the other, again from the start after the last.
+    Sequential {},
+    /// Exponentially less often the older the document is.
+    Exponential {
+        /// This percentage of the operations, 0 to 100 exclusive …
+        percentile: f64,
+        /// … goes to this share of the newest documents.
+        data_ratio: f64,
+    },
+}
+
+/// Details of single operations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccessPlan {
+    /// Reads return all fields (otherwise one, chosen uniformly).
+    pub read_all_fields: bool,
+    /// Reads of all fields name each of them in a projection.
+    pub read_all_fields_by_name: bool,
+    /// Updates set all fields (otherwise one, chosen uniformly).
+    pub write_all_fields: bool,
+    /// Shortest scan in documents.
+    pub min_scan_length: u32,
+    /// Longest scan in documents.
+    pub max_scan_length: u32,
+    /// Distribution of the scan length.
+    pub scan_length_distribution: ScanLength,
+    /// Inserts replace an existing document with the same key (YCSB `mongodb.upsert`).
+    pub upsert: bool,
+}
+
+impl Default for AccessPlan {
+    fn default() -> Self {
+        AccessPlan {
+            read_all_fields: true,
+            read_all_fields_by_name: false,
+            write_all_fields: false,
+            min_scan_length: 1,
+            max_scan_length: 1000,
+            scan_length_distribution: ScanLength::Uniform,
+            upsert: false,
+        }
+    }
+}
+
+/// Distribution of the number of documents of a scan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScanLength {
+    /// Every length with the same probability.
+    #[default]
+    Uniform,
+    /// Zipfian (exponent 0.99), short scans most frequent.
+    Zipfian,
+}
+
+/// Who speaks the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backend {
+    /// Our own wire protocol path: the cheapest client.
+    #[default]
+    Wire,
+    /// The official Rust driver: its cost is part of the result.
+    Driver,
+}
+
+/// Connections, threads, protocol backend and failure handling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClientPlan {
+    /// Concurrent connections, each with at most one operation in flight (YCSB's threads). At least 1.
+    pub clients: u32,
+    /// Worker threads that share the connections, 1 to `clients`.
+    pub threads: u32,
+    /// Who speaks the protocol.
+    pub backend: Backend,
+    /// Start of all random sequences; the same seed repeats the same operations.
+    pub seed: u64,
+    /// An operation without an answer after this time counts as a timeout and its connection is replaced.
+    pub timeout: Span,
+    /// Pin each worker thread to one core.
+    pub pin: bool,
+    /// Documents per insert command of the load phase, 1 to 100 000.
+    pub batch: u32,
+    /// Connections of the load phase; `clients` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_clients: Option<u32>,
+    /// Largest share of failed operations that is not a failure of the run, 0 to 1.
+    pub tolerated_error_ratio: f64,
+}
+
+impl Default for ClientPlan {
+    fn default() -> Self {
+        ClientPlan {
+            clients: 16,
+            threads: 1,
+            backend: Backend::Wire,
+            seed: 42,
+            timeout: Span::from_secs(10),
+            pin: false,
+            batch: 100,
+            load_clients: None,
+            tolerated_error_ratio: 0.0,
+        }
+    }
+}
+
+/// Rule that gives the intended start of every operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Schedule {
+    /// Each client starts its next operation when the last one has ended.
+    Closed {},
+    /// Starts at equal distances, whatever the server does.
+    Constant {
+        /// Offered rate in operations per second, above 0.
+        rate_per_s: f64,
+        /// An arrival that could not start within this time is dropped and counted.
+        #[serde(default = "default_max_start_delay")]
+        max_start_delay: Span,
+    },
+    /// Starts with exponentially distributed distances, whatever the server does.
+    Poisson {
+        /// Mean offered rate in operations per second, above 0.
+        rate_per_s: f64,
+        /// An arrival that could not start within this time is dropped and counted.
+        #[serde(default = "default_max_start_delay")]
+        max_start_delay: Span,
+    },
+}
+
+/// Longest start delay when a plan does not give one: enough to see a stall at full weight, and
+/// bounded, so that a server that stays too slow does not collect an endless queue.
+pub const DEFAULT_MAX_START_DELAY: Span = Span::from_secs(10);
+
+fn default_max_start_delay() -> Span {
+    DEFAULT_MAX_START_DELAY
+}
+
+/// How long each phase lasts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PhasePlan {
+    /// Time before measuring starts, under the same load; its operations are kept apart. 0: none.
+    pub warmup: Span,
+    /// Longest measuring time; no limit when absent. At least one of `duration` and `operations` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Span>,
+    /// Operations to measure; no limit when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
+}
+
+impl Default for PhasePlan {
+    fn default() -> Self {
+        PhasePlan {
+            warmup: Span::from_secs(5),
+            duration: Some(Span::from_secs(30)),
+            operations: None,
+        }
+    }
+}

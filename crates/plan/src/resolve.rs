@@ -1,0 +1,366 @@
+//! From what a person typed to the plan: built-in plan, plan file or property file, then options.
+
+use crate::builtin;
+use crate::file::{self, FileError};
+use crate::model::{Backend, DEFAULT_MAX_START_DELAY, Plan, Schedule, ServerKind};
+use crate::nearest::nearest;
+use crate::problem::{self, Problem};
+use crate::units::Span;
+use crate::validate::validate;
+use crate::ycsb::{self, Phase, Properties};
+use std::path::{Path, PathBuf};
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The workload is neither a built-in plan nor a file.
+    #[error("there is no built-in plan and no file `{name}`")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The built-in plan that was probably meant.
+        nearest: Option<&'static str>,
+    },
+    /// The file cannot be read.
+    #[error("cannot read plan `{}`", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is no valid plan.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A property file or `-p` is wrong.
+    #[error("the YCSB properties are not valid:{}", problem::list(.0))]
+    Properties(Vec<Problem>),
+    /// File and options together make no valid plan.
+    #[error("the plan is not valid:{}", problem::list(.0))]
+    Invalid(Vec<Problem>),
+}
+
+impl PlanError {
+    /// What to do about it, where that is not in the message.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            PlanError::Unknown { nearest: Some(name), .. } => Some(format!("did you mean `{name}`?")),
+            PlanError::Unknown { nearest: None, .. } => {
+                Some(format!("built-in plans: {}", builtin::names().collect::<Vec<_>>().join(", ")))
+            }
+            PlanError::Unreadable { .. } => Some("check the path and its permissions".into()),
+            PlanError::File(_) | PlanError::Properties(_) | PlanError::Invalid(_) => None,
+        }
+    }
+}
+
+/// Name of a schedule, as an option gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleKind {
+    /// See [`Schedule::Closed`].
+    Closed,
+    /// See [`Schedule::Constant`].
+    Constant,
+    /// See [`Schedule::Poisson`].
+    Poisson,
+}
+
+/// What options change; `None` leaves the plan as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Aim at this server, without credentials.
+    pub uri: Option<String>,
+    /// Start this kind of server.
+    pub server: Option<ServerKind>,
+    /// Path of the `mongod` program.
+    pub mongod: Option<String>,
+    /// Documents of the data set.
+    pub records: Option<u64>,
+    /// Operations to measure.
+    pub operations: Option<u64>,
+    /// Measuring time.
+    pub duration: Option<Span>,
+    /// Warm-up time.
+    pub warmup: Option<Span>,
+    /// Concurrent connections.
+    pub clients: Option<u32>,
+    /// Worker threads.
+    pub threads: Option<u32>,
+    /// Offered rate in operations per second.
+    pub rate_per_s: Option<f64>,
+    /// When operations start.
+    pub schedule: Option<ScheduleKind>,
+    /// Who speaks the protocol.
+    pub backend: Option<Backend>,
+    /// Seed of all random sequences.
+    pub seed: Option<u64>,
+    /// Longest wait for an answer.
+    pub timeout: Option<Span>,
+    /// Largest share of failed operations that is not a failure.
+    pub tolerated_error_ratio: Option<f64>,
+    /// Documents per insert command of the load phase.
+    pub batch: Option<u32>,
+    /// YCSB properties, laid over the plan before the other options.
+    pub properties: Vec<(String, String)>,
+    /// Accept unknown YCSB property names.
+    pub lenient: bool,
+    /// Most worker threads when nothing gives their number: usually the cores that the client may use.
+    pub thread_limit: Option<u32>,
+}
+
+/// A resolved plan.
+pub struct Resolved {
+    /// The plan; valid.
+    pub plan: Plan,
+    /// A connection string from a property file or `-p mongodb.url`. It may hold credentials, so it is kept apart.
+    pub uri: Option<String>,
+    /// What the person should know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Resolves `source`, the name of a built-in plan or the path of a plan or property file.
+///
+/// # Errors
+/// [`PlanError`] with all problems of the file, or all problems of the whole.
+pub fn resolve(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
+    let mut resolved = open(source, overrides)?;
+    let gives_threads = overrides.threads.is_some() || resolved.plan.client.threads > 1;
+    apply(&mut resolved.plan, overrides)?;
+    if !gives_threads && let Some(limit) = overrides.thread_limit {
+        resolved.plan.client.threads = limit.clamp(1, resolved.plan.client.clients.max(1));
+    }
+    let problems = validate(&resolved.plan);
+    if problems.is_empty() { Ok(resolved) } else { Err(PlanError::Invalid(problems)) }
+}
+
+fn open(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
+    if let Some(plan) = builtin::find(source) {
+        return with_properties(plan, overrides);
+    }
+    let path = Path::new(source);
+    if !path.exists() {
+        return Err(PlanError::Unknown { name: source.into(), nearest: nearest(source, builtin::names()) });
+    }
+    let unreadable = |error| PlanError::Unreadable { path: path.into(), source: error };
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    if is_property_file(path, &text) {
+        return from_properties(&text, source, overrides);
+    }
+    with_properties(file::parse(&text, source)?, overrides)
+}
+
+/// Property files have no fixed ending, but every one of them names a workload class.
+fn is_property_file(path: &Path, text: &str) -> bool {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("toml") => false,
+        Some("properties") => true,
+        _ => text.lines().any(|line| {
+            let line = line.trim_start();
+            ["workload=", "workload:", "workload ", "recordcount", "readproportion"]
+                .iter()
+                .any(|start| line.starts_with(start))
+        }),
+    }
+}
+
+fn from_properties(text: &str, origin: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
+    let mut properties = Properties::parse(text, origin).map_err(PlanError::Properties)?;
+    for (name, value) in &overrides.properties {
+        properties.set(name, value);
+    }
+    let gives_uri = properties.get("mongodb.url").is_some();
+    let resolved = ycsb::resolve(&properties, Phase::Run, overrides.lenient).map_err(PlanError::Properties)?;
+    let mut plan = resolved.plan;
+    // The tool's own server unless the properties aim at one.
+    plan.server = Default::default();
+    Ok(Resolved { plan, uri: gives_uri.then_some(resolved.uri), warnings: resolved.warnings })
+}
+
+fn with_properties(mut plan: Plan, overrides: &Overrides) -> Result<Resolved, PlanError> {
+    if overrides.properties.is_empty() {
+        return Ok(Resolved { plan, uri: None, warnings: Vec::new() });
+    }
+    let mut properties = Properties::default();
+    for (name, value) in &overrides.properties {
+        properties.set(name, value);
+    }
+    let applied = ycsb::apply(&mut plan, &properties, overrides.lenient).map_err(PlanError::Properties)?;
+    Ok(Resolved { plan, uri: applied.uri, warnings: applied.warnings })
+}
+
+fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
+    apply_server(plan, overrides)?;
+    let client = &mut plan.client;
+    set(&mut client.clients, overrides.clients);
+    set(&mut client.threads, overrides.threads);
+    if overrides.threads.is_none() {
+        client.threads = client.threads.min(client.clients.max(1));
+    }
+    set(&mut client.backend, overrides.backend);
+    set(&mut client.seed, overrides.seed);
+    set(&mut client.timeout, overrides.timeout);
+    set(&mut client.tolerated_error_ratio, overrides.tolerated_error_ratio);
+    set(&mut client.batch, overrides.batch);
+    set(&mut plan.data.records, overrides.records);
+    set(&mut plan.phases.warmup, overrides.warmup);
+    apply_stop(plan, overrides);
+    apply_schedule(plan, overrides)
+}
+
+fn set<T>(target: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *target = value;
+    }
+}
+
+fn apply_server(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
+    let kind = match (overrides.server, &overrides.uri, &overrides.mongod) {
+        (Some(kind), Some(_), _) if kind != ServerKind::Uri => {
+            let problem = Problem::new("`--uri` aims at a server that runs, `--server` starts one")
+                .with_hint("give one of them");
+            return Err(PlanError::Invalid(vec![problem]));
+        }
+        (Some(kind), _, _) => Some(kind),
+        (None, Some(_), _) => Some(ServerKind::Uri),
+        (None, None, Some(_)) => Some(ServerKind::Mongod),
+        (None, None, None) => None,
+    };
+    if let Some(kind) = kind {
+        plan.server.kind = kind;
+        plan.server.uri = overrides.uri.clone().or(plan.server.uri.take().filter(|_| kind == ServerKind::Uri));
+    }
+    if overrides.mongod.is_some() {
+        plan.server.mongod = overrides.mongod.clone();
+    }
+    Ok(())
+}
+
+/// A count alone ends the phase by count, a time alone by time, both by whichever comes first.
+fn apply_stop(plan: &mut Plan, overrides: &Overrides) {
+    match (overrides.operations, overrides.duration) {
+        (None, None) => {}
+        (operations, duration) => {
+            plan.phases.operations = operations;
+            plan.phases.duration = duration;
+        }
+    }
+}
+
+fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
+    let (rate, delay) = match plan.schedule {
+        Schedule::Closed {} => (None, DEFAULT_MAX_START_DELAY),
+        Schedule::Constant { rate_per_s, max_start_delay }
+        | Schedule::Poisson { rate_per_s, max_start_delay } => (Some(rate_per_s), max_start_delay),
+    };
+    let kind = overrides.schedule.unwrap_or(match plan.schedule {
+        Schedule::Poisson { .. } => ScheduleKind::Poisson,
+        Schedule::Constant { .. } => ScheduleKind::Constant,
+        Schedule::Closed {} if overrides.rate_per_s.is_some() => ScheduleKind::Constant,
+        Schedule::Closed {} => ScheduleKind::Closed,
+    });
+    let rate_per_s = overrides.rate_per_s.or(rate);
+    let missing = || {
+        let problem = Problem::new("an open-loop schedule needs a rate").with_hint("give `--rate`");
+        PlanError::Invalid(vec![problem])
+    };
+    plan.schedule = match kind {
+        ScheduleKind::Closed if overrides.rate_per_s.is_some() => {
+            let problem = Problem::new("a closed loop has no rate")
+                .with_hint("drop `--rate`, or use `--schedule constant` or `--schedule poisson`");
+            return Err(PlanError::Invalid(vec![problem]));
+        }
+        ScheduleKind::Closed => Schedule::Closed {},
+        ScheduleKind::Constant => {
+            Schedule::Constant { rate_per_s: rate_per_s.ok_or_else(missing)?, max_start_delay: delay }
+        }
+        ScheduleKind::Poisson => {
+            Schedule::Poisson { rate_per_s: rate_per_s.ok_or_else(missing)?, max_start_delay: delay }
+        }
+    };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(source: &str, overrides: Overrides) -> Plan {
+        resolve(source, &overrides).unwrap_or_else(|error| panic!("{error}")).plan
+    }
+
+    fn message(source: &str, overrides: Overrides) -> String {
+        match resolve(source, &overrides) {
+            Ok(_) => panic!("{source} should not resolve"),
+            Err(error) => format!("{error} {}", error.hint().unwrap_or_default()),
+        }
+    }
+
+    #[test]
+    fn a_rate_alone_means_a_constant_schedule() {
+        let plan = resolved("a", Overrides { rate_per_s: Some(500.0), ..Default::default() });
+        assert_eq!(
+            plan.schedule,
+            Schedule::Constant { rate_per_s: 500.0, max_start_delay: Span::from_secs(10) }
+        );
+    }
+
+    #[test]
+    fn a_rate_with_a_closed_loop_is_refused() {
+        let overrides = Overrides {
+            rate_per_s: Some(5.0),
+            schedule: Some(ScheduleKind::Closed),
+            ..Default::default()
+        };
+        assert!(message("a", overrides).contains("closed loop has no rate"));
+        let overrides = Overrides { schedule: Some(ScheduleKind::Poisson), ..Default::default() };
+        assert!(message("a", overrides).contains("needs a rate"));
+    }
+
+    #[test]
+    fn a_number_of_operations_replaces_the_default_duration() {
+        let plan = resolved("a", Overrides { operations: Some(1000), ..Default::default() });
+        assert_eq!((plan.phases.operations, plan.phases.duration), (Some(1000), None));
+        let both = Overrides {
+            operations: Some(1000),
+            duration: Some(Span::from_secs(3)),
+            ..Default::default()
+        };
+        let plan = resolved("a", both);
+        assert_eq!((plan.phases.operations, plan.phases.duration), (Some(1000), Some(Span::from_secs(3))));
+    }
+
+    #[test]
+    fn fewer_clients_than_threads_lower_the_threads() {
+        let overrides = Overrides { clients: Some(1), thread_limit: Some(8), ..Default::default() };
+        assert_eq!(resolved("a", overrides).client.threads, 1);
+        let overrides = Overrides { clients: Some(2), threads: Some(3), ..Default::default() };
+        assert!(message("a", overrides).contains("client.threads"));
+    }
+
+    #[test]
+    fn an_address_means_a_server_that_runs() {
+        let plan =
+            resolved("a", Overrides { uri: Some("mongodb://localhost".into()), ..Default::default() });
+        assert_eq!(plan.server.kind, ServerKind::Uri);
+        let both = Overrides {
+            uri: Some("mongodb://localhost".into()),
+            server: Some(ServerKind::Embedded),
+            ..Default::default()
+        };
+        assert!(message("a", both).contains("`--uri` aims at"));
+    }
+
+    #[test]
+    fn an_unknown_workload_names_the_nearest_one() {
+        assert!(message("90read10updates", Overrides::default()).contains("did you mean `90read10update`"));
+        assert!(message("no/such/file", Overrides::default()).contains("built-in plans: a, b"));
+    }
+
+    #[test]
+    fn a_property_file_is_told_from_a_plan_by_its_content() {
+        assert!(is_property_file(Path::new("workloada"), "# comment\nrecordcount=1000\n"));
+        assert!(!is_property_file(Path::new("x.toml"), "recordcount=1000\n"));
+        assert!(!is_property_file(Path::new("plan"), "name = \"x\"\n"));
+    }
+}

@@ -1,0 +1,423 @@
+//! Quantities with a unit that people type and read: bytes, time spans and rates.
+//!
+//! What is displayed parses to the same value, so that a printed plan can be run again. Ranges that
+//! depend on where a quantity is used are left to the validation of the plan.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A number of bytes, written as `1GiB`, `512MiB`, `64KB` or a plain number.
+///
+/// `KB`, `MB`, `GB` and `TB` are powers of 1000; `KiB`, `MiB`, `GiB` and `TiB` are powers of 1024.
+/// Upper and lower case mean the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(pub u64);
+
+/// A time span with nanosecond resolution, written as `10s`, `1500ms`, `2m30s`, `1h`; a plain number means seconds.
+///
+/// A text or number of a plan holds at most 2^64 - 1 nanoseconds (584 years).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+/// A positive, finite number of operations per second, written as `20000`, `20k`, `1.5M` or `20000/s`.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Rate(pub f64);
+
+/// Why a text is no quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnitError {
+    /// The text has another form.
+    #[error("`{text}` is not {expected}")]
+    Malformed {
+        /// The text as given.
+        text: String,
+        /// What it should be, with an example.
+        expected: &'static str,
+    },
+    /// The unit is unknown or could mean two things.
+    #[error("`{unit}` in `{text}` is no unit of {quantity}, use {units}")]
+    Unit {
+        /// The text as given.
+        text: String,
+        /// The unit as given.
+        unit: String,
+        /// What is measured.
+        quantity: &'static str,
+        /// The units that exist.
+        units: &'static str,
+    },
+    /// The value cannot be represented.
+    #[error("`{text}` is out of range: {range}")]
+    Range {
+        /// The text as given.
+        text: String,
+        /// What is possible.
+        range: &'static str,
+    },
+}
+
+const BYTES_EXPECTED: &str = "a number of bytes such as `512MiB`, `64KB` or `4096`";
+const SPAN_EXPECTED: &str = "a time span such as `30s`, `1500ms` or `2m30s`";
+const RATE_EXPECTED: &str = "a rate in operations per second such as `20000`, `20k` or `500/s`";
+
+/// Binary units from large to small; each divides the one before.
+const BINARY_UNITS: [(&str, u64); 5] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("B", 1),
+];
+const DECIMAL_UNITS: [(&str, u64); 4] = [
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KB", 1_000),
+];
+/// Units of time in nanoseconds from large to small.
+const TIME_UNITS: [(&str, u64); 7] = [
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
+
+impl Bytes {
+    /// A number of mebibytes.
+    ///
+    /// # Panics
+    /// From 2^44 mebibytes on, in a constant at compile time.
+    pub const fn from_mib(mebibytes: u64) -> Self {
+        assert!(
+            mebibytes < 1 << 44,
+            "the number of bytes must fit into 64 bits"
+        );
+        Bytes(mebibytes << 20)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let malformed = || UnitError::Malformed {
+            text: text.into(),
+            expected: BYTES_EXPECTED,
+        };
+        let (number, unit) = split_number(text.trim());
+        let number = Decimal::parse(number).ok_or_else(malformed)?;
+        let factor = match unit.trim() {
+            "" => 1,
+            unit => *BINARY_UNITS
+                .iter()
+                .chain(&DECIMAL_UNITS)
+                .find(|(name, _)| name.eq_ignore_ascii_case(unit))
+                .map(|(_, factor)| factor)
+                .ok_or_else(|| UnitError::Unit {
+                    text: text.into(),
+                    unit: unit.into(),
+                    quantity: "bytes",
+                    units: "`B`, `KiB`, `MiB`, `GiB`, `TiB`, `KB`, `MB`, `GB` or `TB`",
+                })?,
+        };
+        number
+            .times(factor)
+            .map(Bytes)
+            .ok_or_else(|| UnitError::Range {
+                text: text.into(),
+                range: "a whole number of bytes below 2^64 is possible",
+            })
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, factor) = BINARY_UNITS
+            .into_iter()
+            .find(|(_, factor)| self.0 >= *factor && self.0.is_multiple_of(*factor))
+            .unwrap_or(("B", 1));
+        formatter.pad(&format!("{}{unit}", self.0 / factor))
+    }
+}
+
+impl Span {
+    /// A span of whole seconds.
+    pub const fn from_secs(seconds: u64) -> Self {
+        Span(Duration::from_secs(seconds))
+    }
+
+    /// A span of whole milliseconds.
+    pub const fn from_millis(milliseconds: u64) -> Self {
+        Span(Duration::from_millis(milliseconds))
+    }
+}
+
+impl FromStr for Span {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let malformed = || UnitError::Malformed {
+            text: text.into(),
+            expected: SPAN_EXPECTED,
+        };
+        let out_of_range = || UnitError::Range {
+            text: text.into(),
+            range: "whole nanoseconds up to 584 years are possible",
+        };
+        let mut total_ns = 0u64;
+        let mut larger_factor = u64::MAX;
+        let mut rest = text.trim();
+        if rest.is_empty() {
+            return Err(malformed());
+        }
+        let is_plain = split_number(rest).1.is_empty();
+        while !rest.is_empty() {
+            let (number, after) = split_number(rest);
+            let number = Decimal::parse(number).ok_or_else(malformed)?;
+            let after = after.trim_start();
+            let unit_end = after
+                .find(|c: char| !c.is_alphabetic())
+                .unwrap_or(after.len());
+            let (unit, after) = after.split_at(unit_end);
+            let factor = match unit {
+                "" if is_plain => 1_000_000_000,
+                "" => return Err(malformed()),
+                unit => time_unit(unit).ok_or_else(|| UnitError::Unit {
+                    text: text.into(),
+                    unit: unit.into(),
+                    quantity: "time",
+                    units: "`d`, `h`, `m`, `s`, `ms`, `us` or `ns`",
+                })?,
+            };
+            // `30s2m` is more likely a mistake than a wish.
+            if factor >= larger_factor {
+                return Err(malformed());
+            }
+            larger_factor = factor;
+            let part_ns = number.times(factor).ok_or_else(out_of_range)?;
+            total_ns = total_ns.checked_add(part_ns).ok_or_else(out_of_range)?;
+            rest = after.trim_start();
+        }
+        Ok(Span(Duration::from_nanos(total_ns)))
+    }
+}
+
+/// Nanoseconds of a unit of time. Months do not exist here, so `min` is a minute in any case.
+fn time_unit(unit: &str) -> Option<u64> {
+    let unit = match unit.to_lowercase().as_str() {
+        "min" => "m".to_owned(),
+        "sec" => "s".to_owned(),
+        "\u{b5}s" | "\u{3bc}s" => "us".to_owned(),
+        other => other.to_owned(),
+    };
+    TIME_UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, factor)| *factor)
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest_ns = self.0.as_nanos();
+        if rest_ns == 0 {
+            return formatter.pad("0s");
+        }
+        let mut text = String::new();
+        // Days are read, but `36h` is clearer than `1d12h`.
+        for (unit, factor) in &TIME_UNITS[1..] {
+            let count = rest_ns / u128::from(*factor);
+            rest_ns %= u128::from(*factor);
+            if count > 0 {
+                text.push_str(&format!("{count}{unit}"));
+            }
+        }
+        formatter.pad(&text)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let malformed = || UnitError::Malformed {
+            text: text.into(),
+            expected: RATE_EXPECTED,
+        };
+        let trimmed = text.trim();
+        let per_second = trimmed.strip_suffix("/s").unwrap_or(trimmed).trim_end();
+        let (number, factor) = if let Some(number) = per_second.strip_suffix(['k', 'K']) {
+            (number, 1e3)
+        } else if let Some(number) = per_second.strip_suffix('M') {
+            (number, 1e6)
+        } else {
+            (per_second, 1.0)
+        };
+        if !number.starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c)) {
+            return Err(malformed());
+        }
+        let rate = number.trim_end().parse::<f64>().map_err(|_| malformed())? * factor;
+        if rate.is_finite() && rate > 0.0 {
+            Ok(Rate(rate))
+        } else {
+            Err(UnitError::Range {
+                text: text.into(),
+                range: "a rate is above 0 and finite",
+            })
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&format!("{}/s", self.0))
+    }
+}
+
+/// The leading digits, points and signs of a text, and the rest.
+fn split_number(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || ".-+_".contains(c)))
+        .unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// A decimal number without rounding: `digits / 10^scale`.
+struct Decimal {
+    digits: u128,
+    scale: u32,
+}
+
+impl Decimal {
+    /// Digits with at most one point between them; `_` may group them. No sign, no exponent.
+    fn parse(text: &str) -> Option<Self> {
+        let (whole, fraction) = match text.split_once('.') {
+            Some((whole, fraction)) => (whole, fraction.trim_end_matches('0')),
+            None => (text, ""),
+        };
+        let starts_with_digit = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
+        let fraction_fits = fraction.is_empty() || starts_with_digit(fraction);
+        if !starts_with_digit(whole) || text.ends_with(['.', '_']) || !fraction_fits {
+            return None;
+        }
+        let mut digits = 0u128;
+        for c in whole.chars().chain(fraction.chars()).filter(|c| *c != '_') {
+            digits = digits
+                .checked_mul(10)?
+                .checked_add(u128::from(c.to_digit(10)?))?;
+        }
+        let scale = fraction.chars().filter(|c| *c != '_').count();
+        Some(Decimal {
+            digits,
+            scale: u32::try_from(scale).ok()?,
+        })
+    }
+
+    /// The number times `factor`, if that is a whole number of 64 bits.
+    fn times(&self, factor: u64) -> Option<u64> {
+        let product = self.digits.checked_mul(u128::from(factor))?;
+        let divisor = 10u128.checked_pow(self.scale)?;
+        if !product.is_multiple_of(divisor) {
+            return None;
+        }
+        u64::try_from(product / divisor).ok()
+    }
+}
+
+/// Reads a quantity from a string, or from a plain number.
+struct QuantityVisitor<T> {
+    expected: &'static str,
+    marker: std::marker::PhantomData<T>,
+}
+
+impl<T: FromStr<Err = UnitError>> Visitor<'_> for QuantityVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.expected)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(QuantityVisitor {
+            expected: BYTES_EXPECTED,
+            marker: std::marker::PhantomData,
+        })
+    }
+}
+
+impl JsonSchema for Bytes {
+    fn schema_name() -> Cow<'static, str> {
+        "Bytes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number of bytes such as `1GiB`, `512MiB` or `64KB`; a plain number is bytes.",
+            "type": ["string", "integer"],
+            "minimum": 0,
+            "pattern": r"^\s*[0-9][0-9_]*(\.[0-9][0-9_]*)?\s*([KkMmGgTt][Ii]?)?[Bb]?\s*$",
+        })
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(QuantityVisitor {
+            expected: SPAN_EXPECTED,
+            marker: std::marker::PhantomData,
+        })
+    }
+}
+
+impl JsonSchema for Span {
+    fn schema_name() -> Cow<'static, str> {
+        "Span".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A time span such as `30s`, `1500ms` or `2m30s`; a plain number is seconds.",
+            "type": ["string", "number"],
+            "minimum": 0,
+            "pattern": r"^\s*([0-9][0-9_]*(\.[0-9][0-9_]*)?\s*[A-Za-zµμ]*\s*)+$",
+        })
+    }
+}

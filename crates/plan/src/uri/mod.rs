@@ -1,0 +1,706 @@
+//! Connection strings: `mongodb://` and `mongodb+srv://` become a [`Target`] without secrets and,
+//! apart from it, [`Credentials`] that cannot be serialized or printed.
+//!
+//! Every option is either honoured, listed in [`Target::unsupported_by_wire`], or an error with
+//! the nearest known name. Resolving names and connecting is left to others.
+
+mod options;
+mod percent;
+mod redact;
+
+pub use options::option_names;
+pub use redact::redact;
+
+use percent::{decode, encode};
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Port of a host that names none.
+pub const DEFAULT_PORT: u16 = 27017;
+
+/// Where the server is and how to talk to it, without secrets.
+///
+/// `Display` and `Serialize` give a connection string without user, password and secret options,
+/// which parses to an equal target.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Addresses to start from, at least one; empty with `srv` until its records are looked up.
+    pub hosts: Vec<Host>,
+    /// Name to look up, with `mongodb+srv://`.
+    pub srv: Option<SrvName>,
+    /// Database in the path of the connection string.
+    pub database: Option<String>,
+    /// Options with a meaning for every backend.
+    pub options: TargetOptions,
+    /// Options that the driver backend can honour and the wire backend cannot: it refuses to start.
+    pub unsupported_by_wire: Vec<UnsupportedOption>,
+    /// Options as given, with canonical names, without authentication and secrets.
+    parameters: Vec<(&'static str, String)>,
+    /// Options whose values are secrets; they reach the driver only.
+    secrets: Secrets,
+}
+
+impl PartialEq for Target {
+    /// Secret options do not take part: two targets are equal when they are displayed equally.
+    fn eq(&self, other: &Self) -> bool {
+        self.hosts == other.hosts
+            && self.srv == other.srv
+            && self.database == other.database
+            && self.options == other.options
+            && self.unsupported_by_wire == other.unsupported_by_wire
+    }
+}
+
+/// Values that must not be printed.
+#[derive(Clone, Default)]
+struct Secrets(Vec<(&'static str, String)>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_list()
+            .entries(self.0.iter().map(|(name, _)| name))
+            .finish()
+    }
+}
+
+/// Name whose SRV records list the hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SrvName {
+    /// Host name in the connection string.
+    pub host: String,
+    /// Service in `_<service>._tcp.<host>`; `mongodb` unless `srvServiceName` says otherwise.
+    pub service_name: String,
+    /// Largest number of hosts to use, chosen at random; no limit when absent (`srvMaxHosts=0` is absent too).
+    pub max_hosts: Option<u32>,
+}
+
+/// Address of one server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// Host name or IP address (IPv6 without brackets), lower case.
+    Tcp {
+        /// Host name or address.
+        host: String,
+        /// Port, above 0.
+        port: u16,
+    },
+    /// Path of a Unix-domain socket.
+    Unix(PathBuf),
+}
+
+/// User and password. It has no `Serialize`, and `Debug` hides the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// User name, not empty.
+    pub username: String,
+    password: String,
+    /// Database that holds the user: `authSource`, else the database of the connection string;
+    /// `admin` when absent.
+    pub source: Option<String>,
+    /// Mechanism; agreed on with the server when absent.
+    pub mechanism: Option<Mechanism>,
+    /// Whether `source` was given as `authSource`, so that a TXT record does not replace it.
+    source_is_explicit: bool,
+}
+
+impl Credentials {
+    /// Credentials from parts. `source` is taken as explicit when present.
+    pub fn new(username: String, password: String, source: Option<String>) -> Self {
+        Credentials {
+            username,
+            password,
+            source_is_explicit: source.is_some(),
+            source,
+            mechanism: None,
+        }
+    }
+
+    /// The password in clear; keep it out of messages and files.
+    pub fn password(&self) -> &str {
+        &self.password
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Credentials")
+            .field("username", &self.username)
+            .field("password", &"***")
+            .field("source", &self.source)
+            .field("mechanism", &self.mechanism)
+            .finish()
+    }
+}
+
+/// Authentication mechanisms that both backends speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// `SCRAM-SHA-1`.
+    ScramSha1,
+    /// `SCRAM-SHA-256`.
+    ScramSha256,
+}
+
+/// Options that both backends honour. Absent means: not given, so the server or the backend decides.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TargetOptions {
+    /// Name that the replica set must have.
+    pub replica_set: Option<String>,
+    /// Talk to the one given host, whatever its role.
+    pub direct_connection: Option<bool>,
+    /// Encrypt. True with `tls=true`, `ssl=true`, any other `tls…` option, and `mongodb+srv://`, unless `tls=false`.
+    pub tls: bool,
+    /// PEM file with the trusted authorities; the system's when absent.
+    pub tls_ca_file: Option<PathBuf>,
+    /// PEM file with the client's certificate and key.
+    pub tls_certificate_key_file: Option<PathBuf>,
+    /// Accept any certificate for any host name.
+    pub tls_insecure: bool,
+    /// Accept certificates that do not verify.
+    pub tls_allow_invalid_certificates: bool,
+    /// Accept certificates of another host name.
+    pub tls_allow_invalid_hostnames: bool,
+    /// Compressors to offer, most wanted first. Empty: none.
+    pub compressors: Vec<Compressor>,
+    /// Level for zlib, -1 (its default) to 9.
+    pub zlib_compression_level: Option<i32>,
+    /// Write concern of all writes.
+    pub write_concern: WriteConcern,
+    /// Read concern of all reads: `local`, `available`, `majority`, `linearizable` or `snapshot`.
+    pub read_concern_level: Option<String>,
+    /// Longest time to open a connection, in milliseconds; 0 is no limit.
+    pub connect_timeout_ms: Option<u64>,
+    /// Longest time to wait on a socket, in milliseconds; 0 is no limit.
+    pub socket_timeout_ms: Option<u64>,
+    /// Longest time to find a usable server, in milliseconds, above 0.
+    pub server_selection_timeout_ms: Option<u64>,
+    /// Name that the server logs for our connections, at most 128 bytes.
+    pub app_name: Option<String>,
+    /// Upper bound of connections; no bound when absent (`maxPoolSize=0` is absent too).
+    pub max_pool_size: Option<u32>,
+    /// `retryReads`. The wire backend never retries, so `true` is also in `unsupported_by_wire`.
+    pub retry_reads: Option<bool>,
+    /// `retryWrites`. The wire backend never retries, so `true` is also in `unsupported_by_wire`.
+    pub retry_writes: Option<bool>,
+    /// `loadBalanced`. `true` is also in `unsupported_by_wire`.
+    pub load_balanced: Option<bool>,
+}
+
+/// Compression of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compressor {
+    /// Snappy.
+    Snappy,
+    /// Zlib.
+    Zlib,
+    /// Zstandard.
+    Zstd,
+}
+
+impl Compressor {
+    /// Name in connection strings and in the handshake.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Compressor::Snappy => "snappy",
+            Compressor::Zlib => "zlib",
+            Compressor::Zstd => "zstd",
+        }
+    }
+}
+
+/// What a write must reach before it is acknowledged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteConcern {
+    /// Acknowledgement; the server's default when absent.
+    pub w: Option<W>,
+    /// Wait for the journal.
+    pub journal: Option<bool>,
+    /// Longest time to wait for the acknowledgement, in milliseconds; 0 is no limit.
+    pub wtimeout_ms: Option<u64>,
+}
+
+impl WriteConcern {
+    /// Whether nothing is asked, so that no write concern is sent.
+    pub fn is_empty(&self) -> bool {
+        *self == WriteConcern::default()
+    }
+}
+
+/// The `w` of a write concern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum W {
+    /// This many members. 0, unacknowledged, is also in [`Target::unsupported_by_wire`].
+    Number(u32),
+    /// A majority of the voting members.
+    Majority,
+    /// A write concern that the replica set defines.
+    Tag(String),
+}
+
+/// An option that the wire backend cannot honour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsupportedOption {
+    /// Canonical name.
+    pub name: String,
+    /// Value as given; `***` where it is a secret.
+    pub value: String,
+    /// Why the wire backend cannot honour it.
+    pub reason: String,
+    /// What to do instead.
+    pub hint: String,
+}
+
+impl fmt::Display for UnsupportedOption {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "`{}={}`: {}", self.name, self.value, self.reason)
+    }
+}
+
+/// Why a text is not a usable connection string. No variant holds a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UriError {
+    /// Another scheme, or none.
+    #[error("a connection string starts with `mongodb://` or `mongodb+srv://`")]
+    Scheme,
+    /// A character that must be percent-encoded in a user name or password, or stray credentials.
+    #[error("user name and password must be percent-encoded")]
+    UnescapedCredentials,
+    /// `@` without a user name.
+    #[error("the user name before `@` is empty")]
+    EmptyUserName,
+    /// A host that is no host.
+    #[error("`{host}` is not a host: {reason}")]
+    Host {
+        /// The host as given.
+        host: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A database name that MongoDB does not allow.
+    #[error("`{database}` is not a database name: it holds `{character}`")]
+    Database {
+        /// The name, decoded.
+        database: String,
+        /// The first forbidden character.
+        character: char,
+    },
+    /// A piece after `?` that is not `name=value`.
+    #[error("`{text}` in the connection string is not `name=value`")]
+    OptionSyntax {
+        /// The piece.
+        text: String,
+    },
+    /// Bad percent-encoding outside the credentials.
+    #[error("`{text}` is not valid percent-encoding of UTF-8")]
+    PercentEncoding {
+        /// The piece.
+        text: String,
+    },
+    /// A name that no version of MongoDB's drivers knows.
+    #[error("unknown option `{name}` in the connection string")]
+    UnknownOption {
+        /// The name as given.
+        name: String,
+        /// The nearest known name, if one is near.
+        nearest: Option<String>,
+    },
+    /// A value of the wrong type or out of range.
+    #[error("option `{name}` of the connection string is `{value}`, expected {expected}")]
+    OptionValue {
+        /// Canonical name.
+        name: &'static str,
+        /// Value as given; `***` where it is a secret.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// One option given twice with different values.
+    #[error("option `{name}` is given more than once, with different values")]
+    Repeated {
+        /// Canonical name.
+        name: &'static str,
+    },
+    /// Options that exclude each other.
+    #[error("{first} and {second} exclude each other")]
+    Conflict {
+        /// One of them.
+        first: &'static str,
+        /// The other one.
+        second: &'static str,
+    },
+    /// An option that means nothing without another part.
+    #[error("option `{name}` needs {needs}")]
+    Needs {
+        /// Canonical name.
+        name: &'static str,
+        /// What is missing.
+        needs: &'static str,
+    },
+    /// An authentication mechanism that neither backend speaks.
+    #[error("authentication mechanism `{mechanism}` is not supported")]
+    UnsupportedMechanism {
+        /// The mechanism as given.
+        mechanism: String,
+    },
+}
+
+impl UriError {
+    /// What to do about it, if there is more to say than the message.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            UriError::Scheme => Some("for example `mongodb://localhost:27017/ycsb`".into()),
+            UriError::UnescapedCredentials => Some(
+                "write `@` as `%40`, `:` as `%3A`, `/` as `%2F`, `?` as `%3F`, `#` as `%23`, `%` as `%25`".into(),
+            ),
+            UriError::UnknownOption { nearest, .. } => nearest
+                .as_ref()
+                .map(|name| format!("did you mean `{name}`?")),
+            UriError::UnsupportedMechanism { .. } => {
+                Some("use `SCRAM-SHA-256` or `SCRAM-SHA-1`".into())
+            }
+            UriError::Database { character: '.', .. } => {
+                Some("name the collection in the plan, not in the connection string".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Splits a connection string into a target and, if it names a user, credentials.
+///
+/// # Errors
+/// [`UriError`] for anything that is not a connection string, or holds an option that is unknown,
+/// malformed or contradicts another one. The error never holds the password.
+pub fn parse(text: &str) -> Result<(Target, Option<Credentials>), UriError> {
+    let (is_srv, rest) = if let Some(rest) = text.strip_prefix("mongodb://") {
+        (false, rest)
+    } else if let Some(rest) = text.strip_prefix("mongodb+srv://") {
+        (true, rest)
+    } else {
+        return Err(UriError::Scheme);
+    };
+    let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(authority_end);
+    let parsed = parse_parts(is_srv, authority, tail);
+    // An `@` after the authority is usually the end of a password with an unescaped `/` or `?`: what
+    // looks like a host or an option is then part of the password, so no error may quote it.
+    let (path, _) = tail.split_once('?').unwrap_or((tail, ""));
+    if path.contains('@') || (tail.contains('@') && parsed.is_err()) {
+        return Err(UriError::UnescapedCredentials);
+    }
+    parsed
+}
+
+fn parse_parts(
+    is_srv: bool,
+    authority: &str,
+    tail: &str,
+) -> Result<(Target, Option<Credentials>), UriError> {
+    let (userinfo, host_list) = match authority.rsplit_once('@') {
+        Some((userinfo, hosts)) => (Some(userinfo), hosts),
+        None => (None, authority),
+    };
+    let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
+    let user = userinfo.map(parse_userinfo).transpose()?;
+    let database = parse_database(path.strip_prefix('/').unwrap_or(path))?;
+    let given = options::parse_query(query)?;
+    let parsed = options::interpret(&given)?;
+    let mut target = Target {
+        hosts: Vec::new(),
+        srv: None,
+        database,
+        options: parsed.options,
+        unsupported_by_wire: parsed.unsupported_by_wire,
+        parameters: parsed.parameters,
+        secrets: Secrets(parsed.secrets),
+    };
+    if is_srv {
+        target.srv = Some(parse_srv_host(host_list, &parsed.srv)?);
+    } else {
+        if parsed.srv.is_given() {
+            return Err(UriError::Needs {
+                name: parsed.srv.first_name(),
+                needs: "`mongodb+srv://`",
+            });
+        }
+        target.hosts = host_list
+            .split(',')
+            .map(parse_host)
+            .collect::<Result<_, _>>()?;
+    }
+    target.options.tls = parsed.tls.unwrap_or(is_srv || parsed.tls_is_implied);
+    check_together(&target, &parsed.srv)?;
+    let credentials = make_credentials(user, parsed.authentication, &target)?;
+    Ok((target, credentials))
+}
+
+/// User name and password of `user:password`, decoded.
+fn parse_userinfo(userinfo: &str) -> Result<(String, String), UriError> {
+    let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
+    let reserved = [':', '/', '?', '#', '[', ']', '@'];
+    if user.contains(reserved) || password.contains(reserved) {
+        return Err(UriError::UnescapedCredentials);
+    }
+    if user.is_empty() {
+        return Err(UriError::EmptyUserName);
+    }
+    let decoded = |text| decode(text).ok_or(UriError::UnescapedCredentials);
+    Ok((decoded(user)?, decoded(password)?))
+}
+
+fn parse_database(path: &str) -> Result<Option<String>, UriError> {
+    if path.is_empty() {
+        return Ok(None);
+    }
+    let database = decode(path).ok_or_else(|| UriError::PercentEncoding { text: path.into() })?;
+    match database
+        .chars()
+        .find(|c| ['/', '\\', ' ', '"', '$', '.', '\0'].contains(c))
+    {
+        Some(character) => Err(UriError::Database {
+            database,
+            character,
+        }),
+        None => Ok(Some(database)),
+    }
+}
+
+fn parse_host(text: &str) -> Result<Host, UriError> {
+    let bad = |reason| UriError::Host {
+        host: text.into(),
+        reason,
+    };
+    if text.is_empty() {
+        return Err(bad("it is empty"));
+    }
+    let is_socket = text.to_ascii_lowercase().ends_with(".sock");
+    if is_socket || text.contains('%') {
+        let path = decode(text).ok_or_else(|| bad("its percent-encoding is not valid"))?;
+        return if is_socket {
+            Ok(Host::Unix(PathBuf::from(path)))
+        } else {
+            Err(bad(
+                "a Unix-domain socket ends with `.sock`, and a host name has no `%`",
+            ))
+        };
+    }
+    let (host, port) =
+        split_port(text).ok_or_else(|| bad("an IPv6 address is written as `[::1]`"))?;
+    if host.is_empty() {
+        return Err(bad("the host name is empty"));
+    }
+    if host.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(bad("it holds white space"));
+    }
+    let port = match port {
+        None => DEFAULT_PORT,
+        Some(digits) => match digits.parse::<u16>() {
+            Ok(port) if port > 0 && digits.bytes().all(|b| b.is_ascii_digit()) => port,
+            _ => return Err(bad("the port is a number from 1 to 65535")),
+        },
+    };
+    Ok(Host::Tcp {
+        host: host.to_ascii_lowercase(),
+        port,
+    })
+}
+
+/// Host and port text of `host`, `host:port`, `[v6]` or `[v6]:port`; nothing for a bare or broken IPv6 address.
+fn split_port(text: &str) -> Option<(&str, Option<&str>)> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (address, after) = rest.split_once(']')?;
+        let without_zone = address.split('%').next().unwrap_or(address);
+        without_zone.parse::<std::net::Ipv6Addr>().ok()?;
+        return match after {
+            "" => Some((address, None)),
+            _ => Some((address, Some(after.strip_prefix(':')?))),
+        };
+    }
+    match text.split_once(':') {
+        None => Some((text, None)),
+        Some((_, port)) if port.contains(':') => None,
+        Some((host, port)) => Some((host, Some(port))),
+    }
+}
+
+fn parse_srv_host(text: &str, srv: &options::SrvOptions) -> Result<SrvName, UriError> {
+    let bad = |reason| UriError::Host {
+        host: text.into(),
+        reason,
+    };
+    if text.contains(',') {
+        return Err(bad("`mongodb+srv://` takes exactly one host"));
+    }
+    if text.contains(':') {
+        return Err(bad(
+            "`mongodb+srv://` takes no port, it comes from the SRV record",
+        ));
+    }
+    match parse_host(text)? {
+        Host::Unix(_) => Err(bad("`mongodb+srv://` takes a host name, not a socket")),
+        Host::Tcp { host, .. } if host.parse::<std::net::Ipv4Addr>().is_ok() => {
+            Err(bad("`mongodb+srv://` takes a host name, not an address"))
+        }
+        Host::Tcp { host, .. } => Ok(SrvName {
+            host,
+            service_name: srv.service_name.clone().unwrap_or_else(|| "mongodb".into()),
+            max_hosts: srv.max_hosts.filter(|&hosts| hosts > 0),
+        }),
+    }
+}
+
+/// Rules that concern more than one part.
+fn check_together(target: &Target, srv: &options::SrvOptions) -> Result<(), UriError> {
+    let options = &target.options;
+    let conflict = |first, second| Err(UriError::Conflict { first, second });
+    if options.direct_connection == Some(true) {
+        if target.srv.is_some() {
+            return conflict("`directConnection=true`", "`mongodb+srv://`");
+        }
+        if target.hosts.len() > 1 {
+            return conflict("`directConnection=true`", "several hosts");
+        }
+    }
+    if srv.max_hosts.is_some_and(|hosts| hosts > 0) && options.replica_set.is_some() {
+        return conflict("`srvMaxHosts`", "`replicaSet`");
+    }
+    if options.load_balanced == Some(true) {
+        if options.replica_set.is_some() {
+            return conflict("`loadBalanced=true`", "`replicaSet`");
+        }
+        if options.direct_connection == Some(true) {
+            return conflict("`loadBalanced=true`", "`directConnection=true`");
+        }
+        if target.hosts.len() > 1 {
+            return conflict("`loadBalanced=true`", "several hosts");
+        }
+        if srv.max_hosts.is_some_and(|hosts| hosts > 0) {
+            return conflict("`loadBalanced=true`", "`srvMaxHosts`");
+        }
+    }
+    Ok(())
+}
+
+fn make_credentials(
+    user: Option<(String, String)>,
+    authentication: options::Authentication,
+    target: &Target,
+) -> Result<Option<Credentials>, UriError> {
+    let Some((username, password)) = user else {
+        return match authentication.first_name() {
+            Some(name) => Err(UriError::Needs {
+                name,
+                needs: "a user name in the connection string",
+            }),
+            None => Ok(None),
+        };
+    };
+    let source_is_explicit = authentication.source.is_some();
+    Ok(Some(Credentials {
+        username,
+        password,
+        source: authentication.source.or_else(|| target.database.clone()),
+        mechanism: authentication.mechanism,
+        source_is_explicit,
+    }))
+}
+
+impl Target {
+    /// Options of the TXT record of a `mongodb+srv://` name; what the connection string says itself wins.
+    ///
+    /// # Errors
+    /// [`UriError::Needs`] if the record holds another option than `authSource`, `replicaSet` and
+    /// `loadBalanced`, the only ones that a record may hold.
+    pub fn apply_txt_record(
+        &mut self,
+        credentials: Option<&mut Credentials>,
+        record: &str,
+    ) -> Result<(), UriError> {
+        let given = options::parse_query(record)?;
+        for (name, _) in &given {
+            if !["authSource", "replicaSet", "loadBalanced"].contains(name) {
+                return Err(UriError::Needs {
+                    name,
+                    needs: "to be in the connection string, not in a TXT record",
+                });
+            }
+        }
+        let parsed = options::interpret(&given)?;
+        if let (Some(credentials), Some(source)) = (credentials, parsed.authentication.source)
+            && !credentials.source_is_explicit
+        {
+            credentials.source = Some(source);
+        }
+        if self.options.replica_set.is_none() {
+            self.options.replica_set = parsed.options.replica_set;
+        }
+        if self.options.load_balanced.is_none() {
+            self.options.load_balanced = parsed.options.load_balanced;
+            self.unsupported_by_wire.extend(parsed.unsupported_by_wire);
+        }
+        Ok(())
+    }
+
+    /// Connection string for the official driver: without user and password, which are handed over
+    /// apart, but with all other options, secret ones included. Do not print it.
+    pub fn to_driver_uri(&self) -> String {
+        let secrets = self.secrets.0.iter();
+        self.uri(self.parameters.iter().chain(secrets))
+    }
+
+    fn uri<'a>(&'a self, parameters: impl Iterator<Item = &'a (&'static str, String)>) -> String {
+        let mut text = String::from(match &self.srv {
+            Some(_) => "mongodb+srv://",
+            None => "mongodb://",
+        });
+        match &self.srv {
+            Some(srv) => text.push_str(&srv.host),
+            None => {
+                let hosts: Vec<String> = self.hosts.iter().map(Host::to_string).collect();
+                text.push_str(&hosts.join(","));
+            }
+        }
+        text.push('/');
+        if let Some(database) = &self.database {
+            text.push_str(&encode(database));
+        }
+        for (index, (name, value)) in parameters.enumerate() {
+            text.push(if index == 0 { '?' } else { '&' });
+            text.push_str(name);
+            text.push('=');
+            text.push_str(&options::encode_value(value));
+        }
+        text
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.uri(self.parameters.iter()))
+    }
+}
+
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Tcp { host, port } if host.contains(':') => {
+                write!(formatter, "[{host}]:{port}")
+            }
+            Host::Tcp { host, port } => write!(formatter, "{host}:{port}"),
+            Host::Unix(path) => formatter.write_str(&encode(&path.to_string_lossy())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

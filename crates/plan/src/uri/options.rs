@@ -1,0 +1,502 @@
+//! The options of a connection string: their names, their values, and which of them the wire
+//! backend cannot honour. Rules between options and hosts are left to the parent module.
+
+use super::percent::{decode, encode_except};
+use super::{Compressor, Mechanism, TargetOptions, UnsupportedOption, UriError, W};
+use crate::nearest::nearest;
+use std::path::PathBuf;
+
+/// Names in MongoDB's list of URI options, with other spellings that are in use (lower case).
+const NAMES: &[(&str, &[&str])] = &[
+    ("appName", &[]),
+    ("authMechanism", &[]),
+    ("authMechanismProperties", &[]),
+    ("authSource", &[]),
+    ("compressors", &[]),
+    ("connectTimeoutMS", &[]),
+    ("directConnection", &[]),
+    ("enableOverloadRetargeting", &[]),
+    ("fsync", &[]),
+    ("gssapiServiceName", &[]),
+    ("heartbeatFrequencyMS", &[]),
+    ("journal", &["j"]),
+    ("loadBalanced", &[]),
+    ("localThresholdMS", &[]),
+    ("maxAdaptiveRetries", &[]),
+    ("maxConnecting", &[]),
+    ("maxIdleTimeMS", &[]),
+    ("maxLifeTimeMS", &[]),
+    ("maxPoolSize", &[]),
+    ("maxStalenessSeconds", &[]),
+    ("minPoolSize", &[]),
+    ("proxyHost", &[]),
+    ("proxyPassword", &[]),
+    ("proxyPort", &[]),
+    ("proxyUsername", &[]),
+    ("readConcernLevel", &[]),
+    ("readPreference", &[]),
+    ("readPreferenceTags", &[]),
+    ("replicaSet", &[]),
+    ("retryReads", &[]),
+    ("retryWrites", &[]),
+    ("safe", &[]),
+    ("serverMonitoringMode", &[]),
+    ("serverSelectionTimeoutMS", &[]),
+    ("serverSelectionTryOnce", &[]),
+    ("slaveOk", &[]),
+    ("socketTimeoutMS", &[]),
+    ("srvMaxHosts", &[]),
+    ("srvServiceName", &[]),
+    ("timeoutMS", &[]),
+    ("tls", &["ssl"]),
+    ("tlsAllowInvalidCertificates", &[]),
+    ("tlsAllowInvalidHostnames", &["sslinvalidhostnameallowed"]),
+    ("tlsCAFile", &[]),
+    ("tlsCertificateKeyFile", &[]),
+    ("tlsCertificateKeyFilePassword", &[]),
+    ("tlsDisableCertificateRevocationCheck", &[]),
+    ("tlsDisableOCSPEndpointCheck", &[]),
+    ("tlsInsecure", &[]),
+    ("uuidRepresentation", &[]),
+    ("w", &[]),
+    ("waitQueueMultiple", &[]),
+    ("waitQueueTimeoutMS", &[]),
+    ("wTimeoutMS", &["wtimeout"]),
+    ("zlibCompressionLevel", &[]),
+];
+
+/// Values of these are never printed.
+const SECRET_NAMES: [&str; 3] = [
+    "authMechanismProperties",
+    "proxyPassword",
+    "tlsCertificateKeyFilePassword",
+];
+
+/// Mechanisms that MongoDB knows and neither backend speaks.
+const OTHER_MECHANISMS: [&str; 6] = [
+    "GSSAPI",
+    "MONGODB-AWS",
+    "MONGODB-CR",
+    "MONGODB-OIDC",
+    "MONGODB-X509",
+    "PLAIN",
+];
+
+/// Canonical names of all options that a connection string may hold.
+pub fn option_names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|(name, _)| *name)
+}
+
+/// Options about the lookup of `mongodb+srv://` names.
+#[derive(Default)]
+pub(super) struct SrvOptions {
+    pub(super) service_name: Option<String>,
+    pub(super) max_hosts: Option<u32>,
+}
+
+impl SrvOptions {
+    pub(super) fn is_given(&self) -> bool {
+        self.service_name.is_some() || self.max_hosts.is_some()
+    }
+
+    pub(super) fn first_name(&self) -> &'static str {
+        match self.service_name {
+            Some(_) => "srvServiceName",
+            None => "srvMaxHosts",
+        }
+    }
+}
+
+/// Options about authentication; they mean nothing without a user.
+#[derive(Default)]
+pub(super) struct Authentication {
+    pub(super) source: Option<String>,
+    pub(super) mechanism: Option<Mechanism>,
+}
+
+impl Authentication {
+    pub(super) fn first_name(&self) -> Option<&'static str> {
+        match (&self.source, self.mechanism) {
+            (Some(_), _) => Some("authSource"),
+            (None, Some(_)) => Some("authMechanism"),
+            (None, None) => None,
+        }
+    }
+}
+
+/// All options of a connection string, interpreted.
+#[derive(Default)]
+pub(super) struct Parsed {
+    pub(super) options: TargetOptions,
+    pub(super) srv: SrvOptions,
+    pub(super) authentication: Authentication,
+    pub(super) unsupported_by_wire: Vec<UnsupportedOption>,
+    /// For display and for the driver: neither authentication nor secrets.
+    pub(super) parameters: Vec<(&'static str, String)>,
+    pub(super) secrets: Vec<(&'static str, String)>,
+    /// `tls` or `ssl` as given.
+    pub(super) tls: Option<bool>,
+    /// Another `tls…` option is given, which makes no sense without encryption.
+    pub(super) tls_is_implied: bool,
+}
+
+/// Encodes a value so that it reads well and parses to the same.
+pub(super) fn encode_value(value: &str) -> String {
+    encode_except(value, ",:/")
+}
+
+/// Splits `name=value&…` into canonical names and decoded values, each name once
+/// (`readPreferenceTags` as often as given).
+pub(super) fn parse_query(query: &str) -> Result<Vec<(&'static str, String)>, UriError> {
+    let mut given: Vec<(&'static str, String)> = Vec::new();
+    for piece in query.split(['&', ';']).filter(|piece| !piece.is_empty()) {
+        let (name, value) = piece
+            .split_once('=')
+            .ok_or_else(|| UriError::OptionSyntax { text: piece.into() })?;
+        let name = canonical(name).ok_or_else(|| UriError::UnknownOption {
+            name: name.into(),
+            nearest: nearest(name, option_names()).map(Into::into),
+        })?;
+        let value = decode(value).ok_or_else(|| UriError::PercentEncoding { text: name.into() })?;
+        match given.iter().find(|(known, _)| *known == name) {
+            Some(_) if name == "readPreferenceTags" => given.push((name, value)),
+            Some((_, earlier)) if *earlier == value => {}
+            Some(_) => return Err(UriError::Repeated { name }),
+            None => given.push((name, value)),
+        }
+    }
+    Ok(given)
+}
+
+fn canonical(name: &str) -> Option<&'static str> {
+    let lower = name.to_ascii_lowercase();
+    NAMES
+        .iter()
+        .find(|(canonical, aliases)| {
+            canonical.eq_ignore_ascii_case(name) || aliases.contains(&lower.as_str())
+        })
+        .map(|(canonical, _)| *canonical)
+}
+
+/// Gives every option its meaning and checks what concerns options alone.
+pub(super) fn interpret(given: &[(&'static str, String)]) -> Result<Parsed, UriError> {
+    let mut parsed = Parsed::default();
+    for (name, value) in given {
+        if value.is_empty() {
+            return Err(invalid(name, value, "a value"));
+        }
+        let refusal = interpret_one(&mut parsed, name, value)?;
+        if let Some((reason, hint)) = refusal {
+            let shown = if SECRET_NAMES.contains(name) {
+                "***"
+            } else {
+                value
+            };
+            parsed.unsupported_by_wire.push(UnsupportedOption {
+                name: (*name).into(),
+                value: shown.into(),
+                reason: reason.into(),
+                hint: hint.into(),
+            });
+        }
+        if SECRET_NAMES.contains(name) {
+            parsed.secrets.push((name, value.clone()));
+        } else if !name.starts_with("auth") {
+            parsed.parameters.push((name, value.clone()));
+        }
+        parsed.tls_is_implied |= name.starts_with("tls") && *name != "tls";
+    }
+    check(&parsed)?;
+    Ok(parsed)
+}
+
+fn check(parsed: &Parsed) -> Result<(), UriError> {
+    let options = &parsed.options;
+    let conflict = |first, second| Err(UriError::Conflict { first, second });
+    if parsed.tls == Some(false) && parsed.tls_is_implied {
+        return conflict("`tls=false`", "another `tls…` option");
+    }
+    if options.tls_insecure && options.tls_allow_invalid_certificates {
+        return conflict("`tlsInsecure`", "`tlsAllowInvalidCertificates`");
+    }
+    if options.tls_insecure && options.tls_allow_invalid_hostnames {
+        return conflict("`tlsInsecure`", "`tlsAllowInvalidHostnames`");
+    }
+    let concern = &options.write_concern;
+    if concern.w == Some(W::Number(0)) && concern.journal == Some(true) {
+        return conflict("`w=0`", "`journal=true`");
+    }
+    Ok(())
+}
+
+/// Why the wire backend refuses an option, and what to do instead.
+type Refusal = Option<(&'static str, &'static str)>;
+
+const USE_DRIVER: &str = "remove it, or use `--backend driver`";
+const NO_POOL: Refusal = Some((
+    "the wire backend has no connection pool: each client keeps one connection",
+    "remove it and set the number of connections by `--clients`",
+));
+const NO_MONITOR: Refusal = Some((
+    "the wire backend does not monitor servers during a run",
+    USE_DRIVER,
+));
+const PRIMARY_ONLY: Refusal = Some(("the wire backend reads from the primary only", USE_DRIVER));
+const NO_RETRY: &str = "the wire backend counts a failed operation and does not repeat it";
+const NO_PROXY: Refusal = Some(("the wire backend speaks to servers directly", USE_DRIVER));
+const LEGACY: Refusal = Some((
+    "it is an option of drivers that are no longer supported",
+    "remove it; the write concern is set by `w`, `journal` and `wTimeoutMS`",
+));
+
+/// Stores one option; the answer says whether the wire backend refuses it.
+fn interpret_one(
+    parsed: &mut Parsed,
+    name: &'static str,
+    value: &str,
+) -> Result<Refusal, UriError> {
+    let options = &mut parsed.options;
+    match name {
+        "appName" if value.len() > 128 => return Err(invalid(name, value, "at most 128 bytes")),
+        "appName" => options.app_name = Some(value.into()),
+        "authMechanism" => parsed.authentication.mechanism = Some(mechanism(value)?),
+        "authSource" => parsed.authentication.source = Some(value.into()),
+        "compressors" => options.compressors = compressors(name, value)?,
+        "connectTimeoutMS" => options.connect_timeout_ms = Some(number(name, value)?),
+        "directConnection" => options.direct_connection = Some(boolean(name, value)?),
+        "journal" => options.write_concern.journal = Some(boolean(name, value)?),
+        "maxPoolSize" => {
+            options.max_pool_size = Some(number(name, value)?).filter(|&size: &u32| size > 0);
+        }
+        "readConcernLevel" => options.read_concern_level = Some(read_concern(name, value)?),
+        "replicaSet" => options.replica_set = Some(value.into()),
+        "serverSelectionTimeoutMS" => {
+            let milliseconds: u64 = number(name, value)?;
+            if milliseconds == 0 {
+                return Err(invalid(name, value, "a number of milliseconds above 0"));
+            }
+            options.server_selection_timeout_ms = Some(milliseconds);
+        }
+        "socketTimeoutMS" => options.socket_timeout_ms = Some(number(name, value)?),
+        "srvMaxHosts" => parsed.srv.max_hosts = Some(number(name, value)?),
+        "srvServiceName" => parsed.srv.service_name = Some(value.into()),
+        "tls" => parsed.tls = Some(boolean(name, value)?),
+        "tlsAllowInvalidCertificates" => {
+            options.tls_allow_invalid_certificates = boolean(name, value)?;
+        }
+        "tlsAllowInvalidHostnames" => options.tls_allow_invalid_hostnames = boolean(name, value)?,
+        "tlsCAFile" => options.tls_ca_file = Some(PathBuf::from(value)),
+        "tlsCertificateKeyFile" => options.tls_certificate_key_file = Some(PathBuf::from(value)),
+        "tlsInsecure" => options.tls_insecure = boolean(name, value)?,
+        "w" => return acknowledgement(options, name, value),
+        "wTimeoutMS" => options.write_concern.wtimeout_ms = Some(number(name, value)?),
+        "zlibCompressionLevel" => match number::<i32>(name, value)? {
+            level @ -1..=9 => options.zlib_compression_level = Some(level),
+            _ => return Err(invalid(name, value, "a number from -1 to 9")),
+        },
+        _ => return interpret_partly_supported(options, name, value),
+    }
+    Ok(None)
+}
+
+/// Options of which the wire backend honours some values or none.
+fn interpret_partly_supported(
+    options: &mut TargetOptions,
+    name: &'static str,
+    value: &str,
+) -> Result<Refusal, UriError> {
+    let when = |refused: bool, refusal: Refusal| if refused { refusal } else { None };
+    Ok(match name {
+        "retryReads" | "retryWrites" => {
+            let retry = boolean(name, value)?;
+            let hint = if name == "retryReads" {
+                options.retry_reads = Some(retry);
+                "write `retryReads=false`, or use `--backend driver`"
+            } else {
+                options.retry_writes = Some(retry);
+                "write `retryWrites=false`, or use `--backend driver`"
+            };
+            when(retry, Some((NO_RETRY, hint)))
+        }
+        "loadBalanced" => {
+            let balanced = boolean(name, value)?;
+            options.load_balanced = Some(balanced);
+            let reason = "the wire backend does not pin connections behind a load balancer";
+            when(balanced, Some((reason, USE_DRIVER)))
+        }
+        "readPreference" => {
+            let known = [
+                "primary",
+                "primaryPreferred",
+                "secondary",
+                "secondaryPreferred",
+                "nearest",
+            ];
+            let mode = one_of(name, value, &known)?;
+            when(mode != "primary", PRIMARY_ONLY)
+        }
+        "readPreferenceTags" => PRIMARY_ONLY,
+        "maxStalenessSeconds" => when(number::<i64>(name, value)? != -1, PRIMARY_ONLY),
+        "minPoolSize" => when(number::<u32>(name, value)? != 0, NO_POOL),
+        "maxConnecting" | "maxIdleTimeMS" | "maxLifeTimeMS" | "waitQueueMultiple"
+        | "waitQueueTimeoutMS" => {
+            number::<u64>(name, value)?;
+            NO_POOL
+        }
+        "heartbeatFrequencyMS" | "localThresholdMS" => {
+            number::<u64>(name, value)?;
+            NO_MONITOR
+        }
+        "serverMonitoringMode" => {
+            one_of(name, value, &["auto", "poll", "stream"])?;
+            NO_MONITOR
+        }
+        "serverSelectionTryOnce" => {
+            boolean(name, value)?;
+            NO_MONITOR
+        }
+        "proxyHost" | "proxyPort" | "proxyUsername" | "proxyPassword" => NO_PROXY,
+        "fsync" | "safe" | "slaveOk" => LEGACY,
+        "timeoutMS" => {
+            number::<u64>(name, value)?;
+            Some((
+                "the time limit of an operation belongs to the plan",
+                "remove it and use `--timeout`",
+            ))
+        }
+        "maxAdaptiveRetries" | "enableOverloadRetargeting" => Some((NO_RETRY, USE_DRIVER)),
+        // The wire backend checks neither revocation lists nor OCSP, so only `true` is what it does.
+        "tlsDisableCertificateRevocationCheck" | "tlsDisableOCSPEndpointCheck" => {
+            let reason = "the wire backend does not check whether certificates are revoked";
+            when(!boolean(name, value)?, Some((reason, USE_DRIVER)))
+        }
+        "tlsCertificateKeyFilePassword" => Some((
+            "the wire backend reads unencrypted keys only",
+            "decrypt the key file, or use `--backend driver`",
+        )),
+        "uuidRepresentation" => Some(("the documents hold no UUIDs", USE_DRIVER)),
+        "authMechanismProperties" | "gssapiServiceName" => Some((
+            "it belongs to an authentication mechanism that is not supported",
+            "remove it",
+        )),
+        _ => unreachable!("`{name}` is in the table of names and has no meaning"),
+    })
+}
+
+fn acknowledgement(
+    options: &mut TargetOptions,
+    name: &'static str,
+    value: &str,
+) -> Result<Refusal, UriError> {
+    let is_number = value.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    let w = match value {
+        "majority" => W::Majority,
+        _ if is_number => W::Number(number(name, value)?),
+        tag => W::Tag(tag.into()),
+    };
+    let refusal = (w == W::Number(0)).then_some((
+        "unacknowledged writes have no end that could be measured",
+        "use `w=1`",
+    ));
+    options.write_concern.w = Some(w);
+    Ok(refusal)
+}
+
+fn mechanism(value: &str) -> Result<Mechanism, UriError> {
+    match value {
+        "SCRAM-SHA-1" => Ok(Mechanism::ScramSha1),
+        "SCRAM-SHA-256" => Ok(Mechanism::ScramSha256),
+        other if OTHER_MECHANISMS.contains(&other) => Err(UriError::UnsupportedMechanism {
+            mechanism: other.into(),
+        }),
+        _ => Err(invalid(
+            "authMechanism",
+            value,
+            "`SCRAM-SHA-256` or `SCRAM-SHA-1`",
+        )),
+    }
+}
+
+fn compressors(name: &'static str, value: &str) -> Result<Vec<Compressor>, UriError> {
+    let mut compressors = Vec::new();
+    for text in value.split(',') {
+        let compressor = match text {
+            "snappy" => Compressor::Snappy,
+            "zlib" => Compressor::Zlib,
+            "zstd" => Compressor::Zstd,
+            _ => return Err(invalid(name, text, "`snappy`, `zlib` or `zstd`")),
+        };
+        if !compressors.contains(&compressor) {
+            compressors.push(compressor);
+        }
+    }
+    Ok(compressors)
+}
+
+fn read_concern(name: &'static str, value: &str) -> Result<String, UriError> {
+    let levels = ["local", "available", "majority", "linearizable", "snapshot"];
+    one_of(name, value, &levels).map(Into::into)
+}
+
+fn one_of(
+    name: &'static str,
+    value: &str,
+    known: &[&'static str],
+) -> Result<&'static str, UriError> {
+    known
+        .iter()
+        .find(|candidate| candidate.eq_ignore_ascii_case(value))
+        .copied()
+        .ok_or_else(|| invalid(name, value, &format!("one of `{}`", known.join("`, `"))))
+}
+
+fn boolean(name: &'static str, value: &str) -> Result<bool, UriError> {
+    value
+        .parse()
+        .map_err(|_| invalid(name, value, "`true` or `false`"))
+}
+
+fn number<N: std::str::FromStr>(name: &'static str, value: &str) -> Result<N, UriError> {
+    let is_plain = !value.starts_with('+');
+    value
+        .parse()
+        .ok()
+        .filter(|_| is_plain)
+        .ok_or_else(|| invalid(name, value, "a whole number in range"))
+}
+
+fn invalid(name: &'static str, value: &str, expected: &str) -> UriError {
+    let value = if SECRET_NAMES.contains(&name) {
+        "***"
+    } else {
+        value
+    };
+    UriError::OptionValue {
+        name,
+        value: value.into(),
+        expected: expected.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_option_has_a_meaning() {
+        for name in option_names() {
+            for value in ["1", "true", "x"] {
+                // Values may be wrong; a name without a meaning would panic.
+                let _ = interpret(&[(name, value.to_owned())]);
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_known_in_any_case_and_by_their_other_spellings() {
+        assert_eq!(canonical("MAXPOOLSIZE"), Some("maxPoolSize"));
+        assert_eq!(canonical("ssl"), Some("tls"));
+        assert_eq!(canonical("j"), Some("journal"));
+        assert_eq!(canonical("maxPool"), None);
+    }
+}

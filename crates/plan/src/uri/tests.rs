@@ -1,0 +1,387 @@
+use super::*;
+
+fn target(text: &str) -> Target {
+    parse(text)
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
+        .0
+}
+
+fn error(text: &str) -> UriError {
+    parse(text).map(|_| ()).expect_err(text)
+}
+
+fn tcp(host: &str, port: u16) -> Host {
+    Host::Tcp {
+        host: host.into(),
+        port,
+    }
+}
+
+#[test]
+fn a_host_alone_is_enough() {
+    let parsed = target("mongodb://localhost");
+    assert_eq!(parsed.hosts, [tcp("localhost", 27017)]);
+    assert_eq!(parsed.database, None);
+    assert!(!parsed.options.tls);
+    assert!(parsed.unsupported_by_wire.is_empty());
+}
+
+#[test]
+fn hosts_may_be_names_addresses_and_sockets() {
+    let parsed =
+        target("mongodb://a.example,[::1]:27018,%2Ftmp%2Fmongodb-27017.sock,10.0.0.1:1/db?");
+    assert_eq!(
+        parsed.hosts,
+        [
+            tcp("a.example", 27017),
+            tcp("::1", 27018),
+            Host::Unix("/tmp/mongodb-27017.sock".into()),
+            tcp("10.0.0.1", 1),
+        ]
+    );
+    assert_eq!(parsed.database.as_deref(), Some("db"));
+}
+
+#[test]
+fn bad_hosts_are_named() {
+    for text in [
+        "mongodb://",
+        "mongodb:///db",
+        "mongodb://a,,b",
+        "mongodb://a:0",
+        "mongodb://a:65536",
+        "mongodb://a:+1",
+        "mongodb://a:",
+        "mongodb://:27017",
+        "mongodb://::1",
+        "mongodb://[::1",
+        "mongodb://[nonsense]",
+        "mongodb://[::1]27017",
+        "mongodb://%2Ftmp%2Fplain",
+        "mongodb://a b",
+    ] {
+        assert!(matches!(error(text), UriError::Host { .. }), "{text}");
+    }
+}
+
+#[test]
+fn other_schemes_are_refused() {
+    for text in ["", "localhost", "http://localhost", "mongodb:/localhost"] {
+        assert_eq!(error(text), UriError::Scheme, "{text}");
+    }
+}
+
+#[test]
+fn credentials_are_decoded_and_kept_apart() {
+    let (target, credentials) =
+        parse("mongodb://a%40b:p%3Aw%2F%25@host/db?authMechanism=SCRAM-SHA-256").unwrap();
+    let credentials = credentials.unwrap();
+    assert_eq!(credentials.username, "a@b");
+    assert_eq!(credentials.password(), "p:w/%");
+    assert_eq!(credentials.source.as_deref(), Some("db"));
+    assert_eq!(credentials.mechanism, Some(Mechanism::ScramSha256));
+    assert_eq!(target.to_string(), "mongodb://host:27017/db");
+    assert!(!format!("{credentials:?}").contains("p:w"));
+}
+
+#[test]
+fn the_authentication_database_is_authsource_then_the_database_then_admin() {
+    let source = |text: &str| parse(text).unwrap().1.unwrap().source;
+    assert_eq!(
+        source("mongodb://u:p@h/db?authSource=users").as_deref(),
+        Some("users")
+    );
+    assert_eq!(source("mongodb://u:p@h/db").as_deref(), Some("db"));
+    assert_eq!(source("mongodb://u:p@h"), None);
+}
+
+#[test]
+fn no_error_holds_the_password() {
+    for text in [
+        "mongodb://user:sec/ret@host/db",
+        "mongodb://user:sec?ret@host/db",
+        "mongodb://user:sec?ret=x@host/db",
+        "mongodb://user:sec#ret@host/db",
+        "mongodb://user:sec:ret@host/db",
+        "mongodb://user:sec@ret@host/db",
+        "mongodb://user:sec%ret@host/db",
+        "mongodb://user:sec[ret@host/db",
+        "mongodb://user:12/secret@host/db",
+        "mongodb://user:se@c/ret@host/db",
+        "mongodb://user:secret@host:bad/db",
+        "mongodb://user:secret@host/db?nonsense=1",
+        "mongodb://user:secret@host/db?journal=maybe",
+        "mongodb+srv://user:secret@host:1/db",
+        "mongo://user:secret@host",
+        "mongodb://:secret@host",
+        "mongodb://host/?tlsCertificateKeyFilePassword=secret&tlsCertificateKeyFilePassword=secret2",
+    ] {
+        let error = error(text);
+        for shown in [
+            error.to_string(),
+            format!("{error:?}"),
+            format!("{:?}", error.hint()),
+        ] {
+            for part in ["sec", "ret@"] {
+                assert!(!shown.contains(part), "{text} gives {shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn secret_options_reach_the_driver_and_nothing_else() {
+    let parsed =
+        target("mongodb://h/?tlsCertificateKeyFilePassword=hush&tlsCertificateKeyFile=c.pem");
+    assert!(parsed.to_driver_uri().contains("hush"));
+    assert!(!parsed.to_string().contains("hush"));
+    assert!(!format!("{parsed:?}").contains("hush"));
+    assert_eq!(parsed.unsupported_by_wire[0].value, "***");
+}
+
+#[test]
+fn options_get_their_meaning_in_any_case() {
+    let parsed = target(
+        "mongodb://h/?REPLICASET=rs0&w=2&j=true&wtimeoutMS=500&readConcernLevel=majority\
+         &compressors=zstd,snappy&zlibCompressionLevel=-1&connectTimeoutMS=0&socketTimeoutMS=7\
+         &serverSelectionTimeoutMS=9&appName=my%20app&maxPoolSize=5&retryReads=false&directConnection=true",
+    );
+    let options = &parsed.options;
+    assert_eq!(options.replica_set.as_deref(), Some("rs0"));
+    assert_eq!(
+        options.write_concern,
+        WriteConcern {
+            w: Some(W::Number(2)),
+            journal: Some(true),
+            wtimeout_ms: Some(500)
+        }
+    );
+    assert_eq!(options.read_concern_level.as_deref(), Some("majority"));
+    assert_eq!(options.compressors, [Compressor::Zstd, Compressor::Snappy]);
+    assert_eq!(options.zlib_compression_level, Some(-1));
+    assert_eq!(options.connect_timeout_ms, Some(0));
+    assert_eq!(options.socket_timeout_ms, Some(7));
+    assert_eq!(options.server_selection_timeout_ms, Some(9));
+    assert_eq!(options.app_name.as_deref(), Some("my app"));
+    assert_eq!(options.max_pool_size, Some(5));
+    assert_eq!(options.retry_reads, Some(false));
+    assert_eq!(options.direct_connection, Some(true));
+    assert!(parsed.unsupported_by_wire.is_empty());
+}
+
+#[test]
+fn wrong_values_name_the_option_and_what_it_takes() {
+    for text in [
+        "journal=yes",
+        "connectTimeoutMS=1s",
+        "maxPoolSize=-1",
+        "zlibCompressionLevel=10",
+        "compressors=lz4",
+        "readConcernLevel=best",
+        "readPreference=first",
+        "serverSelectionTimeoutMS=0",
+        "w=-1",
+        "authMechanism=scram",
+        "replicaSet=",
+    ] {
+        let error = error(&format!("mongodb://h/?{text}"));
+        let name = text.split('=').next().unwrap();
+        assert!(
+            matches!(&error, UriError::OptionValue { name: found, .. } if *found == name),
+            "{text} gives {error}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_option_is_an_error_with_the_nearest_name() {
+    let error = error("mongodb://h/?maxPoolSzie=5");
+    assert!(matches!(error, UriError::UnknownOption { .. }));
+    assert_eq!(error.hint().as_deref(), Some("did you mean `maxPoolSize`?"));
+}
+
+#[test]
+fn what_the_wire_backend_cannot_honour_is_listed_by_name() {
+    for text in [
+        "readPreference=secondary",
+        "readPreferenceTags=dc:ny",
+        "maxStalenessSeconds=90",
+        "retryWrites=true",
+        "retryReads=true",
+        "loadBalanced=true",
+        "w=0",
+        "proxyHost=p",
+        "minPoolSize=3",
+        "waitQueueTimeoutMS=10",
+        "heartbeatFrequencyMS=1000",
+        "localThresholdMS=15",
+        "timeoutMS=100",
+        "uuidRepresentation=standard",
+        "tlsDisableOCSPEndpointCheck=false",
+    ] {
+        let parsed = target(&format!("mongodb://h/?{text}"));
+        let (name, value) = text.split_once('=').unwrap();
+        assert_eq!(parsed.unsupported_by_wire.len(), 1, "{text}");
+        assert_eq!(parsed.unsupported_by_wire[0].name, name);
+        assert_eq!(parsed.unsupported_by_wire[0].value, value);
+        assert!(parsed.to_driver_uri().contains(text), "{text}");
+    }
+}
+
+#[test]
+fn values_that_ask_for_what_the_wire_backend_does_anyway_are_fine() {
+    let parsed = target(
+        "mongodb://h/?readPreference=primary&retryWrites=false&loadBalanced=false&minPoolSize=0\
+         &maxStalenessSeconds=-1&w=majority&maxPoolSize=0",
+    );
+    assert!(parsed.unsupported_by_wire.is_empty());
+    assert_eq!(parsed.options.max_pool_size, None);
+    assert_eq!(parsed.options.write_concern.w, Some(W::Majority));
+}
+
+#[test]
+fn mechanisms_that_nobody_here_speaks_are_refused_by_name() {
+    for name in [
+        "GSSAPI",
+        "MONGODB-X509",
+        "MONGODB-AWS",
+        "MONGODB-OIDC",
+        "PLAIN",
+    ] {
+        let error = error(&format!("mongodb://u:p@h/?authMechanism={name}"));
+        assert_eq!(
+            error,
+            UriError::UnsupportedMechanism {
+                mechanism: name.into()
+            }
+        );
+    }
+}
+
+#[test]
+fn tls_is_on_when_anything_asks_for_it() {
+    for (text, expected) in [
+        ("mongodb://h/?tls=true", true),
+        ("mongodb://h/?ssl=true", true),
+        ("mongodb://h/?tlsCAFile=ca.pem", true),
+        ("mongodb://h/?tls=false", false),
+        ("mongodb+srv://h.example.org", true),
+        ("mongodb+srv://h.example.org/?tls=false", false),
+    ] {
+        assert_eq!(target(text).options.tls, expected, "{text}");
+    }
+}
+
+#[test]
+fn contradictions_are_errors() {
+    for text in [
+        "mongodb://h/?tls=false&tlsCAFile=ca.pem",
+        "mongodb://h/?tlsInsecure=true&tlsAllowInvalidCertificates=true",
+        "mongodb://h/?w=0&journal=true",
+        "mongodb://a,b/?directConnection=true",
+        "mongodb+srv://h.example.org/?directConnection=true",
+        "mongodb+srv://h.example.org/?srvMaxHosts=2&replicaSet=rs0",
+        "mongodb://h/?loadBalanced=true&replicaSet=rs0",
+    ] {
+        assert!(matches!(error(text), UriError::Conflict { .. }), "{text}");
+    }
+    assert_eq!(
+        error("mongodb://h/?tls=true&ssl=false"),
+        UriError::Repeated { name: "tls" }
+    );
+    assert!(matches!(
+        error("mongodb://h/?srvServiceName=x"),
+        UriError::Needs {
+            name: "srvServiceName",
+            ..
+        }
+    ));
+    assert!(matches!(
+        error("mongodb://h/?authSource=x"),
+        UriError::Needs {
+            name: "authSource",
+            ..
+        }
+    ));
+}
+
+#[test]
+fn an_option_twice_with_the_same_value_counts_once() {
+    let parsed = target("mongodb://h/?journal=true&j=true");
+    assert_eq!(parsed.to_string(), "mongodb://h:27017/?journal=true");
+}
+
+#[test]
+fn srv_names_take_one_host_without_port() {
+    let parsed = target("mongodb+srv://Cluster.example.org/db?srvServiceName=other&srvMaxHosts=3");
+    assert_eq!(
+        parsed.srv,
+        Some(SrvName {
+            host: "cluster.example.org".into(),
+            service_name: "other".into(),
+            max_hosts: Some(3)
+        })
+    );
+    assert!(parsed.hosts.is_empty());
+    for text in [
+        "mongodb+srv://a.example.org,b.example.org",
+        "mongodb+srv://a.example.org:27017",
+        "mongodb+srv://127.0.0.1",
+        "mongodb+srv://%2Ftmp%2Fx.sock",
+        "mongodb+srv://",
+    ] {
+        assert!(matches!(error(text), UriError::Host { .. }), "{text}");
+    }
+}
+
+#[test]
+fn a_txt_record_fills_what_the_connection_string_leaves_open() {
+    let (mut target, credentials) = parse("mongodb+srv://u:p@h.example.org/db").unwrap();
+    let mut credentials = credentials.unwrap();
+    target
+        .apply_txt_record(Some(&mut credentials), "authSource=users&replicaSet=rs0")
+        .unwrap();
+    assert_eq!(credentials.source.as_deref(), Some("users"));
+    assert_eq!(target.options.replica_set.as_deref(), Some("rs0"));
+
+    let (mut target, credentials) =
+        parse("mongodb+srv://u:p@h.example.org/?authSource=mine&replicaSet=mine").unwrap();
+    let mut credentials = credentials.unwrap();
+    target
+        .apply_txt_record(Some(&mut credentials), "authSource=users&replicaSet=rs0")
+        .unwrap();
+    assert_eq!(credentials.source.as_deref(), Some("mine"));
+    assert_eq!(target.options.replica_set.as_deref(), Some("mine"));
+    assert!(target.apply_txt_record(None, "tls=false").is_err());
+}
+
+#[test]
+fn what_is_displayed_parses_to_the_same_target() {
+    for text in [
+        "mongodb://localhost",
+        "mongodb://u:p@a:1,[::1]:2,%2Ftmp%2Fm%20%2B.sock/my%2Ddb?w=tag%26x&appName=a%20b%2Bc&authSource=x",
+        "mongodb+srv://h.example.org/db?retryWrites=true&w=majority",
+        "mongodb://h/?readPreference=nearest&readPreferenceTags=dc:ny&readPreferenceTags=dc:la",
+        "mongodb://h/?ssl=true&tlsCAFile=%2Fetc%2Fca.pem",
+    ] {
+        let parsed = target(text);
+        assert_eq!(target(&parsed.to_string()), parsed, "{text}");
+        assert_eq!(target(&parsed.to_driver_uri()), parsed, "{text}");
+        assert_eq!(
+            serde_json::to_string(&parsed).unwrap(),
+            format!("\"{parsed}\"")
+        );
+    }
+}
+
+#[test]
+fn database_names_that_mongodb_forbids_are_refused() {
+    assert!(matches!(
+        error("mongodb://h/db.collection"),
+        UriError::Database { character: '.', .. }
+    ));
+    assert!(matches!(
+        error("mongodb://h/a%20b"),
+        UriError::Database { .. }
+    ));
+}

@@ -1,0 +1,476 @@
+//! Checks of a plan that its types cannot express. All of them run, and all problems are returned.
+
+use crate::model::{
+    DataPlan, FieldLength, KeyDistribution, Plan, Schedule, ServerKind, ServerPlan,
+};
+use crate::problem::Problem;
+use std::time::Duration;
+
+/// Longest name of a plan, in characters.
+const NAME_CHARACTERS: usize = 64;
+/// Most documents per insert command: what a server takes.
+const BATCH: u32 = 100_000;
+/// Largest document that a server stores, in bytes.
+const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
+/// Key numbers have 63 bits, as in YCSB.
+const RECORDS: u64 = 1 << 62;
+
+/// Problems of a plan; empty when it can be run.
+pub fn validate(plan: &Plan) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    check_name(&mut problems, plan);
+    check_server(&mut problems, &plan.server);
+    check_data(&mut problems, &plan.data);
+    check_operations(&mut problems, plan);
+    check_keys(&mut problems, plan);
+    check_access(&mut problems, plan);
+    check_client(&mut problems, plan);
+    check_schedule(&mut problems, plan);
+    check_phases(&mut problems, plan);
+    problems.0
+}
+
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    fn require(&mut self, holds: bool, message: impl FnOnce() -> String) {
+        if !holds {
+            self.0.push(Problem::new(message()));
+        }
+    }
+
+    fn require_or(&mut self, holds: bool, hint: &str, message: impl FnOnce() -> String) {
+        if !holds {
+            self.0.push(Problem::new(message()).with_hint(hint));
+        }
+    }
+
+    fn ratio(&mut self, key: &str, value: f64) {
+        self.require((0.0..=1.0).contains(&value), || {
+            format!("`{key}` is `{value}`, but must be 0 to 1")
+        });
+    }
+}
+
+fn check_name(problems: &mut Problems, plan: &Plan) {
+    let name = &plan.name;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let fits = !name.is_empty()
+        && name.chars().count() <= NAME_CHARACTERS
+        && name.chars().all(allowed)
+        && !name.starts_with('.');
+    problems.require_or(fits, "it names the run directory", || {
+        format!("`name` is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`")
+    });
+}
+
+fn check_server(problems: &mut Problems, server: &ServerPlan) {
+    let is_uri = server.kind == ServerKind::Uri;
+    problems.require_or(
+        server.uri.is_some() == is_uri,
+        "`server.uri` and `server.kind = \"uri\"` belong together",
+        || match &server.uri {
+            Some(_) => "`server.uri` is given, but `server.kind` is not `uri`".into(),
+            None => "`server.kind` is `uri`, but `server.uri` is missing".into(),
+        },
+    );
+    problems.require(
+        server.mongod.is_none() || server.kind == ServerKind::Mongod,
+        || "`server.mongod` is given, but `server.kind` is not `mongod`".into(),
+    );
+    problems.require(
+        !server.sync_on_commit || server.kind == ServerKind::Embedded,
+        || "`server.sync_on_commit` applies to the embedded server only".into(),
+    );
+    if is_uri {
+        for (key, given) in [
+            ("cache", server.cache.is_some()),
+            ("block_compressor", server.block_compressor.is_some()),
+            ("checkpoint_interval", server.checkpoint_interval.is_some()),
+            ("data_dir", server.data_dir.is_some()),
+        ] {
+            problems.require(!given, || {
+                format!("`server.{key}` applies only to a server that dyno starts")
+            });
+        }
+    }
+    check_compressor(problems, server);
+}
+
+fn check_compressor(problems: &mut Problems, server: &ServerPlan) {
+    let Some(compressor) = &server.block_compressor else {
+        return;
+    };
+    let known: &[&str] = match server.kind {
+        ServerKind::Embedded => &["none", "lz4", "zlib"],
+        _ => &["none", "snappy", "zlib", "zstd"],
+    };
+    problems.require(known.contains(&compressor.as_str()), || {
+        format!(
+            "`server.block_compressor` is `{compressor}`, but this server has {}",
+            known.join(", ")
+        )
+    });
+}
+
+fn check_data(problems: &mut Problems, data: &DataPlan) {
+    check_namespace(problems, data);
+    problems.require((1..=RECORDS).contains(&data.records), || {
+        format!(
+            "`data.records` is `{}`, but must be 1 to {RECORDS}",
+            data.records
+        )
+    });
+    let end = data
+        .insert_start
+        .saturating_add(data.insert_count.unwrap_or(0));
+    problems.require_or(
+        end <= data.records && data.insert_start < data.records.max(1),
+        "the part of this client must lie inside the data set",
+        || {
+            format!(
+                "`data.insert_start` + `data.insert_count` is `{end}`, beyond `data.records` = `{}`",
+                data.records
+            )
+        },
+    );
+    problems.require(data.insert_count != Some(0), || {
+        "`data.insert_count` is `0`, but must be at least 1".into()
+    });
+    problems.require((1..=10_000).contains(&data.field_count), || {
+        format!(
+            "`data.field_count` is `{}`, but must be 1 to 10000",
+            data.field_count
+        )
+    });
+    problems.ratio("data.compressible_ratio", data.compressible_ratio);
+    problems.require(data.zero_padding <= 64, || {
+        format!(
+            "`data.zero_padding` is `{}`, but must be at most 64",
+            data.zero_padding
+        )
+    });
+    check_field_length(problems, data);
+}
+
+fn check_namespace(problems: &mut Problems, data: &DataPlan) {
+    let database_ok = !data.database.is_empty()
+        && data.database.len() < 64
+        && !data
+            .database
+            .chars()
+            .any(|c| "/\\. \"$*<>:|?\0".contains(c));
+    problems.require(database_ok, || {
+        format!(
+            "`data.database` is `{}`, which is no database name",
+            data.database
+        )
+    });
+    let collection_ok = !data.collection.is_empty()
+        && data.collection.len() < 200
+        && !data.collection.contains(['$', '\0'])
+        && !data.collection.starts_with("system.");
+    problems.require(collection_ok, || {
+        format!(
+            "`data.collection` is `{}`, which is no collection name",
+            data.collection
+        )
+    });
+    let prefix = &data.field_name_prefix;
+    problems.require(!prefix.is_empty() && !prefix.starts_with('$') && !prefix.contains(['.', '\0']), || {
+        format!("`data.field_name_prefix` is `{prefix}`, but must not be empty, start with `$` or contain `.`")
+    });
+    problems.require(
+        data.key_prefix.len() <= 128 && !data.key_prefix.contains('\0'),
+        || "`data.key_prefix` must have at most 128 bytes and no zero byte".into(),
+    );
+}
+
+fn check_field_length(problems: &mut Problems, data: &DataPlan) {
+    let longest = match &data.field_length {
+        FieldLength::Constant { bytes } => *bytes,
+        FieldLength::Uniform {
+            min_bytes,
+            max_bytes,
+        }
+        | FieldLength::Zipfian {
+            min_bytes,
+            max_bytes,
+        } => {
+            problems.require(min_bytes <= max_bytes, || {
+                format!("`data.field_length` has `min_bytes` = `{min_bytes}` above `max_bytes` = `{max_bytes}`")
+            });
+            *max_bytes
+        }
+        FieldLength::Histogram {
+            block_bytes,
+            weights,
+        } => {
+            problems.require(
+                *block_bytes > 0 && weights.iter().any(|weight| *weight > 0),
+                || "`data.field_length` needs `block_bytes` above 0 and a positive weight".into(),
+            );
+            block_bytes.saturating_mul(u32::try_from(weights.len()).unwrap_or(u32::MAX))
+        }
+    };
+    let bytes = u64::from(longest) * u64::from(data.field_count);
+    problems.require(bytes < DOCUMENT_BYTES, || {
+        format!("a document would have up to {bytes} bytes, but a server stores at most {DOCUMENT_BYTES}")
+    });
+    let constant = matches!(data.field_length, FieldLength::Constant { .. });
+    problems.require(!data.integrity || constant, || {
+        "`data.integrity` needs `data.field_length` with `distribution = \"constant\"`".into()
+    });
+    problems.require(!data.integrity || data.compressible_ratio == 0.0, || {
+        "`data.integrity` computes the values, so `data.compressible_ratio` cannot be set".into()
+    });
+}
+
+fn check_operations(problems: &mut Problems, plan: &Plan) {
+    let weights = &plan.operations;
+    let named = [
+        ("read", weights.read),
+        ("update", weights.update),
+        ("insert", weights.insert),
+        ("scan", weights.scan),
+        ("read_modify_write", weights.read_modify_write),
+        ("delete", weights.delete),
+    ];
+    for (name, weight) in named {
+        problems.require(weight.is_finite() && weight >= 0.0, || {
+            format!("`operations.{name}` is `{weight}`, but must be 0 or more")
+        });
+    }
+    problems.require(named.iter().any(|(_, weight)| *weight > 0.0), || {
+        "no operation has a weight above 0".into()
+    });
+}
+
+fn check_keys(problems: &mut Problems, plan: &Plan) {
+    let count = plan
+        .data
+        .insert_count
+        .unwrap_or(plan.data.records.saturating_sub(plan.data.insert_start));
+    match plan.keys {
+        KeyDistribution::Zipfian { exponent } => {
+            problems.require(
+                exponent.is_finite() && exponent > 0.0 && exponent <= 20.0,
+                || format!("`keys.exponent` is `{exponent}`, but must be above 0 and at most 20"),
+            );
+        }
+        KeyDistribution::Hotspot {
+            hot_data_ratio,
+            hot_operation_ratio,
+        } => {
+            problems.ratio("keys.hot_data_ratio", hot_data_ratio);
+            problems.ratio("keys.hot_operation_ratio", hot_operation_ratio);
+            problems.require(hot_data_ratio * count as f64 >= 1.0, || {
+                format!("`keys.hot_data_ratio` = `{hot_data_ratio}` of {count} documents is not one document")
+            });
+        }
+        KeyDistribution::Exponential {
+            percentile,
+            data_ratio,
+        } => {
+            problems.require(percentile > 0.0 && percentile < 100.0, || {
+                format!("`keys.percentile` is `{percentile}`, but must be above 0 and below 100")
+            });
+            problems.require(data_ratio.is_finite() && data_ratio > 0.0, || {
+                format!("`keys.data_ratio` is `{data_ratio}`, but must be above 0")
+            });
+        }
+        KeyDistribution::Uniform {}
+        | KeyDistribution::ScrambledZipfian {}
+        | KeyDistribution::Latest {}
+        | KeyDistribution::Sequential {} => {}
+    }
+}
+
+fn check_access(problems: &mut Problems, plan: &Plan) {
+    let access = &plan.access;
+    problems.require((1..=access.max_scan_length).contains(&access.min_scan_length), || {
+        format!(
+            "`access.min_scan_length` is `{}`, but must be 1 to `access.max_scan_length` = `{}`",
+            access.min_scan_length, access.max_scan_length
+        )
+    });
+    problems.require(
+        !access.read_all_fields_by_name || access.read_all_fields,
+        || "`access.read_all_fields_by_name` needs `access.read_all_fields`".into(),
+    );
+}
+
+fn check_client(problems: &mut Problems, plan: &Plan) {
+    let client = &plan.client;
+    problems.require((1..=100_000).contains(&client.clients), || {
+        format!(
+            "`client.clients` is `{}`, but must be 1 to 100000",
+            client.clients
+        )
+    });
+    problems.require(
+        (1..=client.clients.max(1)).contains(&client.threads),
+        || {
+            format!(
+                "`client.threads` is `{}`, but must be 1 to `client.clients` = `{}`",
+                client.threads, client.clients
+            )
+        },
+    );
+    problems.require((1..=BATCH).contains(&client.batch), || {
+        format!(
+            "`client.batch` is `{}`, but must be 1 to {BATCH}",
+            client.batch
+        )
+    });
+    problems.require(client.load_clients != Some(0), || {
+        "`client.load_clients` must be at least 1".into()
+    });
+    problems.require(client.timeout.0 >= Duration::from_millis(1), || {
+        "`client.timeout` must be at least 1ms".into()
+    });
+    problems.ratio("client.tolerated_error_ratio", client.tolerated_error_ratio);
+}
+
+fn check_schedule(problems: &mut Problems, plan: &Plan) {
+    let (Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. }) =
+        plan.schedule
+    else {
+        return;
+    };
+    problems.require(
+        rate_per_s.is_finite() && rate_per_s > 0.0 && rate_per_s <= 1e9,
+        || format!("`schedule.rate_per_s` is `{rate_per_s}`, but must be above 0 and at most 1e9"),
+    );
+}
+
+fn check_phases(problems: &mut Problems, plan: &Plan) {
+    let phases = &plan.phases;
+    problems.require_or(
+        phases.duration.is_some() || phases.operations.is_some(),
+        "give `phases.duration`, `phases.operations` or both",
+        || "nothing ends the measure phase".into(),
+    );
+    problems.require(
+        phases.duration.is_none_or(|duration| !duration.0.is_zero()),
+        || "`phases.duration` must be above 0".into(),
+    );
+    problems.require(phases.operations != Some(0), || {
+        "`phases.operations` must be at least 1".into()
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+    use crate::units::Span;
+
+    fn plan() -> Plan {
+        builtin::find("a").expect("plan a is built in")
+    }
+
+    fn only_problem(change: impl FnOnce(&mut Plan)) -> String {
+        let mut plan = plan();
+        change(&mut plan);
+        let problems = validate(&plan);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        problems[0].message.clone()
+    }
+
+    #[test]
+    fn every_built_in_plan_is_valid() {
+        for name in builtin::names() {
+            let plan = builtin::find(name).expect("it is listed");
+            assert_eq!(validate(&plan), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn each_check_names_the_key_and_the_value() {
+        type Change = fn(&mut Plan);
+        let cases: [(&str, Change); 22] = [
+            ("name", |p| p.name = "a b".into()),
+            ("server.uri", |p| p.server.uri = Some("mongodb://h".into())),
+            ("server.mongod", |p| {
+                p.server.mongod = Some("/bin/mongod".into())
+            }),
+            ("block_compressor", |p| {
+                p.server.block_compressor = Some("snappy".into())
+            }),
+            ("data.records", |p| p.data.records = RECORDS + 1),
+            ("insert_start", |p| p.data.insert_start = p.data.records),
+            ("insert_count", |p| {
+                p.data.insert_count = Some(p.data.records + 1)
+            }),
+            ("field_count", |p| p.data.field_count = 0),
+            ("compressible_ratio", |p| p.data.compressible_ratio = 1.5),
+            ("database", |p| p.data.database = "a.b".into()),
+            ("collection", |p| p.data.collection = "system.users".into()),
+            ("bytes", |p| {
+                p.data.field_length = FieldLength::Constant { bytes: 2_000_000 }
+            }),
+            ("min_bytes", |p| {
+                p.data.field_length = FieldLength::Uniform {
+                    min_bytes: 2,
+                    max_bytes: 1,
+                }
+            }),
+            ("weight above 0", |p| p.operations = Default::default()),
+            ("operations.read", |p| p.operations.read = -1.0),
+            ("keys.exponent", |p| {
+                p.keys = KeyDistribution::Zipfian { exponent: 0.0 }
+            }),
+            ("hot_data_ratio", |p| {
+                p.keys = KeyDistribution::Hotspot {
+                    hot_data_ratio: 0.0,
+                    hot_operation_ratio: 0.5,
+                };
+            }),
+            ("min_scan_length", |p| p.access.min_scan_length = 0),
+            ("client.threads", |p| {
+                p.client.threads = p.client.clients + 1
+            }),
+            ("client.batch", |p| p.client.batch = 0),
+            ("rate_per_s", |p| {
+                p.schedule = Schedule::Constant {
+                    rate_per_s: f64::NAN,
+                    max_start_delay: Span::from_secs(1),
+                };
+            }),
+            ("ends the measure phase", |p| {
+                p.phases.duration = None;
+                p.phases.operations = None;
+            }),
+        ];
+        for (expected, change) in cases {
+            let message = only_problem(change);
+            assert!(
+                message.contains(expected),
+                "`{message}` does not name `{expected}`"
+            );
+        }
+    }
+
+    #[test]
+    fn integrity_needs_values_of_one_length() {
+        let message = only_problem(|plan| {
+            plan.data.integrity = true;
+            plan.data.field_length = FieldLength::Uniform {
+                min_bytes: 1,
+                max_bytes: 9,
+            };
+        });
+        assert!(message.contains("integrity"));
+    }
+
+    #[test]
+    fn all_problems_are_reported_together() {
+        let mut plan = plan();
+        plan.data.field_count = 0;
+        plan.client.batch = 0;
+        plan.client.tolerated_error_ratio = 2.0;
+        assert_eq!(validate(&plan).len(), 3);
+    }
+}
