@@ -1,3 +1,4 @@
+// WRITERS: read crates/plan/WRITERS-NOTE.md first.
 //! From what a person typed to what will be done: plan files, YCSB property files, connection
 //! strings and options become one validated [`Plan`]. No I/O but reading the named files.
 

@@ -350,12 +350,14 @@ pub enum Schedule {
     },
 }
 
-/// Longest start delay when a plan does not give one: enough to see a stall at full weight, and
-/// bounded, so that a server that stays too slow does not collect an endless queue.
-pub const DEFAULT_MAX_START_DELAY: Span = Span::from_secs(10);
-
 fn default_max_start_delay() -> Span {
-    DEFAULT_MAX_START_DELAY
+    Schedule::DEFAULT_MAX_START_DELAY
+}
+
+impl Schedule {
+    /// `max_start_delay` of a schedule that does not mention it: enough to see a stall at full weight,
+    /// and bounded, so that a server that stays too slow does not collect an endless queue.
+    pub const DEFAULT_MAX_START_DELAY: Span = Span::from_secs(10);
 }
 
 /// How long each phase lasts.

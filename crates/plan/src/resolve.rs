@@ -2,7 +2,7 @@
 
 use crate::builtin;
 use crate::file::{self, FileError};
-use crate::model::{Backend, DEFAULT_MAX_START_DELAY, Plan, Schedule, ServerKind};
+use crate::model::{Backend, Plan, Schedule, ServerKind};
 use crate::nearest::nearest;
 use crate::problem::{self, Problem};
 use crate::units::Span;
@@ -249,7 +249,7 @@ fn apply_stop(plan: &mut Plan, overrides: &Overrides) {
 
 fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
     let (rate, delay) = match plan.schedule {
-        Schedule::Closed {} => (None, DEFAULT_MAX_START_DELAY),
+        Schedule::Closed {} => (None, Schedule::DEFAULT_MAX_START_DELAY),
         Schedule::Constant { rate_per_s, max_start_delay }
         | Schedule::Poisson { rate_per_s, max_start_delay } => (Some(rate_per_s), max_start_delay),
     };

@@ -387,7 +387,7 @@ impl JsonSchema for Bytes {
             "description": "A number of bytes such as `1GiB`, `512MiB` or `64KB`; a plain number is bytes.",
             "type": ["string", "integer"],
             "minimum": 0,
-            "pattern": r"^\s*[0-9][0-9_]*(\.[0-9][0-9_]*)?\s*([KkMmGgTt][Ii]?)?[Bb]?\s*$",
+            "pattern": r"^\s*[0-9][0-9_]*(\.[0-9][0-9_]*)?\s*(([KkMmGgTt][Ii]?)?[Bb])?\s*$",
         })
     }
 }
@@ -419,5 +419,249 @@ impl JsonSchema for Span {
             "minimum": 0,
             "pattern": r"^\s*([0-9][0-9_]*(\.[0-9][0-9_]*)?\s*[A-Za-zµμ]*\s*)+$",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes(text: &str) -> Result<u64, String> {
+        text.parse()
+            .map(|Bytes(bytes)| bytes)
+            .map_err(|error: UnitError| error.to_string())
+    }
+
+    fn span_ns(text: &str) -> Result<u128, String> {
+        text.parse()
+            .map(|Span(span)| span.as_nanos())
+            .map_err(|error: UnitError| error.to_string())
+    }
+
+    fn rate(text: &str) -> Result<f64, String> {
+        text.parse()
+            .map(|Rate(rate)| rate)
+            .map_err(|error: UnitError| error.to_string())
+    }
+
+    #[test]
+    fn bytes_are_read_in_binary_and_decimal_units() {
+        for (text, expected) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("7B", 7),
+            ("64KB", 64_000),
+            ("64kb", 64_000),
+            ("64KiB", 65_536),
+            ("512MiB", 512 << 20),
+            (" 1.5 GiB ", 3 << 29),
+            ("2_000", 2000),
+            ("1TB", 1_000_000_000_000),
+            ("16777215TiB", 16_777_215 << 40),
+        ] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_ambiguous_broken_or_too_large_are_refused() {
+        assert_eq!(
+            bytes("64k").unwrap_err(),
+            "`k` in `64k` is no unit of bytes, use `B`, `KiB`, `MiB`, `GiB`, `TiB`, `KB`, `MB`, `GB` or `TB`"
+        );
+        assert!(
+            bytes("0.3KiB")
+                .unwrap_err()
+                .contains("whole number of bytes")
+        );
+        assert!(bytes("16777216TiB").unwrap_err().contains("out of range"));
+        for text in [
+            "", "KiB", "-1", "+1", "1.2.3", "1.", ".5KB", "1e3", "1_", "\u{663}",
+        ] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_are_read_with_one_or_several_units() {
+        for (text, expected) in [
+            ("0", 0),
+            ("10", 10_000_000_000),
+            ("0.25", 250_000_000),
+            ("10s", 10_000_000_000),
+            ("1500ms", 1_500_000_000),
+            ("2m30s", 150_000_000_000),
+            ("2 min 30 sec", 150_000_000_000),
+            ("1h", 3_600_000_000_000),
+            ("1.5h", 5_400_000_000_000),
+            ("1d", 86_400_000_000_000),
+            ("7us", 7_000),
+            ("7\u{b5}s", 7_000),
+            ("3ns", 3),
+        ] {
+            assert_eq!(span_ns(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_that_are_broken_or_out_of_range_are_refused() {
+        for text in [
+            "",
+            "s",
+            "-1s",
+            "1s1",
+            "1 1s",
+            "30s2m",
+            "1s1s",
+            "5 parsecs",
+            "1e3s",
+            "inf",
+            "1..2s",
+        ] {
+            assert!(span_ns(text).is_err(), "{text}");
+        }
+        assert!(span_ns("0.5ns").unwrap_err().contains("out of range"));
+        assert!(span_ns("300000d").unwrap_err().contains("out of range"));
+        assert!(
+            span_ns("5y")
+                .unwrap_err()
+                .contains("`y` in `5y` is no unit of time")
+        );
+        assert!(
+            span_ns("soon")
+                .unwrap_err()
+                .contains("`soon` is not a time span such as")
+        );
+    }
+
+    #[test]
+    fn quantities_are_displayed_in_the_largest_units_that_fit() {
+        let shown = [
+            Bytes(0),
+            Bytes(1000),
+            Bytes(1536),
+            Bytes(3 << 29),
+            Bytes(1 << 30),
+        ]
+        .map(|b| b.to_string());
+        assert_eq!(shown, ["0B", "1000B", "1536B", "1536MiB", "1GiB"]);
+        let shown = ["0", "90", "1.5", "36h", "61m1us"]
+            .map(|text| text.parse::<Span>().unwrap().to_string());
+        assert_eq!(shown, ["0s", "1m30s", "1s500ms", "36h", "1h1m1us"]);
+        assert_eq!(Rate(1250.5).to_string(), "1250.5/s");
+        assert_eq!(
+            format!("{:>6}|{:<6}|", Bytes(5), Span::from_secs(5)),
+            "    5B|5s    |"
+        );
+    }
+
+    #[test]
+    fn rates_are_read_with_and_without_their_unit() {
+        for (text, expected) in [
+            ("20000", 2e4),
+            ("20k", 2e4),
+            ("20000/s", 2e4),
+            ("1.5M/s", 1.5e6),
+            ("0.5 /s", 0.5),
+            ("1e3", 1e3),
+        ] {
+            assert_eq!(rate(text), Ok(expected), "{text}");
+        }
+        for text in [
+            "", "/s", "k", "0", "-5", "inf", "nan", "20m", "20/min", "1e999",
+        ] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+        assert!(rate("0").unwrap_err().contains("above 0"));
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Holder {
+        bytes: Bytes,
+        span: Span,
+    }
+
+    #[test]
+    fn quantities_in_files_are_strings_or_plain_numbers() {
+        let expected = Holder {
+            bytes: Bytes(1024),
+            span: Span::from_millis(500),
+        };
+        for text in ["bytes = '1KiB'\nspan = '500ms'", "bytes = 1024\nspan = 0.5"] {
+            assert_eq!(toml::from_str::<Holder>(text).unwrap(), expected);
+        }
+        assert_eq!(
+            toml::to_string(&expected).unwrap(),
+            "bytes = \"1KiB\"\nspan = \"500ms\"\n"
+        );
+        let error = toml::from_str::<Holder>("bytes = -5\nspan = 1")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("`-5` is not a number of bytes"), "{error}");
+        let error = toml::from_str::<Holder>("bytes = true\nspan = 1")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("expected a number of bytes"), "{error}");
+    }
+
+    fn accepts<T: JsonSchema>(value: &serde_json::Value) -> bool {
+        jsonschema::is_valid(schemars::schema_for!(T).as_value(), value)
+    }
+
+    #[test]
+    fn the_schema_accepts_what_is_displayed_and_refuses_other_types() {
+        for value in [
+            serde_json::json!("1536MiB"),
+            serde_json::json!("7B"),
+            serde_json::json!(7),
+        ] {
+            assert!(accepts::<Bytes>(&value), "{value}");
+        }
+        for value in [
+            serde_json::json!("64k"),
+            serde_json::json!(-1),
+            serde_json::json!(true),
+        ] {
+            assert!(!accepts::<Bytes>(&value), "{value}");
+        }
+        for value in [
+            serde_json::json!("1h1m1us"),
+            serde_json::json!("2 min 30 sec"),
+            serde_json::json!(0.5),
+        ] {
+            assert!(accepts::<Span>(&value), "{value}");
+        }
+        for value in [
+            serde_json::json!("soon"),
+            serde_json::json!(-1),
+            serde_json::json!([]),
+        ] {
+            assert!(!accepts::<Span>(&value), "{value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn displayed_bytes_parse_to_the_same(value: u64) {
+            prop_assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));
+        }
+
+        #[test]
+        fn displayed_spans_parse_to_the_same(value: u64) {
+            let span = Span(Duration::from_nanos(value));
+            prop_assert_eq!(span.to_string().parse(), Ok(span));
+        }
+
+        #[test]
+        fn displayed_rates_parse_to_the_same(value in 1e-9..1e12f64) {
+            prop_assert_eq!(Rate(value).to_string().parse(), Ok(Rate(value)));
+        }
+
+        #[test]
+        fn any_text_is_a_quantity_or_an_error(text in "[0-9.,_ +\\-a-zA-Zµ/]{0,12}") {
+            // No panic is the point: the range checks of the arithmetic hold.
+            let _ = (bytes(&text), span_ns(&text), rate(&text));
+        }
     }
 }

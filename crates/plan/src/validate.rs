@@ -12,6 +12,8 @@ const NAME_CHARACTERS: usize = 64;
 const BATCH: u32 = 100_000;
 /// Largest document that a server stores, in bytes.
 const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
+/// Most bytes of the documents of an insert command, below the 48 000 000 that a server takes for a message.
+const BATCH_BYTES: u64 = 47_000_000;
 /// Key numbers have 63 bits, as in YCSB.
 const RECORDS: u64 = 1 << 62;
 
@@ -20,7 +22,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     let mut problems = Problems::default();
     check_name(&mut problems, plan);
     check_server(&mut problems, &plan.server);
-    check_data(&mut problems, &plan.data);
+    check_data(&mut problems, &plan.data, plan.client.batch);
     check_operations(&mut problems, plan);
     check_keys(&mut problems, plan);
     check_access(&mut problems, plan);
@@ -114,7 +116,7 @@ fn check_compressor(problems: &mut Problems, server: &ServerPlan) {
     });
 }
 
-fn check_data(problems: &mut Problems, data: &DataPlan) {
+fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
     check_namespace(problems, data);
     problems.require((1..=RECORDS).contains(&data.records), || {
         format!(
@@ -151,7 +153,7 @@ fn check_data(problems: &mut Problems, data: &DataPlan) {
             data.zero_padding
         )
     });
-    check_field_length(problems, data);
+    check_field_length(problems, data, batch);
 }
 
 fn check_namespace(problems: &mut Problems, data: &DataPlan) {
@@ -187,36 +189,54 @@ fn check_namespace(problems: &mut Problems, data: &DataPlan) {
     );
 }
 
-fn check_field_length(problems: &mut Problems, data: &DataPlan) {
+/// Bytes of the largest document, names and overhead of the fields included.
+fn document_bytes(data: &DataPlan) -> u64 {
     let longest = match &data.field_length {
         FieldLength::Constant { bytes } => *bytes,
-        FieldLength::Uniform {
-            min_bytes,
-            max_bytes,
-        }
-        | FieldLength::Zipfian {
-            min_bytes,
-            max_bytes,
-        } => {
-            problems.require(min_bytes <= max_bytes, || {
-                format!("`data.field_length` has `min_bytes` = `{min_bytes}` above `max_bytes` = `{max_bytes}`")
-            });
+        FieldLength::Uniform { max_bytes, .. } | FieldLength::Zipfian { max_bytes, .. } => {
             *max_bytes
         }
         FieldLength::Histogram {
             block_bytes,
             weights,
-        } => {
-            problems.require(
-                *block_bytes > 0 && weights.iter().any(|weight| *weight > 0),
-                || "`data.field_length` needs `block_bytes` above 0 and a positive weight".into(),
-            );
-            block_bytes.saturating_mul(u32::try_from(weights.len()).unwrap_or(u32::MAX))
-        }
+        } => block_bytes.saturating_mul(u32::try_from(weights.len()).unwrap_or(u32::MAX)),
     };
-    let bytes = u64::from(longest) * u64::from(data.field_count);
+    // Type, terminator, length and subtype of an element, and the digits of its number.
+    let overhead = data.field_name_prefix.len() as u64 + 7 + 5;
+    (u64::from(longest) + overhead) * u64::from(data.field_count) + 256
+}
+
+fn check_field_length(problems: &mut Problems, data: &DataPlan, batch: u32) {
+    if let FieldLength::Uniform {
+        min_bytes,
+        max_bytes,
+    }
+    | FieldLength::Zipfian {
+        min_bytes,
+        max_bytes,
+    } = &data.field_length
+    {
+        problems.require(min_bytes <= max_bytes, || {
+            format!("`data.field_length` has `min_bytes` = `{min_bytes}` above `max_bytes` = `{max_bytes}`")
+        });
+    }
+    if let FieldLength::Histogram {
+        block_bytes,
+        weights,
+    } = &data.field_length
+    {
+        problems.require(
+            *block_bytes > 0 && weights.iter().any(|weight| *weight > 0),
+            || "`data.field_length` needs `block_bytes` above 0 and a positive weight".into(),
+        );
+    }
+    let bytes = document_bytes(data);
     problems.require(bytes < DOCUMENT_BYTES, || {
         format!("a document would have up to {bytes} bytes, but a server stores at most {DOCUMENT_BYTES}")
+    });
+    let batch_bytes = bytes.saturating_mul(u64::from(batch));
+    problems.require_or(bytes >= DOCUMENT_BYTES || batch_bytes <= BATCH_BYTES, "make `client.batch` smaller", || {
+        format!("`client.batch` = `{batch}` documents have up to {batch_bytes} bytes, but a command takes {BATCH_BYTES}")
     });
     let constant = matches!(data.field_length, FieldLength::Constant { .. });
     problems.require(!data.integrity || constant, || {
@@ -390,7 +410,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 22] = [
+        let cases: [(&str, Change); 23] = [
             ("name", |p| p.name = "a b".into()),
             ("server.uri", |p| p.server.uri = Some("mongodb://h".into())),
             ("server.mongod", |p| {
@@ -433,6 +453,7 @@ mod tests {
                 p.client.threads = p.client.clients + 1
             }),
             ("client.batch", |p| p.client.batch = 0),
+            ("a command takes", |p| p.client.batch = 60_000),
             ("rate_per_s", |p| {
                 p.schedule = Schedule::Constant {
                     rate_per_s: f64::NAN,

@@ -1,0 +1,251 @@
+//! `make bench`: what the load engine costs beside a bare loop, how well it keeps a rate, what memory
+//! it takes, and whether its numbers are true where the truth is known. Prints figures and ratios; it
+//! judges nothing, because the machines it runs on are shared.
+//!
+//! Each side runs as a process of its own (this program, started again with a role), so that CPU time
+//! and memory are those of one side alone.
+
+mod bare;
+mod measure;
+mod truth;
+
+use anyhow::{Context, Result, bail};
+use dyno_load::responder::Behaviour;
+use measure::{Cost, EngineLoad, Kind};
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["responder", behaviour] => responder(behaviour),
+        ["bare", address, load] => print_json(&measure::bare(
+            address.parse()?,
+            &serde_json::from_str(load)?,
+        )?),
+        ["engine", address, load] => print_json(&measure::engine(
+            address.parse()?,
+            &serde_json::from_str(load)?,
+        )?),
+        [] | ["all"] => {
+            cost()?;
+            rate()?;
+            memory()?;
+            truth::stall(
+                Duration::from_secs(10),
+                Duration::from_secs(1),
+                Duration::from_secs(40),
+            )?;
+            truth::queue()
+        }
+        ["cost"] => cost(),
+        ["rate"] => rate(),
+        ["memory"] => memory(),
+        ["truth"] => {
+            truth::stall(
+                Duration::from_secs(10),
+                Duration::from_secs(1),
+                Duration::from_secs(40),
+            )?;
+            truth::queue()
+        }
+        ["quick"] => {
+            // A moment of everything, so that the bench itself is known to work.
+            truth::stall(
+                Duration::from_secs(1),
+                Duration::from_millis(100),
+                Duration::from_secs(3),
+            )?;
+            compare_cost(1, Duration::from_millis(500))
+        }
+        _ => bail!("usage: dyno-bench [all|cost|rate|memory|truth|quick]"),
+    }
+}
+
+fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    println!("{}", serde_json::to_string(value)?);
+    Ok(())
+}
+
+/// Serves until standard input closes.
+fn responder(behaviour: &str) -> Result<()> {
+    let behaviour: measure::ResponderSpec = serde_json::from_str(behaviour)?;
+    measure::pin(behaviour.core)?;
+    let responder = dyno_load::responder::Responder::start(behaviour.behaviour())?;
+    println!("{}", responder.address());
+    std::io::stdout().flush()?;
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    Ok(())
+}
+
+/// A responder in a process of its own; ends with this value.
+pub struct ResponderProcess {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl ResponderProcess {
+    pub fn start(spec: &measure::ResponderSpec) -> Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["responder", &serde_json::to_string(spec)?])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
+        let address = line
+            .trim()
+            .parse()
+            .context("the responder printed no address")?;
+        Ok(ResponderProcess { child, address })
+    }
+}
+
+impl Drop for ResponderProcess {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        // It ends when its input closes; a failed wait leaves nothing to do.
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs this program in `role` and reads what it measured.
+pub fn in_process(role: &str, address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
+    let output = Command::new(std::env::current_exe()?)
+        .args([role, &address.to_string(), &serde_json::to_string(load)?])
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        bail!("the {role} process failed");
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn null_responder() -> Result<ResponderProcess> {
+    ResponderProcess::start(&measure::ResponderSpec {
+        core: Some(1),
+        ..Default::default()
+    })
+}
+
+fn cost() -> Result<()> {
+    compare_cost(5, Duration::from_secs(4))
+}
+
+/// Bare loop and engine in turn, so that a machine whose speed drifts favours neither.
+fn compare_cost(rounds: usize, duration: Duration) -> Result<()> {
+    println!(
+        "Client cost: 32 connections, reads of 1 KB, client on core 0, null responder on core 1"
+    );
+    println!(
+        "{:<8}{:>14}{:>12}{:>12}{:>12}",
+        "", "operations/s", "CPU us/op", "user us/op", "system us/op"
+    );
+    let load = EngineLoad {
+        kind: Kind::Closed,
+        clients: 32,
+        duration,
+        core: Some(0),
+        ..Default::default()
+    };
+    let mut pairs = Vec::new();
+    for _ in 0..rounds {
+        let responder = null_responder()?;
+        let bare = in_process("bare", responder.address, &load)?;
+        let engine = in_process("engine", responder.address, &load)?;
+        bare.print("bare");
+        engine.print("engine");
+        pairs.push((bare, engine));
+    }
+    let ratio = |figure: fn(&Cost) -> f64| {
+        median(
+            pairs
+                .iter()
+                .map(|(bare, engine)| figure(engine) / figure(bare))
+                .collect(),
+        )
+    };
+    println!("engine / bare, median of {rounds} pairs:");
+    println!(
+        "  rate                  {:.3}   (aim: at least 0.90)",
+        ratio(Cost::rate_per_s)
+    );
+    println!(
+        "  CPU per operation     {:.3}   (aim: at most 1.10)",
+        ratio(Cost::cpu_us_per_operation)
+    );
+    let user = median(
+        pairs
+            .iter()
+            .map(|(_, engine)| engine.user_us_per_operation())
+            .collect(),
+    );
+    println!("  user time, engine     {user:.2} us per operation   (aim: at most 1.5)");
+    println!();
+    Ok(())
+}
+
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn rate() -> Result<()> {
+    println!("Constant rate against the null responder, 32 connections, 10 s each");
+    println!(
+        "{:>10}{:>14}{:>16}{:>16}{:>16}{:>10}",
+        "offered/s", "achieved/s", "off by", "delay p50 us", "delay p99 us", "CPU us/op"
+    );
+    for rate_per_s in [1_000.0, 5_000.0, 20_000.0, 40_000.0] {
+        let responder = null_responder()?;
+        let load = EngineLoad {
+            kind: Kind::Constant { rate_per_s },
+            clients: 32,
+            duration: Duration::from_secs(10),
+            core: Some(0),
+            ..Default::default()
+        };
+        let cost = in_process("engine", responder.address, &load)?;
+        println!(
+            "{rate_per_s:>10.0}{:>14.1}{:>15.4}%{:>16.1}{:>16.1}{:>10.2}",
+            cost.rate_per_s(),
+            (cost.rate_per_s() / rate_per_s - 1.0) * 100.0,
+            cost.start_delay_p50_us,
+            cost.start_delay_p99_us,
+            cost.cpu_us_per_operation()
+        );
+    }
+    println!("  (aim at 20000/s: off by at most 0.1 %, start delay p99 at most 100 us)");
+    println!();
+    Ok(())
+}
+
+fn memory() -> Result<()> {
+    println!("Memory with 256 connections, closed loop");
+    for seconds in [5, 20, 40] {
+        let responder = null_responder()?;
+        let load = EngineLoad {
+            kind: Kind::Closed,
+            clients: 256,
+            duration: Duration::from_secs(seconds),
+            core: Some(0),
+            ..Default::default()
+        };
+        let cost = in_process("engine", responder.address, &load)?;
+        println!(
+            "  {seconds:>3} s: {:>6.1} MiB, {:>10} operations   (aim: at most 64 MiB, whatever the length)",
+            cost.max_rss_bytes as f64 / 1_048_576.0,
+            cost.operations
+        );
+    }
+    println!();
+    Ok(())
+}
+
+/// The behaviour that a specification stands for.
+pub fn null() -> Behaviour {
+    Behaviour::default()
+}

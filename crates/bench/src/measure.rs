@@ -1,0 +1,236 @@
+//! One measured load, by the bare loop or by the engine.
+
+use crate::bare;
+use anyhow::{Context, Result};
+use dyno_load::clock::Clock;
+use dyno_load::connect::Connector;
+use dyno_load::engine::{self, Job, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::responder::{Behaviour, Service, ServiceTime, Stall};
+use dyno_load::workload::{Concerns, Workload};
+use dyno_plan::Plan;
+use dyno_plan::model::Schedule;
+use dyno_plan::units::Span;
+use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::model::{PhaseKind, PhaseRecord};
+use dyno_wire::command::{CommandOptions, CommandSet, Projection};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Load of one process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EngineLoad {
+    pub kind: Kind,
+    pub clients: usize,
+    pub warmup: Duration,
+    pub duration: Duration,
+    pub core: Option<usize>,
+    pub seed: u64,
+}
+
+impl Default for EngineLoad {
+    fn default() -> Self {
+        EngineLoad {
+            kind: Kind::Closed,
+            clients: 32,
+            warmup: Duration::from_millis(500),
+            duration: Duration::from_secs(5),
+            core: None,
+            seed: 42,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Kind {
+    Closed,
+    Constant { rate_per_s: f64 },
+    Poisson { rate_per_s: f64 },
+}
+
+/// What a responder process does.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct ResponderSpec {
+    pub core: Option<usize>,
+    /// Period and length of stalls.
+    pub stall: Option<(Duration, Duration)>,
+    /// Fixed service time of a single queue.
+    pub single_queue: Option<Duration>,
+}
+
+impl ResponderSpec {
+    pub fn behaviour(&self) -> Behaviour {
+        Behaviour {
+            stall: self.stall.map(|(every, length)| Stall::new(every, length)),
+            service: match self.single_queue {
+                None => Service::Null,
+                Some(time) => Service::SingleQueue {
+                    time: ServiceTime::Fixed(time),
+                },
+            },
+            ..crate::null()
+        }
+    }
+}
+
+/// What one process did and used.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Cost {
+    pub operations: u64,
+    pub duration_s: f64,
+    pub user_s: f64,
+    pub system_s: f64,
+    pub max_rss_bytes: u64,
+    pub start_delay_p50_us: f64,
+    pub start_delay_p99_us: f64,
+    pub record: Option<PhaseRecord>,
+}
+
+impl Cost {
+    pub fn rate_per_s(&self) -> f64 {
+        self.operations as f64 / self.duration_s
+    }
+
+    pub fn cpu_us_per_operation(&self) -> f64 {
+        (self.user_s + self.system_s) * 1e6 / self.operations as f64
+    }
+
+    pub fn user_us_per_operation(&self) -> f64 {
+        self.user_s * 1e6 / self.operations as f64
+    }
+
+    pub fn print(&self, name: &str) {
+        println!(
+            "{name:<8}{:>14.0}{:>12.2}{:>12.2}{:>12.2}",
+            self.rate_per_s(),
+            self.cpu_us_per_operation(),
+            self.user_us_per_operation(),
+            self.cpu_us_per_operation() - self.user_us_per_operation()
+        );
+    }
+}
+
+/// Pins the whole process, threads made later included.
+pub fn pin(core: Option<usize>) -> Result<()> {
+    let Some(core) = core else { return Ok(()) };
+    let mut set = nix::sched::CpuSet::new();
+    set.set(core)?;
+    let pinned = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set);
+    if pinned.is_err() {
+        eprintln!("core {core} is not to be had, going on without pinning");
+    }
+    Ok(())
+}
+
+fn usage() -> ProcessUsage {
+    let usage = dyno_observe::process::usage_self();
+    ProcessUsage {
+        user_ns: usage.user_ns,
+        system_ns: usage.system_ns,
+        max_rss_bytes: usage.max_rss_bytes,
+    }
+}
+
+/// The bare loop, with the same command that the engine sends.
+pub fn bare(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
+    pin(load.core)?;
+    let options = CommandOptions {
+        database: "ycsb".into(),
+        collection: "usertable".into(),
+        ..CommandOptions::default()
+    };
+    let commands = CommandSet::new(&options)?;
+    let mut command = Vec::new();
+    commands.find_by_id(&mut command, 0, b"user6284781860667377211", Projection::All);
+    bare::run(address, load.clients, load.warmup, &command)?;
+    let (before, start) = (usage(), Instant::now());
+    let operations = bare::run(address, load.clients, load.duration, &command)?;
+    let (after, duration_s) = (usage(), start.elapsed().as_secs_f64());
+    Ok(Cost {
+        operations,
+        duration_s,
+        user_s: (after.user_ns - before.user_ns) as f64 / 1e9,
+        system_s: (after.system_ns - before.system_ns) as f64 / 1e9,
+        max_rss_bytes: after.max_rss_bytes,
+        start_delay_p50_us: 0.0,
+        start_delay_p99_us: 0.0,
+        record: None,
+    })
+}
+
+fn plan() -> Result<Plan> {
+    let mut plan = dyno_plan::builtin::find("read").context("the plan `read` is built in")?;
+    plan.data.records = 100_000;
+    Ok(plan)
+}
+
+/// The load engine.
+pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
+    pin(load.core)?;
+    let (target, credentials) = dyno_plan::uri::parse(&format!("mongodb://{address}"))?;
+    let (schedule, offered) = match load.kind {
+        Kind::Closed => (Schedule::Closed {}, None),
+        Kind::Constant { rate_per_s } => (
+            Schedule::Constant {
+                rate_per_s,
+                max_start_delay: Span::from_secs(60),
+            },
+            Some(rate_per_s),
+        ),
+        Kind::Poisson { rate_per_s } => (
+            Schedule::Poisson {
+                rate_per_s,
+                max_start_delay: Span::from_secs(60),
+            },
+            Some(rate_per_s),
+        ),
+    };
+    let phase = |kind, duration| PhaseSpec {
+        kind,
+        duration: Some(duration),
+        operations: None,
+    };
+    let job = Job {
+        workload: Arc::new(Workload::mix(&plan()?, &Concerns::default())?),
+        transporter: Transporter::Wire(Connector::new(&target, credentials)?),
+        phases: vec![
+            phase(PhaseKind::Warmup, load.warmup),
+            phase(PhaseKind::Measure, load.duration),
+        ],
+        schedule,
+        clients: load.clients,
+        threads: 1,
+        pin: false,
+        seed: load.seed,
+        timeout: Duration::from_secs(10),
+        retry: Default::default(),
+        abort_on_failure: false,
+        clock: Clock::start(),
+        stop: Arc::new(AtomicBool::new(false)),
+        usage,
+    };
+    let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);
+    engine::run(job, &mut |interval| {
+        if interval.phase == PhaseKind::Measure {
+            measured.add(&interval)?;
+        }
+        Ok(())
+    })?;
+    let record = measured.to_record();
+    let read = record
+        .operations
+        .get("read")
+        .context("no reads were measured")?;
+    Ok(Cost {
+        operations: read.count,
+        duration_s: record.duration_s,
+        user_s: record.client.cpu_user_s,
+        system_s: record.client.cpu_system_s,
+        max_rss_bytes: record.client.max_rss_bytes,
+        start_delay_p50_us: read.start_delay_us.p50,
+        start_delay_p99_us: read.start_delay_us.p99,
+        record: Some(record),
+    })
+}

@@ -1,0 +1,105 @@
+//! Numbers whose truth is known: a responder that stalls, and a queue with fixed service time.
+
+use crate::measure::{EngineLoad, Kind, ResponderSpec};
+use crate::{ResponderProcess, in_process};
+use anyhow::{Context, Result};
+use std::time::Duration;
+
+/// A responder that stalls for a tenth of the time, under a constant rate of 1 000/s.
+///
+/// One arrival in ten meets the stall and waits between 0 and its length, uniformly. So 5 % of all
+/// arrivals wait longer than half of it, and 1 % longer than nine tenths of it.
+pub fn stall(every: Duration, length: Duration, duration: Duration) -> Result<()> {
+    let spec = ResponderSpec {
+        core: Some(1),
+        stall: Some((every, length)),
+        ..Default::default()
+    };
+    let responder = ResponderProcess::start(&spec)?;
+    let load = EngineLoad {
+        kind: Kind::Constant { rate_per_s: 1000.0 },
+        clients: 32,
+        // Longer than a stall, so that the measured time holds whole ones only.
+        warmup: length * 2,
+        duration,
+        core: Some(0),
+        ..Default::default()
+    };
+    let cost = in_process("engine", responder.address, &load)?;
+    let record = cost.record.context("the engine gave no record")?;
+    let read = &record.operations["read"];
+    let length_ms = length.as_secs_f64() * 1e3;
+    println!(
+        "Stalls of {length_ms:.0} ms every {:.0} ms, 1 000 operations/s constant, {:.0} s",
+        every.as_secs_f64() * 1e3,
+        duration.as_secs_f64()
+    );
+    row(
+        "response time p95",
+        read.response_time_us.p95 / 1e3,
+        length_ms / 2.0,
+    );
+    row(
+        "response time p99",
+        read.response_time_us.p99 / 1e3,
+        length_ms * 0.9,
+    );
+    println!(
+        "  service time p99     {:>10.3} ms   (what a tool shows that measures from the send)",
+        read.service_time_us.p99 / 1e3
+    );
+    println!(
+        "  Little ratio         {:>10.4}",
+        record.little_ratio.unwrap_or(f64::NAN)
+    );
+    println!();
+    Ok(())
+}
+
+fn row(name: &str, measured_ms: f64, expected_ms: f64) {
+    println!(
+        "  {name:<20} {measured_ms:>10.3} ms, expected {expected_ms:>8.3} ms, off by {:>6.2} %",
+        (measured_ms / expected_ms - 1.0) * 100.0
+    );
+}
+
+/// One queue with fixed service time under Poisson arrivals: the Pollaczek-Khinchine formula gives
+/// the mean response time `d + u d / (2 (1 - u))` at utilization `u` (Kleinrock, Queueing Systems I, 5.6).
+pub fn queue() -> Result<()> {
+    let service = Duration::from_millis(1);
+    println!("Single queue, service time 1 ms fixed, Poisson arrivals (M/D/1), 120 s each");
+    for utilization in [0.5, 0.8] {
+        let spec = ResponderSpec {
+            core: Some(1),
+            single_queue: Some(service),
+            ..Default::default()
+        };
+        let responder = ResponderProcess::start(&spec)?;
+        let load = EngineLoad {
+            kind: Kind::Poisson {
+                rate_per_s: utilization / service.as_secs_f64(),
+            },
+            clients: 64,
+            warmup: Duration::from_secs(1),
+            duration: Duration::from_secs(120),
+            core: Some(0),
+            ..Default::default()
+        };
+        let cost = in_process("engine", responder.address, &load)?;
+        let record = cost.record.context("the engine gave no record")?;
+        let read = &record.operations["read"];
+        let d_ms = service.as_secs_f64() * 1e3;
+        let expected_ms = d_ms + utilization * d_ms / (2.0 * (1.0 - utilization));
+        row(
+            &format!("mean at {:.0} % load", utilization * 100.0),
+            read.response_time_us.mean / 1e3,
+            expected_ms,
+        );
+        println!(
+            "  Little ratio         {:>10.4}",
+            record.little_ratio.unwrap_or(f64::NAN)
+        );
+    }
+    println!();
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! Replaces broken connections beside the worker loop.
+//!
+//! Connecting, TLS and authentication are blocking and may take long, so a few threads do them and
+//! hand the result to the worker that asked. A client's attempts are spaced by a growing delay.
+
+use super::poller::Waker;
+use crate::connect::{ConnectError, Connected, Connector};
+use std::collections::BinaryHeap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Threads that connect. More would only help when connecting is slow and many connections break at once.
+const THREADS: usize = 4;
+/// Delay before the second attempt in a row; the first is immediate.
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+/// Longest delay between attempts.
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
+/// A new connection for a client.
+pub(crate) struct Fresh {
+    pub(crate) slot: usize,
+    pub(crate) connected: Connected,
+}
+
+struct Request {
+    due: Instant,
+    slot: usize,
+    attempts: u32,
+    reply: Sender<Fresh>,
+    waker: Waker,
+}
+
+// The heap gives the largest element, so the earliest request compares as the largest.
+impl Ord for Request {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        other.due.cmp(&self.due)
+    }
+}
+impl PartialOrd for Request {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Request {
+    fn eq(&self, other: &Self) -> bool {
+        self.due == other.due
+    }
+}
+impl Eq for Request {}
+
+#[derive(Default)]
+struct State {
+    requests: BinaryHeap<Request>,
+    closed: bool,
+    last_error: Option<Arc<ConnectError>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The threads; dropping it ends them.
+pub(crate) struct ReconnectPool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// One worker's access to the pool.
+pub(crate) struct Reconnector {
+    shared: Arc<Shared>,
+    reply: Sender<Fresh>,
+    fresh: Receiver<Fresh>,
+    waker: Waker,
+}
+
+impl ReconnectPool {
+    pub(crate) fn start(connector: &Connector) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let threads = (0..THREADS)
+            .map(|_| {
+                let (shared, connector) = (Arc::clone(&shared), connector.clone());
+                std::thread::Builder::new()
+                    .name("reconnect".into())
+                    .stack_size(256 * 1024)
+                    .spawn(move || serve(&shared, &connector))
+            })
+            .collect::<std::io::Result<Vec<_>>>()?;
+        Ok(ReconnectPool { shared, threads })
+    }
+
+    pub(crate) fn reconnector(&self, waker: Waker) -> Reconnector {
+        let (reply, fresh) = channel();
+        Reconnector {
+            shared: Arc::clone(&self.shared),
+            reply,
+            fresh,
+            waker,
+        }
+    }
+}
+
+impl Drop for ReconnectPool {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has nothing left to clean up.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Reconnector {
+    /// Asks for a connection for `slot` after `attempts` failed or short-lived ones.
+    pub(crate) fn request(&self, slot: usize, attempts: u32) {
+        let request = Request {
+            due: Instant::now() + delay(attempts),
+            slot,
+            attempts,
+            reply: self.reply.clone(),
+            waker: self.waker.clone(),
+        };
+        self.shared.lock().requests.push(request);
+        self.shared.changed.notify_one();
+    }
+
+    /// The next new connection, if there is one.
+    pub(crate) fn take(&self) -> Option<Fresh> {
+        self.fresh.try_recv().ok()
+    }
+
+    /// Why the last attempt failed.
+    pub(crate) fn last_error(&self) -> Option<Arc<ConnectError>> {
+        self.shared.lock().last_error.clone()
+    }
+}
+
+fn delay(attempts: u32) -> Duration {
+    match attempts {
+        0 => Duration::ZERO,
+        attempts => FIRST_DELAY
+            .saturating_mul(1 << (attempts - 1).min(10))
+            .min(LONGEST_DELAY),
+    }
+}
+
+fn serve(shared: &Shared, connector: &Connector) {
+    while let Some(request) = next_due(shared) {
+        match connector.connect() {
+            Ok(connected) => {
+                // The worker may have ended meanwhile; the connection is closed by dropping it.
+                let _ = request.reply.send(Fresh {
+                    slot: request.slot,
+                    connected,
+                });
+                request.waker.wake();
+            }
+            Err(error) => {
+                let mut state = shared.lock();
+                state.last_error = Some(Arc::new(error));
+                let attempts = request.attempts.saturating_add(1);
+                state.requests.push(Request {
+                    due: Instant::now() + delay(attempts),
+                    attempts,
+                    ..request
+                });
+            }
+        }
+    }
+}
+
+/// Waits for the earliest request to become due; `None` when the pool is closed.
+fn next_due(shared: &Shared) -> Option<Request> {
+    let mut state = shared.lock();
+    loop {
+        if state.closed {
+            return None;
+        }
+        let wait = match state.requests.peek() {
+            None => None,
+            Some(request) => Some(request.due.saturating_duration_since(Instant::now())),
+        };
+        state = match wait {
+            Some(Duration::ZERO) => return state.requests.pop(),
+            Some(wait) => {
+                shared
+                    .changed
+                    .wait_timeout(state, wait)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
+            }
+            None => shared
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_spaced_by_a_growing_and_bounded_delay() {
+        assert_eq!(delay(0), Duration::ZERO);
+        assert_eq!(delay(1), Duration::from_millis(20));
+        assert_eq!(delay(2), Duration::from_millis(40));
+        assert_eq!(delay(30), LONGEST_DELAY);
+    }
+}

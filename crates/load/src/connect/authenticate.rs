@@ -1,0 +1,184 @@
+//! Runs a SCRAM authentication over a session.
+
+use super::error::{AUTHENTICATION_FAILED, ConnectError, Source};
+use super::session::{Deadline, Session};
+use dyno_plan::uri::{self, Credentials};
+use dyno_wire::bson::Document;
+use dyno_wire::handshake::{Hello, SaslReply, write_sasl_continue, write_sasl_start};
+use dyno_wire::reply;
+use dyno_wire::scram::{Client, Mechanism, SaltedPasswords};
+
+const STEP: &str = "authenticating";
+/// First wire version whose servers have SCRAM-SHA-256 (MongoDB 4.0).
+const SHA_256_WIRE_VERSION: i32 = 7;
+
+/// The database that holds the user.
+pub(super) fn source(credentials: &Credentials) -> &str {
+    credentials.source.as_deref().unwrap_or("admin")
+}
+
+/// Authenticates the session.
+pub(super) fn authenticate(
+    session: &mut Session,
+    credentials: &Credentials,
+    hello: &Hello,
+    cache: &SaltedPasswords,
+    deadline: Deadline,
+) -> Result<(), ConnectError> {
+    let mechanism = mechanism(credentials, hello);
+    let nonce = super::nonce()?;
+    let mut exchange = Exchange {
+        session,
+        credentials,
+        deadline,
+    };
+    let password = credentials.password();
+    let mut client = Client::new(mechanism, &credentials.username, password, &nonce)
+        .map_err(|error| exchange.failed(error))?;
+    let first = client.first_message();
+    let database = source(credentials).to_owned();
+    let server_first = exchange.step("saslStart", |out, id| {
+        write_sasl_start(out, id, &database, mechanism.name(), first.as_bytes());
+    })?;
+    let last = client
+        .server_first(&server_first.payload, cache)
+        .map_err(|error| exchange.failed(error))?;
+    let conversation = server_first.conversation_id;
+    let server_final = exchange.step("saslContinue", |out, id| {
+        write_sasl_continue(out, id, &database, conversation, last.as_bytes());
+    })?;
+    client
+        .server_final(&server_final.payload)
+        .map_err(|error| exchange.failed(error))?;
+    if server_final.done {
+        return Ok(());
+    }
+    // Servers before 4.4 end with an empty exchange.
+    let end = exchange.step("saslContinue", |out, id| {
+        write_sasl_continue(out, id, &database, conversation, b"");
+    })?;
+    if end.done {
+        Ok(())
+    } else {
+        Err(exchange.failed("the server does not end the exchange"))
+    }
+}
+
+/// The mechanism given, else the best that the server has for the user.
+fn mechanism(credentials: &Credentials, hello: &Hello) -> Mechanism {
+    match credentials.mechanism {
+        Some(uri::Mechanism::ScramSha1) => return Mechanism::ScramSha1,
+        Some(uri::Mechanism::ScramSha256) => return Mechanism::ScramSha256,
+        None => {}
+    }
+    let has_sha_256 = match &hello.mechanisms {
+        Some(names) => names
+            .iter()
+            .any(|name| name == Mechanism::ScramSha256.name()),
+        // The server does not know the user, or does not tell: this will fail with its reason.
+        None => hello.max_wire_version >= SHA_256_WIRE_VERSION,
+    };
+    if has_sha_256 {
+        Mechanism::ScramSha256
+    } else {
+        Mechanism::ScramSha1
+    }
+}
+
+struct Exchange<'a> {
+    session: &'a mut Session,
+    credentials: &'a Credentials,
+    deadline: Deadline,
+}
+
+/// A step of the server, owned.
+struct Step {
+    conversation_id: i32,
+    done: bool,
+    payload: Vec<u8>,
+}
+
+impl Exchange<'_> {
+    fn step(
+        &mut self,
+        command: &'static str,
+        write: impl FnOnce(&mut Vec<u8>, i32),
+    ) -> Result<Step, ConnectError> {
+        let endpoint = self.session.endpoint.host().clone();
+        let deadline = self.deadline;
+        let tls = self.session.is_tls();
+        let body = self
+            .session
+            .exchange(deadline, write)
+            .map_err(|error| error.into_connect_error(&endpoint, STEP, deadline, tls))?;
+        let malformed = |source: Source| ConnectError::Protocol {
+            endpoint: endpoint.clone(),
+            step: STEP,
+            source,
+        };
+        let reply = reply::read(&body).map_err(|error| malformed(error.into()))?;
+        if !reply.ok && reply.code == AUTHENTICATION_FAILED {
+            return Err(ConnectError::Credentials {
+                endpoint,
+                username: self.credentials.username.clone(),
+                source_database: source(self.credentials).to_owned(),
+            });
+        }
+        if !reply.ok {
+            return Err(ConnectError::Command {
+                endpoint,
+                command,
+                code: reply.code,
+                message: reply.message.to_owned(),
+            });
+        }
+        let document: Document<'_> = reply.document().map_err(|error| malformed(error.into()))?;
+        let sasl = SaslReply::read(document).map_err(|error| malformed(error.into()))?;
+        Ok(Step {
+            conversation_id: sasl.conversation_id,
+            done: sasl.done,
+            payload: sasl.payload.to_vec(),
+        })
+    }
+
+    fn failed(&self, source: impl Into<Source>) -> ConnectError {
+        ConnectError::Authentication {
+            endpoint: self.session.endpoint.host().clone(),
+            username: self.credentials.username.clone(),
+            source: source.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(max_wire_version: i32, mechanisms: Option<&[&str]>) -> Hello {
+        Hello {
+            max_wire_version,
+            mechanisms: mechanisms.map(|names| names.iter().map(|&name| name.into()).collect()),
+            ..Hello::default()
+        }
+    }
+
+    #[test]
+    fn the_best_mechanism_of_the_user_is_taken_unless_one_is_given() {
+        let mut credentials = Credentials::new("me".into(), "secret".into(), None);
+        for (hello, expected) in [
+            (
+                hello(21, Some(&["SCRAM-SHA-1", "SCRAM-SHA-256"])),
+                Mechanism::ScramSha256,
+            ),
+            (hello(21, Some(&["SCRAM-SHA-1"])), Mechanism::ScramSha1),
+            (hello(21, None), Mechanism::ScramSha256),
+            (hello(6, None), Mechanism::ScramSha1),
+        ] {
+            assert_eq!(mechanism(&credentials, &hello), expected);
+        }
+        credentials.mechanism = Some(uri::Mechanism::ScramSha1);
+        let both = hello(21, Some(&["SCRAM-SHA-256"]));
+        assert_eq!(mechanism(&credentials, &both), Mechanism::ScramSha1);
+        assert_eq!(source(&credentials), "admin");
+    }
+}

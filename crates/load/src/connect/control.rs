@@ -1,0 +1,173 @@
+//! A blocking connection for the commands around a run: create, drop, count, statistics.
+
+use super::endpoint::Endpoint;
+use super::session::{Deadline, ExchangeError, Session};
+use bson::Document;
+use dyno_plan::uri::Host;
+use dyno_wire::frame;
+use dyno_wire::handshake::Hello;
+use dyno_wire::reply;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Longest time for one command unless the connection string says otherwise. Set-up commands can
+/// be slow (dropping a large collection), so it is generous; it is there to end at all.
+pub(super) const DEFAULT_LIMIT: Duration = Duration::from_secs(300);
+
+/// Why a command gave no result.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// The command is not valid BSON (a key with a zero byte).
+    #[error("cannot encode command `{command}`")]
+    Encode {
+        /// Name of the command.
+        command: String,
+        /// What is wrong with it.
+        #[source]
+        source: bson::error::Error,
+    },
+    /// The connection failed, or the time allowed was over (`TimedOut`, `WouldBlock`).
+    #[error("connection to `{endpoint}` failed during `{command}`")]
+    Io {
+        /// Address.
+        endpoint: Host,
+        /// Name of the command.
+        command: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The answer is malformed.
+    #[error("`{endpoint}` gave a malformed answer to `{command}`")]
+    Malformed {
+        /// Address.
+        endpoint: Host,
+        /// Name of the command.
+        command: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The server refuses the command, or a write in it.
+    #[error("server refuses `{command}`: {message} (code {code})")]
+    Server {
+        /// Name of the command.
+        command: String,
+        /// Code of the failure.
+        code: i32,
+        /// Name of the code; empty if the server gave none.
+        code_name: String,
+        /// The server's text.
+        message: String,
+    },
+}
+
+impl ControlError {
+    /// The server's code, if the server refused the command.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            ControlError::Server { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+/// A blocking, authenticated connection. After an [`ControlError::Io`] it is of no more use.
+#[derive(Debug)]
+pub struct Control {
+    session: Session,
+    hello: Hello,
+    limit: Option<Duration>,
+}
+
+impl Control {
+    pub(super) fn new(session: Session, hello: Hello, limit: Option<Duration>) -> Self {
+        Control {
+            session,
+            hello,
+            limit,
+        }
+    }
+
+    /// What the server said of itself.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// The server's address.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.session.endpoint
+    }
+
+    /// Changes the longest time for one command; `None` is no limit.
+    pub fn set_limit(&mut self, limit: Option<Duration>) {
+        self.limit = limit;
+    }
+
+    /// Runs one command on a database and returns the reply.
+    ///
+    /// # Errors
+    /// [`ControlError::Server`] also if the command was carried out but a write in it, or its write
+    /// concern, failed.
+    pub fn run(&mut self, database: &str, mut command: Document) -> Result<Document, ControlError> {
+        let name = command.keys().next().cloned().unwrap_or_default();
+        command.insert("$db", database);
+        let bytes = command.to_vec().map_err(|source| ControlError::Encode {
+            command: name.clone(),
+            source,
+        })?;
+        let endpoint = self.session.endpoint.host().clone();
+        let body = self
+            .session
+            .exchange(Deadline::after(self.limit), |out, id| {
+                frame::write_message(out, id, 0, &bytes);
+            })
+            .map_err(|error| match error {
+                ExchangeError::Io(source) => ControlError::Io {
+                    endpoint: endpoint.clone(),
+                    command: name.clone(),
+                    source,
+                },
+                ExchangeError::Malformed(source) => ControlError::Malformed {
+                    endpoint: endpoint.clone(),
+                    command: name.clone(),
+                    source,
+                },
+            })?;
+        let malformed = |source| ControlError::Malformed {
+            endpoint,
+            command: name.clone(),
+            source,
+        };
+        let reply = match reply::read(&body) {
+            Ok(reply) => reply,
+            Err(error) => return Err(malformed(error.into())),
+        };
+        if let Some(error) = failure(&reply, &name) {
+            return Err(error);
+        }
+        let document = reply.document().map_err(Into::into);
+        let decoded = document
+            .and_then(|document| Document::from_reader(document.as_bytes()).map_err(Into::into));
+        decoded.map_err(malformed)
+    }
+}
+
+fn failure(reply: &reply::Reply<'_>, command: &str) -> Option<ControlError> {
+    let (code, code_name, message) = if !reply.ok {
+        (reply.code, reply.code_name, reply.message)
+    } else if let Some(error) = reply.first_write_error {
+        (error.code, "", error.message)
+    } else if let Some(error) = reply.write_concern_error {
+        (error.code, "", error.message)
+    } else {
+        return None;
+    };
+    Some(ControlError::Server {
+        command: command.to_owned(),
+        code,
+        code_name: code_name.to_owned(),
+        message: message.to_owned(),
+    })
+}

@@ -1,0 +1,354 @@
+//! Why a server cannot be reached or used, and what to do about it.
+
+use dyno_plan::uri::{Host, UnsupportedOption, UriError};
+use dyno_wire::handshake::MIN_WIRE_VERSION;
+use std::error::Error as StdError;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Cause of any type.
+pub(super) type Source = Box<dyn StdError + Send + Sync>;
+
+/// Server code of wrong credentials.
+pub(super) const AUTHENTICATION_FAILED: i32 = 18;
+
+/// Why a server cannot be reached or used. No variant holds a password.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The connection string holds options that the wire backend cannot honour.
+    #[error("{}", list_unsupported(options))]
+    Unsupported {
+        /// The options, at least one.
+        options: Vec<UnsupportedOption>,
+    },
+    /// A host name has no address.
+    #[error("cannot resolve `{host}`")]
+    Resolve {
+        /// Host name.
+        host: String,
+        /// What the resolver said.
+        #[source]
+        source: io::Error,
+    },
+    /// The records of a `mongodb+srv://` name cannot be looked up, or there are none.
+    #[error("cannot look up the hosts of `{name}`")]
+    ResolveService {
+        /// Name of the SRV records.
+        name: String,
+        /// What the resolver said.
+        #[source]
+        source: Source,
+    },
+    /// An SRV record leads out of the domain of its name, which could be an attack.
+    #[error("`{name}` lists the host `{host}`, which is outside of its domain")]
+    ForeignHost {
+        /// Name of the SRV records.
+        name: String,
+        /// Host in the record.
+        host: String,
+    },
+    /// The TXT record of a `mongodb+srv://` name is not usable.
+    #[error("the TXT record of `{name}` is not valid")]
+    ServiceOptions {
+        /// Name of the record.
+        name: String,
+        /// What is wrong with it.
+        #[source]
+        source: UriError,
+    },
+    /// Nothing listens at the address.
+    #[error("`{endpoint}` refuses the connection")]
+    Refused {
+        /// Address.
+        endpoint: Host,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Nothing was heard in the time allowed.
+    #[error("`{endpoint}` did not answer within {limit_ms} ms while {step}")]
+    TimedOut {
+        /// Address.
+        endpoint: Host,
+        /// What was being done.
+        step: &'static str,
+        /// The time allowed, in milliseconds.
+        limit_ms: u64,
+    },
+    /// The server closed the connection before it was usable.
+    #[error("`{endpoint}` closed the connection while {step}")]
+    Closed {
+        /// Address.
+        endpoint: Host,
+        /// What was being done.
+        step: &'static str,
+        /// Whether the connection was to be encrypted.
+        tls: bool,
+    },
+    /// Another failure of the network or the system.
+    #[error("cannot connect to `{endpoint}`: failure while {step}")]
+    Io {
+        /// Address.
+        endpoint: Host,
+        /// What was being done.
+        step: &'static str,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file with certificates or keys cannot be used.
+    #[error("cannot use `{}` for TLS", path.display())]
+    TlsFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: Source,
+    },
+    /// TLS cannot be set up on this side.
+    #[error("cannot set up TLS")]
+    TlsSetup {
+        /// What is wrong.
+        #[source]
+        source: Source,
+    },
+    /// The two sides do not come to terms, or the server's certificate is not accepted.
+    #[error("cannot establish TLS with `{endpoint}`")]
+    Tls {
+        /// Address.
+        endpoint: Host,
+        /// What is wrong.
+        #[source]
+        source: rustls::Error,
+    },
+    /// What answers does not speak the protocol.
+    #[error("`{endpoint}` does not answer like a MongoDB server while {step}")]
+    Protocol {
+        /// Address.
+        endpoint: Host,
+        /// What was being done.
+        step: &'static str,
+        /// What is wrong with the answer.
+        #[source]
+        source: Source,
+    },
+    /// The server refuses a command of the handshake.
+    #[error("`{endpoint}` refuses `{command}`: {message} (code {code})")]
+    Command {
+        /// Address.
+        endpoint: Host,
+        /// Name of the command.
+        command: &'static str,
+        /// Code of the failure.
+        code: i32,
+        /// The server's text.
+        message: String,
+    },
+    /// The server does not accept user and password (code 18).
+    #[error(
+        "`{endpoint}` does not accept the credentials of user `{username}` in database `{source_database}`"
+    )]
+    Credentials {
+        /// Address.
+        endpoint: Host,
+        /// User name.
+        username: String,
+        /// Database that was asked for the user.
+        source_database: String,
+    },
+    /// The authentication failed on this side: the server's part of it is not acceptable.
+    #[error("cannot authenticate user `{username}` to `{endpoint}`")]
+    Authentication {
+        /// Address.
+        endpoint: Host,
+        /// User name.
+        username: String,
+        /// What is wrong.
+        #[source]
+        source: Source,
+    },
+    /// The server belongs to another replica set than the one named, or to none.
+    #[error("`{endpoint}` is not a member of the replica set `{expected}`")]
+    ReplicaSetName {
+        /// Address.
+        endpoint: Host,
+        /// Name in the connection string.
+        expected: String,
+        /// Name that the server gave; `None` for a server that is in no replica set.
+        found: Option<String>,
+    },
+    /// No member of the replica set takes writes.
+    #[error("the replica set has no primary: {}", list_members(members))]
+    NoPrimary {
+        /// Members that were asked, with what they said.
+        members: Vec<(Host, String)>,
+    },
+    /// The server speaks only protocols that are no longer supported.
+    #[error(
+        "`{endpoint}` is too old: it speaks wire version {found}, at least {MIN_WIRE_VERSION} is needed"
+    )]
+    TooOld {
+        /// Address.
+        endpoint: Host,
+        /// Newest wire version of the server.
+        found: i32,
+    },
+}
+
+impl ConnectError {
+    /// What to do about it, if there is more to say than the message.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            ConnectError::Unsupported { options } => {
+                let mut hints: Vec<&str> =
+                    options.iter().map(|option| option.hint.as_str()).collect();
+                hints.retain(|hint| !hint.is_empty());
+                hints.dedup();
+                return (!hints.is_empty()).then(|| hints.join("; "));
+            }
+            ConnectError::Resolve { .. } => "check the host name".into(),
+            ConnectError::ResolveService { .. } => {
+                "check the name, or list the hosts with `mongodb://`".into()
+            }
+            ConnectError::Refused { endpoint, .. } => {
+                format!("check that a server listens at `{endpoint}`")
+            }
+            ConnectError::TimedOut { .. } => {
+                "check address and firewall; `connectTimeoutMS` in the connection string sets the limit".into()
+            }
+            ConnectError::Closed { tls: false, .. } => {
+                "if the server requires TLS, add `tls=true` to the connection string".into()
+            }
+            ConnectError::Closed { tls: true, .. } => {
+                "if the server does not use TLS, remove `tls=true` from the connection string".into()
+            }
+            ConnectError::Tls { source, .. } => return tls_hint(source),
+            ConnectError::Credentials { source_database, .. } => format!(
+                "check user and password; `authSource` names the database that holds the user (now `{source_database}`)"
+            ),
+            ConnectError::ReplicaSetName { found, .. } => match found {
+                Some(name) => format!("the server says `replicaSet={name}`"),
+                None => "the server is in no replica set: remove `replicaSet` from the connection string".into(),
+            },
+            ConnectError::NoPrimary { .. } => {
+                "wait for an election, initiate the replica set, or use `directConnection=true` for one member".into()
+            }
+            ConnectError::TooOld { .. } => "use MongoDB 3.6 or newer".into(),
+            ConnectError::ServiceOptions { source, .. } => return source.hint(),
+            ConnectError::Protocol { .. } => "check that the port is that of a MongoDB server".into(),
+            _ => return None,
+        })
+    }
+
+    /// Whether asking the deployment again for its primary may help.
+    pub(super) fn may_be_stale(&self) -> bool {
+        matches!(
+            self,
+            ConnectError::Refused { .. }
+                | ConnectError::TimedOut { .. }
+                | ConnectError::Closed { .. }
+                | ConnectError::Io { .. }
+                | ConnectError::Resolve { .. }
+                | ConnectError::NoPrimary { .. }
+        )
+    }
+}
+
+fn tls_hint(error: &rustls::Error) -> Option<String> {
+    use rustls::CertificateError as Certificate;
+    let rustls::Error::InvalidCertificate(error) = error else {
+        return matches!(error, rustls::Error::InvalidMessage(_)).then(|| {
+            "if the server does not use TLS, remove `tls=true` from the connection string".into()
+        });
+    };
+    Some(match error {
+        Certificate::UnknownIssuer | Certificate::BadSignature => {
+            "name the file with the server's certificate authority by `tlsCAFile`".into()
+        }
+        Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
+            "connect by the name in the certificate, or add `tlsAllowInvalidHostnames=true`".into()
+        }
+        _ => "replace the server's certificate, or add `tlsAllowInvalidCertificates=true`".into(),
+    })
+}
+
+fn list_unsupported(options: &[UnsupportedOption]) -> String {
+    let options: Vec<String> = options.iter().map(UnsupportedOption::to_string).collect();
+    format!("the wire backend cannot honour {}", options.join("; "))
+}
+
+fn list_members(members: &[(Host, String)]) -> String {
+    let members: Vec<String> = members
+        .iter()
+        .map(|(host, state)| format!("`{host}` {state}"))
+        .collect();
+    members.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint() -> Host {
+        Host::Tcp {
+            host: "localhost".into(),
+            port: 27017,
+        }
+    }
+
+    #[test]
+    fn messages_name_what_is_needed_to_act() {
+        let error = ConnectError::TimedOut {
+            endpoint: endpoint(),
+            step: "saying hello",
+            limit_ms: 250,
+        };
+        assert_eq!(
+            error.to_string(),
+            "`localhost:27017` did not answer within 250 ms while saying hello"
+        );
+        let error = ConnectError::NoPrimary {
+            members: vec![(endpoint(), "is a secondary".into())],
+        };
+        assert_eq!(
+            error.to_string(),
+            "the replica set has no primary: `localhost:27017` is a secondary"
+        );
+    }
+
+    #[test]
+    fn unsupported_options_are_listed_by_name() {
+        let option = |name: &str| UnsupportedOption {
+            name: name.into(),
+            value: "1".into(),
+            reason: "it does not".into(),
+            hint: "use the other backend".into(),
+        };
+        let error = ConnectError::Unsupported {
+            options: vec![option("a"), option("b")],
+        };
+        assert_eq!(
+            error.to_string(),
+            "the wire backend cannot honour `a=1`: it does not; `b=1`: it does not"
+        );
+        assert_eq!(error.hint().as_deref(), Some("use the other backend"));
+    }
+
+    #[test]
+    fn the_hint_for_a_certificate_depends_on_what_is_wrong_with_it() {
+        use rustls::CertificateError as Certificate;
+        let hint = |error| {
+            let source = rustls::Error::InvalidCertificate(error);
+            let error = ConnectError::Tls {
+                endpoint: endpoint(),
+                source,
+            };
+            error.hint().unwrap()
+        };
+        assert!(hint(Certificate::UnknownIssuer).contains("tlsCAFile"));
+        assert!(hint(Certificate::NotValidForName).contains("tlsAllowInvalidHostnames"));
+        assert!(hint(Certificate::Expired).contains("tlsAllowInvalidCertificates"));
+    }
+}

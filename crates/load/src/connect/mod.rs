@@ -1,0 +1,535 @@
+//! Connections to the server under test: resolving, TLS, handshake, authentication, and finding
+//! the server that takes the operations. All of it blocks; what comes out is ready for the event loop.
+//!
+//! Connections that break later are made again by the caller, with the same [`Connector`].
+
+mod authenticate;
+mod control;
+mod discover;
+mod endpoint;
+mod error;
+mod service;
+mod session;
+mod tls;
+mod transport;
+
+pub use control::{Control, ControlError};
+pub use discover::{Topology, TopologyKind};
+pub use dyno_wire::compress::Compressor;
+pub use dyno_wire::handshake::Hello;
+pub use endpoint::Endpoint;
+pub use error::ConnectError;
+pub use transport::{TlsStream, Transport};
+
+use discover::Probe;
+use dyno_plan::uri::{self, Credentials, Host, Target, TargetOptions};
+use dyno_wire::bson::Document;
+use dyno_wire::handshake::{HandshakeError, HelloOptions, Role, write_hello};
+use dyno_wire::reply;
+use dyno_wire::scram::SaltedPasswords;
+use error::Source;
+use rustls::ClientConfig;
+use session::{Deadline, Session, io_error};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longest time to open a connection unless the connection string says otherwise, as drivers have it.
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest wait for a primary unless the connection string says otherwise, as drivers have it.
+const DEFAULT_SELECTION_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause between two looks for a primary: elections take seconds.
+const SELECTION_PAUSE: Duration = Duration::from_millis(250);
+/// Name that the server logs for our connections unless the connection string gives another.
+const APPLICATION: &str = "mongodyno";
+/// Server code of an unknown command.
+const COMMAND_NOT_FOUND: i32 = 59;
+const HELLO_STEP: &str = "saying hello";
+
+/// A connection that is authenticated and ready.
+#[derive(Debug)]
+pub struct Connected {
+    /// The byte stream, in blocking mode, with nothing unread.
+    pub transport: Transport,
+    /// What the server said of itself.
+    pub hello: Hello,
+    /// How to compress commands; `None` if that was not agreed on.
+    pub compressor: Option<Compressor>,
+}
+
+/// Makes connections to one deployment. Cheap to clone; all clones share what they learn.
+#[derive(Clone)]
+pub struct Connector {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: TargetOptions,
+    seeds: Vec<Host>,
+    credentials: Option<Credentials>,
+    /// `database.user`, for the question about mechanisms.
+    user: Option<String>,
+    tls: Option<Arc<ClientConfig>>,
+    compressors: Vec<Compressor>,
+    salted_passwords: SaltedPasswords,
+    connect_timeout: Option<Duration>,
+    topology: Mutex<Option<Arc<Topology>>>,
+    /// Number of connections made, to take routers in turn.
+    turn: AtomicUsize,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = formatter.debug_struct("Connector");
+        debug.field("seeds", &self.inner.seeds);
+        debug.finish_non_exhaustive()
+    }
+}
+
+impl Connector {
+    /// Prepares to connect: refuses options that cannot be honoured, looks up a `mongodb+srv://` name,
+    /// and reads the files for TLS. No connection is made yet.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; here mostly `Unsupported`, `ResolveService` and `TlsFile`.
+    pub fn new(target: &Target, credentials: Option<Credentials>) -> Result<Self, ConnectError> {
+        Connector::build(target, credentials, None)
+    }
+
+    /// Like [`new`](Self::new), but asks this name server (by UDP) instead of the system's.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_nameserver(
+        target: &Target,
+        credentials: Option<Credentials>,
+        nameserver: SocketAddr,
+    ) -> Result<Self, ConnectError> {
+        Connector::build(target, credentials, Some(nameserver))
+    }
+
+    fn build(
+        target: &Target,
+        mut credentials: Option<Credentials>,
+        nameserver: Option<SocketAddr>,
+    ) -> Result<Self, ConnectError> {
+        refuse_unsupported(target)?;
+        let mut target = target.clone();
+        let seeds = match target.srv.clone() {
+            None => target.hosts.clone(),
+            Some(name) => service::resolve(&mut target, credentials.as_mut(), &name, nameserver)?,
+        };
+        // A TXT record can add to them.
+        refuse_unsupported(&target)?;
+        let options = target.options;
+        let user = credentials.as_ref().map(|credentials| {
+            format!(
+                "{}.{}",
+                authenticate::source(credentials),
+                credentials.username
+            )
+        });
+        Ok(Connector {
+            inner: Arc::new(Inner {
+                tls: tls::client_config(&options)?,
+                compressors: compressors(&options),
+                connect_timeout: limit(options.connect_timeout_ms, DEFAULT_CONNECT_TIMEOUT),
+                salted_passwords: SaltedPasswords::new(),
+                topology: Mutex::new(None),
+                turn: AtomicUsize::new(0),
+                options,
+                seeds,
+                credentials,
+                user,
+            }),
+        })
+    }
+
+    /// Asks the deployment for its kind and its servers, and remembers the answer for later connections.
+    ///
+    /// Waits for a primary up to `serverSelectionTimeoutMS` (30 s when absent). Seeds of which none
+    /// answers are an error at once, unless that option is given: then they are waited for, too.
+    ///
+    /// # Errors
+    /// [`ConnectError`] of the first seed if none answers; `NoPrimary`, `ReplicaSetName`.
+    pub fn discover(&self) -> Result<Topology, ConnectError> {
+        let mut known = self.inner.known_topology();
+        let topology = Arc::new(self.inner.select()?);
+        *known = Some(Arc::clone(&topology));
+        Ok(Topology::clone(&topology))
+    }
+
+    /// Opens a connection to the server that takes the operations, and authenticates it.
+    ///
+    /// The deployment is asked for its primary when nothing is known of it, and again when the
+    /// server known until now cannot be reached or is no longer the primary.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn connect(&self) -> Result<Connected, ConnectError> {
+        let offered = &self.inner.compressors;
+        let (session, hello) = self.open(offered)?;
+        let compressor = agreed_compressor(offered, &hello);
+        let endpoint = session.endpoint.host().clone();
+        let tls = session.is_tls();
+        let transport = session.into_transport().map_err(|error| {
+            io_error(
+                error,
+                endpoint,
+                "preparing the connection",
+                Deadline::after(None),
+                tls,
+            )
+        })?;
+        Ok(Connected {
+            transport,
+            hello,
+            compressor,
+        })
+    }
+
+    /// Opens a blocking connection for set-up commands.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn control(&self) -> Result<Control, ConnectError> {
+        let (session, hello) = self.open(&[])?;
+        let limit = limit(self.inner.options.socket_timeout_ms, control::DEFAULT_LIMIT);
+        Ok(Control::new(session, hello, limit))
+    }
+
+    /// Key derivations made so far: one for each salt that servers sent, however many connections were made.
+    pub fn password_derivations(&self) -> usize {
+        self.inner.salted_passwords.derivations()
+    }
+
+    fn open(&self, compressors: &[Compressor]) -> Result<(Session, Hello), ConnectError> {
+        let inner = &*self.inner;
+        let topology = inner.topology()?;
+        match inner.open_any(&topology, compressors) {
+            Err(error) if error.may_be_stale() => {
+                inner.forget(&topology);
+                inner.open_any(&*inner.topology()?, compressors)
+            }
+            result => result,
+        }
+    }
+}
+
+impl Inner {
+    fn known_topology(&self) -> std::sync::MutexGuard<'_, Option<Arc<Topology>>> {
+        self.topology.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The topology that is known, or else found now; others that ask meanwhile wait for the result.
+    fn topology(&self) -> Result<Arc<Topology>, ConnectError> {
+        let mut known = self.known_topology();
+        if let Some(topology) = &*known {
+            return Ok(Arc::clone(topology));
+        }
+        let topology = Arc::new(self.select()?);
+        *known = Some(Arc::clone(&topology));
+        Ok(topology)
+    }
+
+    /// Drops what is known, unless another thread has renewed it.
+    fn forget(&self, stale: &Arc<Topology>) {
+        let mut known = self.known_topology();
+        if known
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, stale))
+        {
+            *known = None;
+        }
+    }
+
+    /// Looks for the servers until they are found or the time for it is over.
+    fn select(&self) -> Result<Topology, ConnectError> {
+        let given = self.options.server_selection_timeout_ms;
+        let limit = given.map_or(DEFAULT_SELECTION_TIMEOUT, Duration::from_millis);
+        let started = Instant::now();
+        loop {
+            let found = discover::discover(&self.seeds, &self.options, &|hosts| self.ask(hosts));
+            let may_wait = match &found {
+                Err(ConnectError::NoPrimary { .. }) => true,
+                Err(error) => given.is_some() && error.may_be_stale(),
+                Ok(_) => false,
+            };
+            if !may_wait || started.elapsed() + SELECTION_PAUSE > limit {
+                return found;
+            }
+            std::thread::sleep(SELECTION_PAUSE);
+        }
+    }
+
+    /// Asks all hosts at the same time, so that a dead one does not delay the others.
+    fn ask(&self, hosts: Vec<Host>) -> Vec<Probe> {
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = hosts
+                .into_iter()
+                .map(|host| {
+                    let question = host.clone();
+                    (host, scope.spawn(move || self.probe(&question)))
+                })
+                .collect();
+            asked
+                .into_iter()
+                .map(|(host, handle)| match handle.join() {
+                    Ok(answer) => Probe { host, answer },
+                    Err(panic) => std::panic::resume_unwind(panic),
+                })
+                .collect()
+        })
+    }
+
+    fn probe(&self, host: &Host) -> Result<(Endpoint, Hello), ConnectError> {
+        let deadline = Deadline::after(self.connect_timeout);
+        let endpoint = Endpoint::resolve(host)?;
+        let transport = endpoint.open(self.tls.as_ref(), deadline)?;
+        let mut session = Session::new(endpoint, transport);
+        let hello = self.say_hello(&mut session, &[], deadline)?;
+        Ok((session.endpoint, hello))
+    }
+
+    /// Tries the servers from the one whose turn it is.
+    fn open_any(
+        &self,
+        topology: &Topology,
+        compressors: &[Compressor],
+    ) -> Result<(Session, Hello), ConnectError> {
+        let count = topology.endpoints.len();
+        let first = self.turn.fetch_add(1, Ordering::Relaxed);
+        let mut attempt = 0;
+        loop {
+            let endpoint = &topology.endpoints[first.wrapping_add(attempt) % count];
+            attempt += 1;
+            match self.open_one(endpoint, topology, compressors) {
+                Err(error) if error.may_be_stale() && attempt < count => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn open_one(
+        &self,
+        endpoint: &Endpoint,
+        topology: &Topology,
+        compressors: &[Compressor],
+    ) -> Result<(Session, Hello), ConnectError> {
+        let deadline = Deadline::after(self.connect_timeout);
+        let transport = endpoint.open(self.tls.as_ref(), deadline)?;
+        let mut session = Session::new(endpoint.clone(), transport);
+        let hello = self.say_hello(&mut session, compressors, deadline)?;
+        self.check_role(endpoint, topology, &hello)?;
+        if let Some(credentials) = &self.credentials {
+            let cache = &self.salted_passwords;
+            authenticate::authenticate(&mut session, credentials, &hello, cache, deadline)?;
+        }
+        Ok((session, hello))
+    }
+
+    /// A member of a replica set must still be the primary, unless it was asked for by itself.
+    fn check_role(
+        &self,
+        endpoint: &Endpoint,
+        topology: &Topology,
+        hello: &Hello,
+    ) -> Result<(), ConnectError> {
+        let is_set = matches!(topology.kind, TopologyKind::ReplicaSet { .. });
+        let is_direct = self.options.direct_connection == Some(true);
+        if is_set && !is_direct && hello.role() != Role::Primary {
+            let state = "is no longer the primary".to_owned();
+            let members = vec![(endpoint.host().clone(), state)];
+            return Err(ConnectError::NoPrimary { members });
+        }
+        Ok(())
+    }
+
+    fn say_hello(
+        &self,
+        session: &mut Session,
+        compressors: &[Compressor],
+        deadline: Deadline,
+    ) -> Result<Hello, ConnectError> {
+        let mut options = HelloOptions {
+            application: Some(self.options.app_name.as_deref().unwrap_or(APPLICATION)),
+            compressors,
+            mechanisms_of: self.user.as_deref(),
+            legacy: false,
+        };
+        match hello_once(session, &options, deadline) {
+            Err(ConnectError::Command {
+                code: COMMAND_NOT_FOUND,
+                ..
+            }) => {
+                options.legacy = true;
+                hello_once(session, &options, deadline)
+            }
+            result => result,
+        }
+    }
+}
+
+fn hello_once(
+    session: &mut Session,
+    options: &HelloOptions<'_>,
+    deadline: Deadline,
+) -> Result<Hello, ConnectError> {
+    let endpoint = session.endpoint.host().clone();
+    let tls = session.is_tls();
+    let body = session
+        .exchange(deadline, |out, id| write_hello(out, id, options))
+        .map_err(|error| error.into_connect_error(&endpoint, HELLO_STEP, deadline, tls))?;
+    let malformed = |endpoint: Host, source: Source| ConnectError::Protocol {
+        endpoint,
+        step: HELLO_STEP,
+        source,
+    };
+    let reply = match reply::read(&body) {
+        Ok(reply) => reply,
+        Err(error) => return Err(malformed(endpoint, error.into())),
+    };
+    if !reply.ok {
+        return Err(ConnectError::Command {
+            endpoint,
+            command: "hello",
+            code: reply.code,
+            message: reply.message.to_owned(),
+        });
+    }
+    let document: Document<'_> = match reply.document() {
+        Ok(document) => document,
+        Err(error) => return Err(malformed(endpoint, error.into())),
+    };
+    Hello::read(document).map_err(|error| match error {
+        HandshakeError::TooOld { found } => ConnectError::TooOld { endpoint, found },
+        error => malformed(endpoint, error.into()),
+    })
+}
+
+fn refuse_unsupported(target: &Target) -> Result<(), ConnectError> {
+    if target.unsupported_by_wire.is_empty() {
+        return Ok(());
+    }
+    let options = target.unsupported_by_wire.clone();
+    Err(ConnectError::Unsupported { options })
+}
+
+/// A time limit of the connection string: 0 is none.
+fn limit(given_ms: Option<u64>, default: Duration) -> Option<Duration> {
+    match given_ms {
+        None => Some(default),
+        Some(0) => None,
+        Some(limit_ms) => Some(Duration::from_millis(limit_ms)),
+    }
+}
+
+fn compressors(options: &TargetOptions) -> Vec<Compressor> {
+    let level = options
+        .zlib_compression_level
+        .and_then(|level| i8::try_from(level).ok())
+        .unwrap_or(-1);
+    let convert = |compressor: &uri::Compressor| match compressor {
+        uri::Compressor::Snappy => Compressor::Snappy,
+        uri::Compressor::Zlib => Compressor::Zlib { level },
+        uri::Compressor::Zstd => Compressor::Zstd,
+    };
+    options.compressors.iter().map(convert).collect()
+}
+
+/// The first way in the server's list that we offered.
+fn agreed_compressor(offered: &[Compressor], hello: &Hello) -> Option<Compressor> {
+    let mut theirs = hello.compressors.iter();
+    theirs.find_map(|theirs| {
+        offered
+            .iter()
+            .find(|ours| ours.id() == theirs.id())
+            .copied()
+    })
+}
+
+/// A nonce of 192 random bits, printable.
+fn nonce() -> Result<String, ConnectError> {
+    let mut text = String::new();
+    for _ in 0..3 {
+        text.push_str(&format!("{:016x}", random_u64()?));
+    }
+    Ok(text)
+}
+
+/// Random bits that cannot be guessed.
+fn random_u64() -> Result<u64, ConnectError> {
+    let mut bytes = [0; 8];
+    let provider = rustls::crypto::ring::default_provider();
+    let filled = provider.secure_random.fill(&mut bytes);
+    filled.map_err(|_| ConnectError::TlsSetup {
+        source: "the system gives no random bytes".into(),
+    })?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connector(text: &str) -> Result<Connector, ConnectError> {
+        let (target, credentials) = uri::parse(text).unwrap();
+        Connector::new(&target, credentials)
+    }
+
+    #[test]
+    fn limits_of_zero_are_none() {
+        let default = Duration::from_secs(1);
+        assert_eq!(limit(None, default), Some(default));
+        assert_eq!(limit(Some(0), default), None);
+        assert_eq!(limit(Some(5), default), Some(Duration::from_millis(5)));
+    }
+
+    #[test]
+    fn the_server_chooses_among_the_offered_compressors_and_the_level_is_ours() {
+        let options = TargetOptions {
+            compressors: vec![uri::Compressor::Zlib, uri::Compressor::Snappy],
+            zlib_compression_level: Some(9),
+            ..TargetOptions::default()
+        };
+        let offered = compressors(&options);
+        let mut hello = Hello {
+            compressors: vec![Compressor::Zlib { level: -1 }, Compressor::Snappy],
+            ..Hello::default()
+        };
+        let zlib = Compressor::Zlib { level: 9 };
+        assert_eq!(agreed_compressor(&offered, &hello), Some(zlib));
+        hello.compressors = vec![Compressor::Zstd];
+        assert_eq!(agreed_compressor(&offered, &hello), None);
+    }
+
+    #[test]
+    fn nonces_are_long_and_differ() {
+        let nonces = [nonce().unwrap(), nonce().unwrap()];
+        assert_eq!(nonces[0].len(), 48);
+        assert_ne!(nonces[0], nonces[1]);
+    }
+
+    #[test]
+    fn options_that_cannot_be_honoured_are_refused_by_name() {
+        let error = connector("mongodb://h/?retryWrites=true&readPreference=nearest").unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("`retryWrites=true`"), "{text}");
+        assert!(text.contains("`readPreference=nearest`"), "{text}");
+        assert!(error.hint().is_some());
+    }
+
+    #[test]
+    fn a_missing_certificate_file_is_named() {
+        let error = connector("mongodb://h/?tls=true&tlsCAFile=/nowhere/ca.pem").unwrap_err();
+        assert_eq!(error.to_string(), "cannot use `/nowhere/ca.pem` for TLS");
+    }
+
+    #[test]
+    fn the_password_is_not_shown() {
+        let connector = connector("mongodb://me:secret@h/").unwrap();
+        assert!(!format!("{connector:?}").contains("secret"));
+    }
+}

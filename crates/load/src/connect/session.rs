@@ -1,0 +1,233 @@
+//! A blocking exchange of commands and replies on one connection, with a time limit.
+//!
+//! For the few commands before a connection is handed to the event loop, and for set-up commands.
+
+use super::endpoint::Endpoint;
+use super::error::{ConnectError, Source};
+use super::transport::Transport;
+use dyno_plan::uri::Host;
+use dyno_wire::frame::{self, Opcode};
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// Smallest reading buffer.
+const READ_BYTES: usize = 16 * 1024;
+
+/// When something must be done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline {
+    at: Option<Instant>,
+    limit: Option<Duration>,
+}
+
+impl Deadline {
+    /// After `limit` from now; never without one.
+    pub(super) fn after(limit: Option<Duration>) -> Self {
+        Deadline {
+            at: limit.and_then(|limit| Instant::now().checked_add(limit)),
+            limit,
+        }
+    }
+
+    /// The time that is left, at least a millisecond (0 would mean no limit to the system).
+    pub(super) fn remaining(&self) -> io::Result<Option<Duration>> {
+        let Some(at) = self.at else { return Ok(None) };
+        match at.checked_duration_since(Instant::now()) {
+            Some(left) if !left.is_zero() => Ok(Some(left.max(Duration::from_millis(1)))),
+            _ => Err(ErrorKind::TimedOut.into()),
+        }
+    }
+
+    /// The whole time allowed, in milliseconds; 0 without a limit.
+    pub(super) fn limit_ms(&self) -> u64 {
+        let limit_ms = self.limit.map_or(0, |limit| limit.as_millis());
+        u64::try_from(limit_ms).unwrap_or(u64::MAX)
+    }
+}
+
+/// Why a command has no answer.
+#[derive(Debug, Error)]
+pub(super) enum ExchangeError {
+    /// The connection failed; `UnexpectedEof` if the server closed it.
+    #[error("connection failed")]
+    Io(#[source] io::Error),
+    /// The answer is not what the protocol says.
+    #[error("answer is malformed")]
+    Malformed(#[source] Source),
+}
+
+impl From<io::Error> for ExchangeError {
+    fn from(error: io::Error) -> Self {
+        ExchangeError::Io(error)
+    }
+}
+
+impl ExchangeError {
+    /// The same as a failure to connect.
+    pub(super) fn into_connect_error(
+        self,
+        endpoint: &Host,
+        step: &'static str,
+        deadline: Deadline,
+        tls: bool,
+    ) -> ConnectError {
+        let endpoint = endpoint.clone();
+        match self {
+            ExchangeError::Malformed(source) => ConnectError::Protocol {
+                endpoint,
+                step,
+                source,
+            },
+            ExchangeError::Io(source) => io_error(source, endpoint, step, deadline, tls),
+        }
+    }
+}
+
+/// Sorts a failure of the network by what can be done about it.
+pub(super) fn io_error(
+    source: io::Error,
+    endpoint: Host,
+    step: &'static str,
+    deadline: Deadline,
+    tls: bool,
+) -> ConnectError {
+    if let Some(error) = source
+        .get_ref()
+        .and_then(|error| error.downcast_ref::<rustls::Error>())
+    {
+        let source = error.clone();
+        return ConnectError::Tls { endpoint, source };
+    }
+    match source.kind() {
+        // A socket with a time limit reports it as `WouldBlock`.
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => ConnectError::TimedOut {
+            endpoint,
+            step,
+            limit_ms: deadline.limit_ms(),
+        },
+        ErrorKind::ConnectionRefused => ConnectError::Refused { endpoint, source },
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+            ConnectError::Closed {
+                endpoint,
+                step,
+                tls,
+            }
+        }
+        _ => ConnectError::Io {
+            endpoint,
+            step,
+            source,
+        },
+    }
+}
+
+/// One connection with at most one command in flight.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) endpoint: Endpoint,
+    transport: Transport,
+    request: Vec<u8>,
+    received: Vec<u8>,
+    last_request_id: i32,
+}
+
+impl Session {
+    pub(super) fn new(endpoint: Endpoint, transport: Transport) -> Self {
+        Session {
+            endpoint,
+            transport,
+            request: Vec::new(),
+            received: Vec::new(),
+            last_request_id: 0,
+        }
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        self.transport.is_tls()
+    }
+
+    /// Hands out the connection. Nothing may have arrived that was not asked for.
+    pub(super) fn into_transport(self) -> io::Result<Transport> {
+        if !self.received.is_empty() {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        self.transport.set_timeouts(None)?;
+        Ok(self.transport)
+    }
+
+    /// Sends what `write` appends (given a request id) and returns the body of the answer (flags and sections).
+    pub(super) fn exchange(
+        &mut self,
+        deadline: Deadline,
+        write: impl FnOnce(&mut Vec<u8>, i32),
+    ) -> Result<Vec<u8>, ExchangeError> {
+        self.last_request_id = self.last_request_id.wrapping_add(1);
+        self.request.clear();
+        write(&mut self.request, self.last_request_id);
+        self.send(deadline)?;
+        self.receive(deadline)
+    }
+
+    fn send(&mut self, deadline: Deadline) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < self.request.len() || self.transport.wants_write() {
+            self.transport.set_timeouts(deadline.remaining()?)?;
+            let result = match &self.request[sent..] {
+                [] => self.flush(),
+                bytes => self.transport.write(bytes),
+            };
+            match result {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => sent += result?,
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<usize> {
+        self.transport.flush_pending()?;
+        if self.transport.wants_write() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(0)
+    }
+
+    fn receive(&mut self, deadline: Deadline) -> Result<Vec<u8>, ExchangeError> {
+        loop {
+            let malformed = |error: frame::FrameError| ExchangeError::Malformed(error.into());
+            if let Some(frame) = frame::parse(&self.received).map_err(malformed)? {
+                if frame.opcode != Opcode::Message || frame.response_to != self.last_request_id {
+                    let source = "message is not the answer to the command".into();
+                    return Err(ExchangeError::Malformed(source));
+                }
+                let (body, length) = (frame.body.to_vec(), frame.length);
+                self.received.drain(..length);
+                return Ok(body);
+            }
+            let needed = frame::needed(&self.received).map_err(malformed)?;
+            self.read_more(needed.clamp(READ_BYTES, 1 << 20), deadline)?;
+        }
+    }
+
+    fn read_more(&mut self, bytes: usize, deadline: Deadline) -> io::Result<()> {
+        let start = self.received.len();
+        self.received.resize(start + bytes, 0);
+        let result = loop {
+            let limited = deadline
+                .remaining()
+                .and_then(|left| self.transport.set_timeouts(left));
+            if let Err(error) = limited {
+                break Err(error);
+            }
+            match self.transport.read(&mut self.received[start..]) {
+                Ok(0) => break Err(ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => break result,
+            }
+        };
+        let count = *result.as_ref().unwrap_or(&0);
+        self.received.truncate(start + count);
+        result.map(|_| ())
+    }
+}

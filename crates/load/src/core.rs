@@ -1,0 +1,674 @@
+//! The part of a worker that does no I/O: which operation may start when, what is in flight, and
+//! which recording window a finished operation belongs to.
+//!
+//! Both backends drive the same core, so a schedule, a phase boundary or a latency means the same
+//! with each. All times are nanoseconds of the run's [`Clock`](crate::clock::Clock) passed in by the
+//! caller, which makes the core exact under test.
+//!
+//! An operation belongs to the phase of its intended start (open loop) or of its start (closed loop),
+//! however late it ends; after the last phase's planned end the core waits for what is still due. An
+//! operation of the warm-up that ends in the measure phase is counted in neither.
+
+use crate::operation::{OperationKind, Outcome};
+use crate::recorder::{LATE_NS, Part, Times};
+use crate::schedule::{Arrivals, Share};
+use dyno_plan::model::Schedule;
+use dyno_record::model::PhaseKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+
+/// Numbers taken at once from the counter that all workers share, so that they rarely meet there.
+const NUMBER_BATCH: u64 = 64;
+
+/// Set in the numbers of operations outside the measure phase, so that the measured sequence of
+/// operations does not depend on the length of the warm-up.
+pub(crate) const UNMEASURED_BIT: u64 = 1 << 62;
+
+/// One phase as a worker sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct PhaseWindow {
+    pub(crate) kind: PhaseKind,
+    pub(crate) start_ns: u64,
+    /// Planned end; `u64::MAX` without a time limit.
+    pub(crate) end_ns: u64,
+    /// Operations to start over all workers; `u64::MAX` without a limit.
+    pub(crate) operations: u64,
+    /// Next number to hand out, shared by all workers (closed loop).
+    pub(crate) numbers: Arc<AtomicU64>,
+}
+
+/// What a core is made from.
+pub(crate) struct CoreOptions {
+    /// One or two phases, in order and without gap.
+    pub(crate) phases: Vec<PhaseWindow>,
+    pub(crate) schedule: Schedule,
+    pub(crate) share: Share,
+    pub(crate) seed: u64,
+    pub(crate) interval_ns: u64,
+    pub(crate) kinds: Vec<OperationKind>,
+    pub(crate) parts: Sender<Handover>,
+    pub(crate) spares: Receiver<Box<Part>>,
+}
+
+/// A full window on its way to the collector.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    pub(crate) worker: u64,
+    pub(crate) part: Box<Part>,
+    /// Nothing follows from this worker.
+    pub(crate) last: bool,
+}
+
+/// Permission to start one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// Number that determines the operation, together with the seed.
+    pub(crate) number: u64,
+    pub(crate) intended_ns: u64,
+    phase: u8,
+}
+
+/// Answer to "may an operation start now?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Yes, this one.
+    Start(Ticket),
+    /// Not before this time.
+    At(u64),
+    /// No more operations will start.
+    Never,
+}
+
+/// See the module.
+pub(crate) struct Core {
+    phases: Vec<PhaseWindow>,
+    open_loop: Option<OpenLoop>,
+    numbers: NumberRange,
+    stopped: bool,
+    /// Phase whose operations are recorded now.
+    recording: usize,
+    in_flight: [u32; 2],
+    accounted_ns: u64,
+    boundary_ns: u64,
+    interval_ns: u64,
+    last_end_ns: u64,
+    part: Box<Part>,
+    kinds: Vec<OperationKind>,
+    worker: u64,
+    parts: Sender<Handover>,
+    spares: Receiver<Box<Part>>,
+}
+
+/// Numbers taken from the shared counter and not used yet.
+#[derive(Default)]
+struct NumberRange {
+    next: u64,
+    end: u64,
+    phase: usize,
+}
+
+struct OpenLoop {
+    arrivals: Arrivals,
+    /// Phase that the next arrival belongs to.
+    phase: usize,
+    schedule: Schedule,
+    share: Share,
+    seed: u64,
+    max_start_delay_ns: u64,
+}
+
+impl OpenLoop {
+    fn new(options: &CoreOptions) -> Option<Self> {
+        let max_start_delay_ns = match &options.schedule {
+            Schedule::Closed {} => return None,
+            Schedule::Constant {
+                max_start_delay, ..
+            }
+            | Schedule::Poisson {
+                max_start_delay, ..
+            } => u64::try_from(max_start_delay.0.as_nanos()).unwrap_or(u64::MAX),
+        };
+        Some(OpenLoop {
+            arrivals: arrivals(
+                &options.schedule,
+                options.phases[0].start_ns,
+                options.share,
+                options.seed,
+                0,
+            ),
+            phase: 0,
+            schedule: options.schedule.clone(),
+            share: options.share,
+            seed: options.seed,
+            max_start_delay_ns,
+        })
+    }
+
+    /// Moves to the arrivals of the next phase.
+    fn enter(&mut self, phase: usize, start_ns: u64) {
+        self.phase = phase;
+        self.arrivals = arrivals(&self.schedule, start_ns, self.share, self.seed, phase);
+    }
+}
+
+fn arrivals(schedule: &Schedule, base_ns: u64, share: Share, seed: u64, phase: usize) -> Arrivals {
+    match *schedule {
+        Schedule::Constant { rate_per_s, .. } => Arrivals::constant(rate_per_s, base_ns, share),
+        Schedule::Poisson { rate_per_s, .. } => {
+            Arrivals::poisson(rate_per_s, base_ns, share, seed.wrapping_add(phase as u64))
+        }
+        Schedule::Closed {} => unreachable!("a closed loop has no arrivals"),
+    }
+}
+
+impl Core {
+    pub(crate) fn new(options: CoreOptions) -> Self {
+        let mut part = Box::new(Part::new(&options.kinds));
+        let first = &options.phases[0];
+        part.reset(first.kind, 0, first.start_ns);
+        Core {
+            open_loop: OpenLoop::new(&options),
+            numbers: NumberRange::default(),
+            stopped: false,
+            recording: 0,
+            in_flight: [0; 2],
+            accounted_ns: first.start_ns,
+            boundary_ns: (first.start_ns + options.interval_ns).min(first.end_ns),
+            interval_ns: options.interval_ns,
+            last_end_ns: first.start_ns,
+            part,
+            kinds: options.kinds,
+            worker: options.share.worker,
+            parts: options.parts,
+            spares: options.spares,
+            phases: options.phases,
+        }
+    }
+
+    /// May an operation start on a client that has been free since `free_since_ns`?
+    #[inline]
+    pub(crate) fn next(&mut self, now_ns: u64, free_since_ns: u64) -> Next {
+        if self.stopped {
+            return Next::Never;
+        }
+        if self.open_loop.is_some() {
+            self.next_open(now_ns)
+        } else {
+            self.next_closed(now_ns, free_since_ns)
+        }
+    }
+
+    fn next_closed(&mut self, now_ns: u64, free_since_ns: u64) -> Next {
+        let phase = self.phase_at(now_ns);
+        let window = &self.phases[phase];
+        if now_ns < window.start_ns {
+            return Next::At(window.start_ns);
+        }
+        if now_ns >= window.end_ns {
+            return Next::Never;
+        }
+        if self.numbers.phase != phase || self.numbers.next == self.numbers.end {
+            let batch = (window.operations / 1024).clamp(1, NUMBER_BATCH);
+            let first = window.numbers.fetch_add(batch, Ordering::Relaxed);
+            self.numbers = NumberRange {
+                next: first,
+                end: first + batch,
+                phase,
+            };
+        }
+        if self.numbers.next >= window.operations {
+            return Next::Never;
+        }
+        let number = self.numbers.next | unmeasured(window.kind);
+        self.numbers.next += 1;
+        Next::Start(Ticket {
+            number,
+            intended_ns: free_since_ns.max(window.start_ns),
+            phase: phase as u8,
+        })
+    }
+
+    fn next_open(&mut self, now_ns: u64) -> Next {
+        let Some(open) = self.open_loop.as_mut() else {
+            return Next::Never;
+        };
+        loop {
+            let window = &self.phases[open.phase];
+            let at = open.arrivals.next_ns();
+            if at >= window.end_ns || open.arrivals.next_number() >= window.operations {
+                let following = open.phase + 1;
+                let Some(next) = self.phases.get(following) else {
+                    return Next::Never;
+                };
+                open.enter(following, next.start_ns);
+                continue;
+            }
+            if at > now_ns {
+                return Next::At(at);
+            }
+            let number = open.arrivals.next_number() | unmeasured(window.kind);
+            open.arrivals.advance();
+            let counted = open.phase == self.recording;
+            self.part.arrivals_due += u64::from(counted);
+            if now_ns - at > open.max_start_delay_ns {
+                self.part.arrivals_dropped += u64::from(counted);
+                continue;
+            }
+            self.part.arrivals_started += u64::from(counted);
+            self.part.arrivals_late += u64::from(counted && now_ns - at > LATE_NS);
+            return Next::Start(Ticket {
+                number,
+                intended_ns: at,
+                phase: open.phase as u8,
+            });
+        }
+    }
+
+    fn phase_at(&self, now_ns: u64) -> usize {
+        let last = self.phases.len() - 1;
+        self.phases
+            .iter()
+            .position(|window| now_ns < window.end_ns)
+            .unwrap_or(last)
+    }
+
+    /// Brings the recording windows up to `now_ns`. Call it with every new clock reading before
+    /// anything is recorded at that time.
+    #[inline]
+    pub(crate) fn tick(&mut self, now_ns: u64) {
+        while now_ns >= self.boundary_ns {
+            self.roll();
+        }
+    }
+
+    /// The next time at which [`tick`](Self::tick) has something to do.
+    #[inline]
+    pub(crate) fn boundary_ns(&self) -> u64 {
+        self.boundary_ns
+    }
+
+    /// An operation was sent.
+    #[inline]
+    pub(crate) fn started(&mut self, ticket: Ticket, now_ns: u64) {
+        self.account(now_ns);
+        self.in_flight[usize::from(ticket.phase)] += 1;
+    }
+
+    /// A whole operation ended, with statistics under `kind`.
+    #[inline]
+    pub(crate) fn ended(
+        &mut self,
+        ticket: Ticket,
+        kind: OperationKind,
+        times: Times,
+        outcome: Outcome,
+    ) {
+        self.tick(times.end_ns);
+        self.account(times.end_ns);
+        self.in_flight[usize::from(ticket.phase)] -= 1;
+        if usize::from(ticket.phase) == self.recording {
+            self.last_end_ns = self.last_end_ns.max(times.end_ns);
+            self.part.record(kind, times, outcome);
+            self.part.finish(times, outcome.is_ok());
+        }
+    }
+
+    /// A part of an operation ended (the read or the update of a read-modify-write).
+    #[inline]
+    pub(crate) fn part_ended(
+        &mut self,
+        ticket: Ticket,
+        kind: OperationKind,
+        times: Times,
+        outcome: Outcome,
+    ) {
+        self.tick(times.end_ns);
+        if usize::from(ticket.phase) == self.recording {
+            self.part.record(kind, times, outcome);
+        }
+    }
+
+    /// A connection was replaced.
+    pub(crate) fn reconnected(&mut self) {
+        self.part.reconnects += 1;
+    }
+
+    /// Starts nothing more.
+    pub(crate) fn stop(&mut self, now_ns: u64) {
+        if self.stopped {
+            return;
+        }
+        self.tick(now_ns);
+        // Arrivals that are due and will never be sent are counted before the schedule is abandoned.
+        while let Some(open) = self.open_loop.as_mut() {
+            let window = &self.phases[open.phase];
+            let at = open.arrivals.next_ns();
+            let over = at >= window.end_ns || open.arrivals.next_number() >= window.operations;
+            if over || at > now_ns {
+                break;
+            }
+            let counted = open.phase == self.recording;
+            open.arrivals.advance();
+            self.part.arrivals_due += u64::from(counted);
+            self.part.arrivals_dropped += u64::from(counted);
+        }
+        self.stopped = true;
+        self.last_end_ns = self.last_end_ns.max(now_ns);
+    }
+
+    /// Operations sent and not ended.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight[0] + self.in_flight[1]
+    }
+
+    /// Hands over what is left. `now_ns` is when the worker found nothing more to do.
+    pub(crate) fn finish(mut self, now_ns: u64) {
+        let planned_end_ns = self.phases[self.recording].end_ns.min(now_ns);
+        let limited = self.phases[self.recording].operations != u64::MAX;
+        // A phase that ended by its count ends with its last operation, not with the worker's last look.
+        let end_ns = if limited || self.stopped {
+            self.last_end_ns
+        } else {
+            self.last_end_ns.max(planned_end_ns)
+        };
+        while self.boundary_ns < end_ns {
+            self.roll();
+        }
+        let end_ns = end_ns.max(self.part.start_ns);
+        self.account(end_ns);
+        self.part.end_ns = end_ns;
+        let handover = Handover {
+            worker: self.worker,
+            part: self.part,
+            last: true,
+        };
+        // The collector is gone only when the run was abandoned: nobody is left to tell.
+        let _ = self.parts.send(handover);
+    }
+
+    #[inline]
+    fn account(&mut self, now_ns: u64) {
+        let elapsed_ns = now_ns.saturating_sub(self.accounted_ns);
+        self.part.in_flight_ns +=
+            u128::from(self.in_flight[self.recording]) * u128::from(elapsed_ns);
+        self.accounted_ns = self.accounted_ns.max(now_ns);
+    }
+
+    #[cold]
+    fn roll(&mut self) {
+        let boundary_ns = self.boundary_ns;
+        self.account(boundary_ns);
+        let window = &self.phases[self.recording];
+        let phase_ended = boundary_ns >= window.end_ns && self.recording + 1 < self.phases.len();
+        let index = if phase_ended {
+            self.recording += 1;
+            0
+        } else {
+            self.part.index + 1
+        };
+        let kind = self.phases[self.recording].kind;
+        let mut fresh = self
+            .spares
+            .try_recv()
+            .unwrap_or_else(|_| Box::new(Part::new(&self.kinds)));
+        fresh.reset(kind, index, boundary_ns);
+        let mut full = std::mem::replace(&mut self.part, fresh);
+        full.end_ns = boundary_ns;
+        self.boundary_ns = self.next_boundary_ns(boundary_ns);
+        // See `finish`: without a collector there is nobody to tell.
+        let _ = self.parts.send(Handover {
+            worker: self.worker,
+            part: full,
+            last: false,
+        });
+    }
+
+    fn next_boundary_ns(&self, from_ns: u64) -> u64 {
+        let next_ns = from_ns + self.interval_ns;
+        let is_last = self.recording + 1 == self.phases.len();
+        if is_last {
+            next_ns
+        } else {
+            next_ns.min(self.phases[self.recording].end_ns)
+        }
+    }
+}
+
+fn unmeasured(kind: PhaseKind) -> u64 {
+    if kind == PhaseKind::Measure {
+        0
+    } else {
+        UNMEASURED_BIT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::OperationError;
+    use crate::recorder::MergedParts;
+    use dyno_plan::units::Span;
+    use dyno_record::interval::IntervalRecord;
+    use std::sync::mpsc::channel;
+
+    const MS: u64 = 1_000_000;
+    const SECOND: u64 = 1000 * MS;
+
+    struct Bench {
+        core: Core,
+        handovers: Receiver<Handover>,
+    }
+
+    fn window(kind: PhaseKind, start_ns: u64, end_ns: u64, operations: u64) -> PhaseWindow {
+        PhaseWindow {
+            kind,
+            start_ns,
+            end_ns,
+            operations,
+            numbers: Arc::new(AtomicU64::new(0)),
+        }
+    }
+
+    fn constant(rate_per_s: f64, max_start_delay_s: u64) -> Schedule {
+        Schedule::Constant {
+            rate_per_s,
+            max_start_delay: Span::from_secs(max_start_delay_s),
+        }
+    }
+
+    fn bench(phases: Vec<PhaseWindow>, schedule: Schedule) -> Bench {
+        let (parts, handovers) = channel();
+        let (_, spares) = channel();
+        let core = Core::new(CoreOptions {
+            phases,
+            schedule,
+            share: Share {
+                worker: 0,
+                worker_count: 1,
+            },
+            seed: 1,
+            interval_ns: SECOND,
+            kinds: vec![OperationKind::Read],
+            parts,
+            spares,
+        });
+        Bench { core, handovers }
+    }
+
+    impl Bench {
+        fn start(&mut self, now_ns: u64, free_since_ns: u64) -> Ticket {
+            self.core.tick(now_ns);
+            match self.core.next(now_ns, free_since_ns) {
+                Next::Start(ticket) => {
+                    self.core.started(ticket, now_ns);
+                    ticket
+                }
+                other => panic!("nothing to start at {now_ns}: {other:?}"),
+            }
+        }
+
+        fn end(&mut self, ticket: Ticket, send_ns: u64, end_ns: u64, outcome: Outcome) {
+            let times = Times {
+                intended_ns: ticket.intended_ns,
+                send_ns,
+                end_ns,
+            };
+            self.core.ended(ticket, OperationKind::Read, times, outcome);
+        }
+
+        fn finish(self, now_ns: u64) -> Vec<IntervalRecord> {
+            self.core.finish(now_ns);
+            self.handovers
+                .iter()
+                .map(|handover| {
+                    let mut merged = MergedParts::like(&handover.part);
+                    merged.add(&handover.part);
+                    merged.into_interval()
+                })
+                .collect()
+        }
+    }
+
+    #[test]
+    fn open_loop_starts_are_the_schedule_however_late_the_caller_asks() {
+        let mut bench = bench(
+            vec![window(PhaseKind::Measure, SECOND, 2 * SECOND, u64::MAX)],
+            constant(100.0, 10),
+        );
+        assert_eq!(bench.core.next(0, 0), Next::At(SECOND));
+        for arrival in 0..100 {
+            let ticket = bench.start(SECOND + 995 * MS, 0);
+            assert_eq!(ticket.intended_ns, SECOND + arrival * 10 * MS);
+            assert_eq!(ticket.number, arrival);
+        }
+        assert_eq!(bench.core.next(5 * SECOND, 0), Next::Never);
+    }
+
+    #[test]
+    fn arrivals_that_waited_too_long_are_dropped_and_counted() {
+        let mut bench = bench(
+            vec![window(PhaseKind::Measure, 0, 10 * SECOND, u64::MAX)],
+            constant(10.0, 1),
+        );
+        // At 3.05 s, the arrivals up to 2.0 s have waited longer than 1 s.
+        let ticket = bench.start(3 * SECOND + 50 * MS, 0);
+        assert_eq!(ticket.intended_ns, 2 * SECOND + 100 * MS);
+        bench.end(ticket, 3 * SECOND + 50 * MS, 3 * SECOND + 60 * MS, Ok(1));
+        bench.core.stop(3 * SECOND + 60 * MS);
+        let intervals = bench.finish(3 * SECOND + 70 * MS);
+        let sum = |field: fn(&IntervalRecord) -> u64| intervals.iter().map(field).sum::<u64>();
+        assert_eq!(sum(|interval| interval.arrivals_started), 1);
+        assert_eq!(sum(|interval| interval.arrivals_late), 1);
+        // 0.0 to 2.0 s were too late; 2.2 to 3.0 s were due when the run was stopped.
+        assert_eq!(sum(|interval| interval.arrivals_dropped), 21 + 9);
+        assert_eq!(sum(|interval| interval.arrivals_due), 31);
+    }
+
+    #[test]
+    fn an_operation_is_measured_by_its_intended_start_and_not_by_its_end() {
+        let phases = vec![
+            window(PhaseKind::Warmup, 0, SECOND, u64::MAX),
+            window(PhaseKind::Measure, SECOND, 2 * SECOND, 1),
+        ];
+        let mut bench = bench(phases, constant(2.0, 10));
+        let warm = bench.start(500 * MS, 0);
+        let first = bench.start(500 * MS, 0);
+        assert_eq!((warm.intended_ns, first.intended_ns), (0, 500 * MS));
+        assert_ne!(warm.number & UNMEASURED_BIT, 0);
+        bench.end(warm, 500 * MS, 900 * MS, Ok(1));
+        let measured = bench.start(SECOND, 0);
+        assert_eq!((measured.number, measured.intended_ns), (0, SECOND));
+        bench.end(first, 500 * MS, 1500 * MS, Ok(1));
+        bench.end(measured, SECOND, 3500 * MS, Ok(1));
+        let intervals = bench.finish(4 * SECOND);
+        let counts: Vec<_> = intervals
+            .iter()
+            .map(|i| (i.phase, i.index, i.succeeded, i.duration_ns / MS))
+            .collect();
+        assert_eq!(
+            counts,
+            // `warm` ended in time; `first` ended in the measure phase and is counted in neither.
+            [
+                (PhaseKind::Warmup, 0, 1, 1000),
+                (PhaseKind::Measure, 0, 0, 1000),
+                (PhaseKind::Measure, 1, 0, 1000),
+                (PhaseKind::Measure, 2, 1, 500),
+            ]
+        );
+    }
+
+    #[test]
+    fn in_flight_time_equals_the_sum_of_the_service_times_of_the_phase() {
+        let mut bench = bench(
+            vec![window(PhaseKind::Measure, 0, u64::MAX, 3)],
+            Schedule::Closed {},
+        );
+        let a = bench.start(100 * MS, 0);
+        let b = bench.start(200 * MS, 0);
+        bench.end(a, 100 * MS, 1300 * MS, Ok(1));
+        let c = bench.start(1300 * MS, 1300 * MS);
+        bench.end(b, 200 * MS, 1400 * MS, Err(OperationError::Timeout));
+        bench.end(c, 1300 * MS, 2600 * MS, Ok(1));
+        assert_eq!(bench.core.next(2600 * MS, 2600 * MS), Next::Never);
+        let intervals = bench.finish(3 * SECOND);
+        let in_flight: u128 = intervals.iter().map(|i| i.in_flight_ns).sum();
+        let busy: u128 = intervals.iter().map(|i| i.busy_ns).sum();
+        assert_eq!(in_flight, 3700 * u128::from(MS));
+        assert_eq!(busy, in_flight);
+        // The phase ended with its last operation, not when the worker looked again.
+        assert_eq!(
+            intervals.iter().map(|i| i.duration_ns).sum::<u64>(),
+            2600 * MS
+        );
+    }
+
+    #[test]
+    fn a_closed_loop_client_is_due_when_it_became_free() {
+        let mut bench = bench(
+            vec![window(PhaseKind::Measure, 10 * MS, SECOND, u64::MAX)],
+            Schedule::Closed {},
+        );
+        assert_eq!(bench.core.next(0, 0), Next::At(10 * MS));
+        assert_eq!(bench.start(12 * MS, 0).intended_ns, 10 * MS);
+        assert_eq!(bench.start(30 * MS, 25 * MS).intended_ns, 25 * MS);
+        assert_eq!(bench.core.next(SECOND, SECOND), Next::Never);
+    }
+
+    #[test]
+    fn numbers_of_a_closed_loop_are_shared_by_all_workers_without_repetition() {
+        let shared = window(PhaseKind::Measure, 0, u64::MAX, 1000);
+        let mut benches = [
+            bench(vec![shared.clone()], Schedule::Closed {}),
+            bench(vec![shared], Schedule::Closed {}),
+        ];
+        let mut numbers = Vec::new();
+        loop {
+            let mut ended = 0;
+            for bench in &mut benches {
+                match bench.core.next(MS, MS) {
+                    Next::Start(ticket) => numbers.push(ticket.number),
+                    _ => ended += 1,
+                }
+            }
+            if ended == 2 {
+                break;
+            }
+        }
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_failure_counts_in_the_phase_but_has_no_latency() {
+        let mut bench = bench(
+            vec![window(PhaseKind::Measure, 0, SECOND, u64::MAX)],
+            Schedule::Closed {},
+        );
+        let ticket = bench.start(MS, 0);
+        bench.end(ticket, MS, 5 * MS, Err(OperationError::Server(8000)));
+        let intervals = bench.finish(2 * SECOND);
+        assert_eq!((intervals[0].succeeded, intervals[0].failed), (0, 1));
+        assert_eq!(intervals[0].operations[0].response.len(), 0);
+    }
+}

@@ -1,0 +1,148 @@
+//! YCSB's `dataintegrity` values: what a field holds follows from its key and name.
+//!
+//! A value is `key:field`, then again and again a colon and the Java `String.hashCode` of all text so
+//! far, cut to the length of the field. Here the hash is carried along, so a value costs time
+//! proportional to its length and not to its square.
+
+/// Digits of `i32::MIN` without the sign.
+const MAX_DIGITS: usize = 10;
+
+/// Fills `value` with what the field must hold.
+///
+/// Bytes are taken for characters one by one, so the result is YCSB's for names in ASCII.
+pub fn fill(key: &[u8], field: &[u8], value: &mut [u8]) {
+    generate(key, field, value.len(), |at, byte| value[at] = byte);
+}
+
+/// Whether `value` is what the field must hold, for its length.
+///
+/// The length itself is not judged: a value that was cut short is found intact, so callers that know
+/// the length compare it too.
+#[must_use]
+pub fn verify(key: &[u8], field: &[u8], value: &[u8]) -> bool {
+    let mut intact = true;
+    generate(key, field, value.len(), |at, byte| {
+        intact &= value[at] == byte
+    });
+    intact
+}
+
+/// Calls `emit` with each of the first `length` bytes and its place.
+#[inline]
+fn generate(key: &[u8], field: &[u8], length: usize, emit: impl FnMut(usize, u8)) {
+    let mut text = Text {
+        hash: 0,
+        at: 0,
+        length,
+        emit,
+    };
+    text.append(key);
+    text.append(b":");
+    text.append(field);
+    while text.at < length {
+        text.append(b":");
+        text.append_number(text.hash as i32);
+    }
+}
+
+/// The text so far: only its hash and length.
+struct Text<F> {
+    hash: u32,
+    at: usize,
+    length: usize,
+    emit: F,
+}
+
+impl<F: FnMut(usize, u8)> Text<F> {
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        for &byte in bytes.iter().take(self.length - self.at) {
+            // Java's String.hashCode: h = 31 h + c, modulo 2^32.
+            self.hash = self.hash.wrapping_mul(31).wrapping_add(u32::from(byte));
+            (self.emit)(self.at, byte);
+            self.at += 1;
+        }
+    }
+
+    #[inline]
+    fn append_number(&mut self, number: i32) {
+        if number < 0 {
+            self.append(b"-");
+        }
+        let mut digits = [0; MAX_DIGITS];
+        let mut start = MAX_DIGITS;
+        let mut rest = number.unsigned_abs();
+        loop {
+            start -= 1;
+            digits[start] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.append(&digits[start..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(key: &str, field: &str, length: usize) -> String {
+        let mut value = vec![0; length];
+        fill(key.as_bytes(), field.as_bytes(), &mut value);
+        String::from_utf8(value).unwrap()
+    }
+
+    #[test]
+    fn values_equal_those_of_a_java_program() {
+        // From an independent Java program that hashes the whole buffer each time.
+        assert_eq!(
+            value("user6284781860667377211", "field0", 100),
+            "user6284781860667377211:field0:-56807877:2032869390:-165488160:1762371712:-169193395:-1039977118:-10"
+        );
+        assert_eq!(
+            value("a", "b", 40),
+            "a:b:2948561:786865894:-117925105:-185766"
+        );
+        assert_eq!(
+            value("user8517097267634966620", "field9", 37),
+            "user8517097267634966620:field9:-55795"
+        );
+    }
+
+    #[test]
+    fn a_field_shorter_than_its_names_holds_their_beginning() {
+        assert_eq!(value("user1", "field1", 8), "user1:fi");
+        assert_eq!(value("user1", "field1", 0), "");
+    }
+
+    #[test]
+    fn what_is_filled_is_found_intact() {
+        for length in 0..300 {
+            let value = value("user42", "field3", length);
+            assert!(
+                verify(b"user42", b"field3", value.as_bytes()),
+                "{length} bytes"
+            );
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let mut bytes = value("user42", "field3", 120).into_bytes();
+        for at in 0..bytes.len() {
+            bytes[at] ^= 1;
+            assert!(!verify(b"user42", b"field3", &bytes), "byte {at}");
+            bytes[at] ^= 1;
+        }
+        assert!(verify(b"user42", b"field3", &bytes));
+    }
+
+    #[test]
+    fn the_value_of_another_key_or_field_is_noticed() {
+        let bytes = value("user42", "field3", 100).into_bytes();
+        assert!(!verify(b"user43", b"field3", &bytes));
+        assert!(!verify(b"user42", b"field4", &bytes));
+    }
+}

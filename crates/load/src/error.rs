@@ -1,0 +1,69 @@
+//! What can end a run.
+
+use crate::backend::WorkerFault;
+use crate::connect::ConnectError;
+use crate::operation::{OperationError, OperationKind};
+use std::sync::Arc;
+
+/// A fault that ends a run, or keeps it from starting. Failures of single operations are not errors but data.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The first connections could not be made.
+    #[error("cannot connect to the server")]
+    Connect(#[source] ConnectError),
+    /// All connections were lost and none could be made again for too long.
+    #[error("lost all connections to the server and could not connect again")]
+    Unreachable(#[source] Option<Arc<ConnectError>>),
+    /// An operation failed in a phase in which none may.
+    #[error("operation `{}` failed with `{error}`", kind.name())]
+    Operation {
+        /// Operation.
+        kind: OperationKind,
+        /// Failure.
+        error: OperationError,
+    },
+    /// Waiting for sockets failed.
+    #[error("cannot wait for sockets")]
+    Poll(#[source] std::io::Error),
+    /// A thread could not be started.
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
+    /// The cores that may be used could not be read.
+    #[error("cannot read the cores that this process may use")]
+    Pin(#[source] std::io::Error),
+    /// A bug in a worker.
+    #[error("a worker thread panicked")]
+    WorkerPanicked,
+    /// The receiver of the recording windows failed.
+    #[error("cannot record the run")]
+    Sink(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The workload cannot be performed as described.
+    #[error("the workload cannot be performed: {reason}")]
+    Workload {
+        /// What is wrong.
+        reason: String,
+    },
+    /// A command of the set-up was refused or not answered.
+    #[error("cannot {intent}")]
+    Setup {
+        /// What was tried.
+        intent: String,
+        /// Why it failed.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The driver could not be set up.
+    #[error("cannot set up the driver")]
+    Driver(#[source] Box<mongodb::error::Error>),
+}
+
+impl From<WorkerFault> for LoadError {
+    fn from(fault: WorkerFault) -> Self {
+        match fault {
+            WorkerFault::Poll(source) => LoadError::Poll(source),
+            WorkerFault::Driver(source) => LoadError::Driver(source),
+            WorkerFault::Unreachable(source) => LoadError::Unreachable(source),
+            WorkerFault::Operation { kind, error } => LoadError::Operation { kind, error },
+        }
+    }
+}

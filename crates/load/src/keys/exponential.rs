@@ -1,0 +1,112 @@
+//! Documents are chosen exponentially less often the older they are.
+
+use super::KeyError;
+use rand::{Rng, RngExt};
+
+/// Exponential over age: the age of a draw, in documents behind the newest, has the density
+/// `gamma * exp(-gamma * age)`, cut off at the oldest document.
+///
+/// YCSB draws again while the age goes beyond the oldest document. Here the cut-off distribution is
+/// inverted instead, which gives the same probabilities with one random number and no loop.
+#[derive(Clone, Debug)]
+pub struct Exponential {
+    first: u64,
+    gamma: f64,
+}
+
+impl Exponential {
+    /// `percentile` percent (0 to 100, both exclusive) of the draws go to the newest
+    /// `data_ratio * count` documents (`data_ratio` above 0), as YCSB's `exponential.percentile`
+    /// and `exponential.frac` have it. Numbers below `first` are never drawn.
+    pub fn new(first: u64, count: u64, percentile: f64, data_ratio: f64) -> Result<Self, KeyError> {
+        if !(percentile > 0.0 && percentile < 100.0) {
+            return Err(KeyError::Parameter {
+                name: "percentile",
+                value: percentile,
+                expected: "above 0 and below 100",
+            });
+        }
+        if !(data_ratio > 0.0 && data_ratio.is_finite()) {
+            return Err(KeyError::Parameter {
+                name: "data_ratio",
+                value: data_ratio,
+                expected: "above 0",
+            });
+        }
+        let gamma = -(-percentile / 100.0).ln_1p() / (data_ratio * count as f64);
+        Ok(Exponential { first, gamma })
+    }
+
+    /// Draws a document number in `first..=newest`; `newest` is at least `first`.
+    #[inline]
+    pub fn draw<R: Rng + ?Sized>(&self, newest: u64, rng: &mut R) -> u64 {
+        let documents = newest - self.first + 1;
+        let u: f64 = rng.random();
+        // Inverse of the cut-off distribution function: (1 - e^(-gamma x)) / (1 - e^(-gamma n)).
+        let cut_off = (-self.gamma * documents as f64).exp_m1();
+        let age = (-(u * cut_off).ln_1p() / self.gamma) as u64;
+        newest - age.min(documents - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::testing::{chi_square, chi_square_bound, generator};
+
+    #[test]
+    fn frequencies_fall_exponentially_with_age() {
+        let mut rng = generator(31);
+        let exponential = Exponential::new(0, 100, 95.0, 0.857_142_857_1).unwrap();
+        let draws = 1_000_000;
+        let mut counts = vec![0_u64; 100];
+        for _ in 0..draws {
+            counts[(99 - exponential.draw(99, &mut rng)) as usize] += 1;
+        }
+        let gamma = 20_f64.ln() / 85.714_285_71;
+        let mass = 1.0 - (-gamma * 100.0).exp();
+        let expected: Vec<f64> = (0..100)
+            .map(|age| {
+                let (from, to) = (f64::from(age), f64::from(age + 1));
+                ((-gamma * from).exp() - (-gamma * to).exp()) / mass * f64::from(draws)
+            })
+            .collect();
+        let statistic = chi_square(&counts, &expected);
+        assert!(statistic < chi_square_bound(99), "chi-square {statistic}");
+    }
+
+    #[test]
+    fn the_percentile_goes_to_the_share_of_the_newest_documents() {
+        let mut rng = generator(32);
+        // The range reaches so far that nothing is cut off.
+        let exponential = Exponential::new(0, 1_000_000, 90.0, 0.01).unwrap();
+        let newest = 999_999;
+        let hits = (0..100_000)
+            .filter(|_| newest - exponential.draw(newest, &mut rng) < 10_000)
+            .count();
+        assert!((89_500..90_500).contains(&hits), "{hits}");
+    }
+
+    #[test]
+    fn a_single_document_is_always_chosen() {
+        let exponential = Exponential::new(7, 1, 95.0, 0.5).unwrap();
+        assert!((0..100).all(|seed| exponential.draw(7, &mut generator(seed)) == 7));
+    }
+
+    #[test]
+    fn parameters_outside_their_range_are_refused_by_name() {
+        for (percentile, ratio, name) in [
+            (0.0, 0.5, "percentile"),
+            (100.0, 0.5, "percentile"),
+            (f64::NAN, 0.5, "percentile"),
+            (95.0, 0.0, "data_ratio"),
+            (95.0, f64::INFINITY, "data_ratio"),
+        ] {
+            let error = Exponential::new(0, 10, percentile, ratio).unwrap_err();
+            assert!(
+                matches!(error, KeyError::Parameter { name: n, .. } if n == name),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A fixed pseudo-random order of the numbers `0..count`, computed, not stored.
+//!
+//! It spreads the ranks of a distribution over the key space, so that the hottest documents are not
+//! neighbours in the index, and no two ranks meet on one document (as a hash would let them).
+
+/// Rounds of the Feistel network. Four make each output depend on both halves of the input twice.
+const ROUNDS: u64 = 4;
+/// Constant of all permutations: clients of one run that start apart must agree on the hot documents.
+const SEED: u64 = 0x6D6F_6E67_6F64_796E;
+
+/// A bijection of `0..count` onto itself.
+///
+/// A Feistel network over pairs `(left, right)` with `left < width` and `right < height`, where
+/// `width * height` is the smallest near-square not below `count`. The few results outside the
+/// range are sent through again ("cycle walking"), which happens to one in `sqrt(count)`.
+#[derive(Clone, Debug)]
+pub struct Permutation {
+    count: u64,
+    width: u64,
+    height: u64,
+}
+
+impl Permutation {
+    /// The permutation of `0..count`; `count` is 1 to 2^63. The same for every run with this count.
+    #[must_use]
+    pub fn new(count: u64) -> Self {
+        let root = count.isqrt();
+        let width = if root * root < count { root + 1 } else { root };
+        Permutation {
+            count,
+            width,
+            height: count.div_ceil(width),
+        }
+    }
+
+    /// Where `index` (below `count`) goes.
+    #[must_use]
+    #[inline]
+    pub fn at(&self, index: u64) -> u64 {
+        let mut value = self.once(index);
+        while value >= self.count {
+            value = self.once(value);
+        }
+        value
+    }
+
+    #[inline]
+    fn once(&self, value: u64) -> u64 {
+        let (mut left, mut right) = (value / self.height, value % self.height);
+        for round in 0..ROUNDS / 2 {
+            left = add_modulo(left, scatter(right, 2 * round, self.width), self.width);
+            right = add_modulo(
+                right,
+                scatter(left, 2 * round + 1, self.height),
+                self.height,
+            );
+        }
+        left * self.height + right
+    }
+}
+
+/// `a + b` modulo `modulus`, for `a` and `b` below it.
+#[inline]
+fn add_modulo(a: u64, b: u64, modulus: u64) -> u64 {
+    let sum = a + b;
+    if sum >= modulus { sum - modulus } else { sum }
+}
+
+/// A pseudo-random number below `limit`, from the finalizer of SplitMix64.
+#[inline]
+fn scatter(value: u64, round: u64, limit: u64) -> u64 {
+    let mut z = value.wrapping_add(SEED.wrapping_mul(round + 1));
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^= z >> 31;
+    ((u128::from(z) * u128::from(limit)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_reached_exactly_once() {
+        for count in (1..300).chain([1000, 4095, 4096, 4097, 65_537, 999_983]) {
+            let permutation = Permutation::new(count);
+            let mut seen = vec![false; count as usize];
+            for index in 0..count {
+                let place = &mut seen[permutation.at(index) as usize];
+                assert!(!*place, "{index} of {count} meets another");
+                *place = true;
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_are_spread_over_the_range() {
+        let count = 1_000_000;
+        let permutation = Permutation::new(count);
+        // The first hundred ranks fall into the tenths of the range about ten times each.
+        let mut tenths = [0; 10];
+        for rank in 0..100 {
+            tenths[(permutation.at(rank) * 10 / count) as usize] += 1;
+        }
+        assert!(tenths.iter().all(|&n| (1..=22).contains(&n)), "{tenths:?}");
+        let close = (0..9_999)
+            .filter(|&rank| permutation.at(rank).abs_diff(permutation.at(rank + 1)) < 1000);
+        // Expected by chance: 9 999 pairs times 2 * 1000 / 1 000 000, about 20.
+        assert!(close.count() < 45);
+    }
+
+    #[test]
+    fn the_largest_range_does_not_overflow() {
+        let count = 1 << 63;
+        let permutation = Permutation::new(count);
+        assert!(
+            [0, 1, count / 2, count - 1]
+                .iter()
+                .all(|&index| permutation.at(index) < count)
+        );
+    }
+}

@@ -1,0 +1,662 @@
+//! What is done with a server before and after the load, over one blocking connection: ask what it
+//! is, look at the collection, create or drop it, and compare what it holds with the plan.
+//!
+//! A server need not know every command. What it cannot tell is `None`; only a connection that
+//! fails is an error. Deciding what to do about a collection is left to the caller.
+
+use crate::connect::{Control, ControlError};
+use crate::data::integrity;
+use crate::error::LoadError;
+use crate::keys::KeyNames;
+use bson::spec::BinarySubtype;
+use bson::{Bson, Document, doc};
+use dyno_plan::Plan;
+use dyno_plan::model::{DataPlan, FieldLength, KeyOrder};
+use std::collections::BTreeMap;
+
+/// Server code of creating a collection that is there already.
+const NAMESPACE_EXISTS: i32 = 48;
+/// Server code of dropping a collection that is not there.
+const NAMESPACE_NOT_FOUND: i32 = 26;
+
+/// What a server says about itself. `None` where it does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// Version, such as `7.0.14`.
+    pub version: Option<String>,
+    /// Name of the software, where it is not MongoDB's own or names its edition.
+    pub product: Option<String>,
+    /// Storage engine, such as `wiredTiger`.
+    pub storage_engine: Option<String>,
+    /// Configured size of the storage engine's cache.
+    pub cache_bytes: Option<u64>,
+    /// Settings that the server was started with, by dotted name, without those that may hold secrets.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// What a collection holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CollectionState {
+    /// Whether the collection exists.
+    pub exists: bool,
+    /// Exact number of documents.
+    pub documents: u64,
+    /// Uncompressed size of the documents.
+    pub data_bytes: Option<u64>,
+    /// Size on disk.
+    pub storage_bytes: Option<u64>,
+    /// Some of the documents.
+    pub sample: Sample,
+}
+
+/// Documents that show the shape of a collection.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// The first and the last document in the order of keys; empty without documents.
+    pub ends: Vec<Document>,
+    /// Keys that the plan gives its first and its last document, with what was found there.
+    pub expected: Vec<(String, Option<Document>)>,
+}
+
+/// Asks a server what it is.
+///
+/// # Errors
+/// [`LoadError::Setup`] if the connection fails.
+pub fn server_facts(control: &mut Control) -> Result<ServerFacts, LoadError> {
+    let intent = "ask the server for its version and settings";
+    let build = optional(control, "admin", doc! { "buildInfo": 1 }, intent)?.unwrap_or_default();
+    // Without these sections the reply is a few hundred kilobytes smaller.
+    let status = doc! { "serverStatus": 1, "metrics": 0, "locks": 0, "repl": 0, "tcmalloc": 0 };
+    let status = optional(control, "admin", status, intent)?.unwrap_or_default();
+    let options =
+        optional(control, "admin", doc! { "getCmdLineOpts": 1 }, intent)?.unwrap_or_default();
+    let mut settings = BTreeMap::new();
+    if let Ok(parsed) = options.get_document("parsed") {
+        flatten(parsed, "", &mut settings);
+    }
+    Ok(ServerFacts {
+        version: text_at(&build, &["version"]),
+        product: product(&build),
+        storage_engine: text_at(&status, &["storageEngine", "name"]),
+        cache_bytes: number_at(
+            &status,
+            &["wiredTiger", "cache", "maximum bytes configured"],
+        ),
+        settings,
+    })
+}
+
+/// Looks at the collection of a plan.
+///
+/// # Errors
+/// [`LoadError::Setup`] if the connection fails or the documents may not be read.
+pub fn collection_state(control: &mut Control, plan: &Plan) -> Result<CollectionState, LoadError> {
+    let data = &plan.data;
+    let documents = count(control, data)?;
+    let stats = doc! { "collStats": &data.collection };
+    let stats = optional(
+        control,
+        &data.database,
+        stats,
+        "ask for the size of the collection",
+    )?
+    .unwrap_or_default();
+    Ok(CollectionState {
+        exists: exists(control, data)?.unwrap_or(documents > 0),
+        documents,
+        data_bytes: number_at(&stats, &["size"]),
+        storage_bytes: number_at(&stats, &["storageSize"]),
+        sample: sample(control, plan)?,
+    })
+}
+
+/// Creates the collection of a plan; one that is there already is fine.
+///
+/// # Errors
+/// [`LoadError::Setup`] if the server refuses or the connection fails.
+pub fn create_collection(control: &mut Control, data: &DataPlan) -> Result<(), LoadError> {
+    let command = doc! { "create": &data.collection };
+    let result = control.run(&data.database, command);
+    accept(result, NAMESPACE_EXISTS, || {
+        format!(
+            "create the collection `{}.{}`",
+            data.database, data.collection
+        )
+    })
+}
+
+/// Drops the collection of a plan with everything in it; one that is not there is fine.
+///
+/// # Errors
+/// [`LoadError::Setup`] if the server refuses or the connection fails.
+pub fn drop_collection(control: &mut Control, data: &DataPlan) -> Result<(), LoadError> {
+    let command = doc! { "drop": &data.collection };
+    let result = control.run(&data.database, command);
+    accept(result, NAMESPACE_NOT_FOUND, || {
+        format!(
+            "drop the collection `{}.{}`",
+            data.database, data.collection
+        )
+    })
+}
+
+/// Differences between a collection's documents and those of a plan, one sentence each. `complete`
+/// says that all documents of the plan should be there.
+pub fn check_shape(plan: &Plan, sample: &Sample, complete: bool) -> Vec<String> {
+    let data = &plan.data;
+    let mut differences = Vec::new();
+    let expected = sample
+        .expected
+        .iter()
+        .filter_map(|(_, document)| document.as_ref());
+    for document in sample.ends.iter().chain(expected) {
+        check_document(data, document, &mut differences);
+    }
+    if complete {
+        for (key, _) in sample
+            .expected
+            .iter()
+            .filter(|(_, document)| document.is_none())
+        {
+            differences.push(format!(
+                "there is no document `{key}`, which the plan expects"
+            ));
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    differences.retain(|difference| seen.insert(difference.clone()));
+    differences
+}
+
+/// The reply, or `None` if the server does not know the command or does not allow it.
+fn optional(
+    control: &mut Control,
+    database: &str,
+    command: Document,
+    intent: &str,
+) -> Result<Option<Document>, LoadError> {
+    match control.run(database, command) {
+        Ok(reply) => Ok(Some(reply)),
+        Err(error) if error.code().is_some() => Ok(None),
+        Err(error) => Err(setup(intent, error)),
+    }
+}
+
+fn required(
+    control: &mut Control,
+    database: &str,
+    command: Document,
+    intent: impl Into<String>,
+) -> Result<Document, LoadError> {
+    control
+        .run(database, command)
+        .map_err(|error| setup(intent, error))
+}
+
+fn accept(
+    result: Result<Document, ControlError>,
+    code: i32,
+    intent: impl FnOnce() -> String,
+) -> Result<(), LoadError> {
+    match result {
+        Err(error) if error.code() != Some(code) => Err(setup(intent(), error)),
+        _ => Ok(()),
+    }
+}
+
+fn setup(intent: impl Into<String>, error: ControlError) -> LoadError {
+    LoadError::Setup {
+        intent: intent.into(),
+        source: Box::new(error),
+    }
+}
+
+/// Other servers put their name among the build information in ways of their own.
+fn product(build: &Document) -> Option<String> {
+    for name in [
+        "secantus",
+        "secantusVersion",
+        "ferretdb",
+        "ferretdbVersion",
+        "psmdbVersion",
+    ] {
+        if build.contains_key(name) {
+            return Some(name.trim_end_matches("Version").to_owned());
+        }
+    }
+    let modules = build.get_array("modules").ok()?;
+    modules
+        .iter()
+        .filter_map(Bson::as_str)
+        .next()
+        .map(|module| format!("MongoDB {module}"))
+}
+
+fn text_at(document: &Document, path: &[&str]) -> Option<String> {
+    value_at(document, path)?.as_str().map(str::to_owned)
+}
+
+/// Servers choose among the types of numbers; negative ones are no sizes.
+fn number_at(document: &Document, path: &[&str]) -> Option<u64> {
+    number(value_at(document, path)?)
+}
+
+fn number(value: &Bson) -> Option<u64> {
+    match *value {
+        Bson::Int32(number) => u64::try_from(number).ok(),
+        Bson::Int64(number) => u64::try_from(number).ok(),
+        Bson::Double(number) if (0.0..1e19).contains(&number) => Some(number as u64),
+        _ => None,
+    }
+}
+
+fn value_at<'a>(document: &'a Document, path: &[&str]) -> Option<&'a Bson> {
+    let (last, parents) = path.split_last()?;
+    let mut inner = document;
+    for name in parents {
+        inner = inner.get_document(name).ok()?;
+    }
+    inner.get(last)
+}
+
+/// Names that end so are left out: their values may be secrets.
+const SECRET_ENDINGS: [&str; 4] = ["password", "secret", "keyfile", "parameters"];
+
+fn flatten(document: &Document, prefix: &str, settings: &mut BTreeMap<String, String>) {
+    for (name, value) in document {
+        let path = if prefix.is_empty() {
+            name.clone()
+        } else {
+            format!("{prefix}.{name}")
+        };
+        let lower = name.to_ascii_lowercase();
+        if SECRET_ENDINGS.iter().any(|ending| lower.ends_with(ending)) {
+            continue;
+        }
+        match value {
+            Bson::Document(inner) => flatten(inner, &path, settings),
+            Bson::String(text) => {
+                settings.insert(path, text.clone());
+            }
+            other => {
+                settings.insert(path, other.to_string());
+            }
+        }
+    }
+}
+
+fn count(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
+    // An aggregation counts what is there; the `count` command trusts metadata, which a killed server leaves wrong.
+    let group = doc! { "$group": { "_id": null, "n": { "$sum": 1 } } };
+    let command = doc! { "aggregate": &data.collection, "pipeline": [group], "cursor": {} };
+    let intent = format!(
+        "count the documents of `{}.{}`",
+        data.database, data.collection
+    );
+    if let Some(reply) = optional(control, &data.database, command, &intent)?
+        && let Ok(cursor) = reply.get_document("cursor")
+        && let Ok(batch) = cursor.get_array("firstBatch")
+    {
+        let first = batch.first().and_then(Bson::as_document);
+        return Ok(first.and_then(|group| number(group.get("n")?)).unwrap_or(0));
+    }
+    let reply = required(
+        control,
+        &data.database,
+        doc! { "count": &data.collection },
+        intent,
+    )?;
+    Ok(number_at(&reply, &["n"]).unwrap_or(0))
+}
+
+fn exists(control: &mut Control, data: &DataPlan) -> Result<Option<bool>, LoadError> {
+    let command =
+        doc! { "listCollections": 1, "filter": { "name": &data.collection }, "nameOnly": true };
+    let reply = optional(control, &data.database, command, "list the collections")?;
+    let cursor = reply
+        .as_ref()
+        .and_then(|reply| reply.get_document("cursor").ok());
+    Ok(cursor
+        .and_then(|cursor| cursor.get_array("firstBatch").ok())
+        .map(|batch| !batch.is_empty()))
+}
+
+fn sample(control: &mut Control, plan: &Plan) -> Result<Sample, LoadError> {
+    let data = &plan.data;
+    let mut sample = Sample::default();
+    for direction in [1, -1] {
+        let command = doc! { "find": &data.collection, "sort": { "_id": direction }, "limit": 1, "singleBatch": true };
+        sample.ends.extend(first_document(control, data, command)?);
+    }
+    let count = data
+        .insert_count
+        .unwrap_or(data.records.saturating_sub(data.insert_start));
+    let names = KeyNames::new(&data.key_prefix, data.key_order, data.zero_padding);
+    for number in [
+        data.insert_start,
+        data.insert_start + count.saturating_sub(1),
+    ] {
+        let mut key = Vec::new();
+        names.write(number, &mut key);
+        let key = String::from_utf8_lossy(&key).into_owned();
+        let command = doc! { "find": &data.collection, "filter": { "_id": &key }, "limit": 1, "singleBatch": true };
+        let found = first_document(control, data, command)?;
+        sample.expected.push((key, found));
+    }
+    Ok(sample)
+}
+
+fn first_document(
+    control: &mut Control,
+    data: &DataPlan,
+    command: Document,
+) -> Result<Option<Document>, LoadError> {
+    let intent = format!("read from `{}.{}`", data.database, data.collection);
+    let reply = required(control, &data.database, command, intent)?;
+    let batch = reply
+        .get_document("cursor")
+        .and_then(|cursor| cursor.get_array("firstBatch"));
+    let first = batch.ok().and_then(|batch| batch.first());
+    Ok(first.and_then(Bson::as_document).cloned())
+}
+
+fn check_document(data: &DataPlan, document: &Document, differences: &mut Vec<String>) {
+    let key = match document.get("_id") {
+        Some(Bson::String(key)) => key,
+        other => {
+            let found = other.map_or("nothing".into(), |value| format!("`{value}`"));
+            differences.push(format!(
+                "the key of a document is {found}, the plan has texts that begin with `{}`",
+                data.key_prefix
+            ));
+            return;
+        }
+    };
+    if let Some(difference) = key_difference(data, key) {
+        differences.push(difference);
+        return;
+    }
+    let found = document.len().saturating_sub(1);
+    if found != data.field_count as usize {
+        differences.push(format!(
+            "documents have {found} fields, the plan has {} (found in `{key}`)",
+            data.field_count
+        ));
+        return;
+    }
+    for field in 0..data.field_count {
+        let name = format!("{}{field}", data.field_name_prefix);
+        if let Some(difference) = field_difference(data, key, &name, document.get(&name)) {
+            differences.push(difference);
+            return;
+        }
+    }
+}
+
+fn key_difference(data: &DataPlan, key: &str) -> Option<String> {
+    let prefix = &data.key_prefix;
+    let digits = key.strip_prefix(prefix.as_str()).filter(|digits| {
+        let unsigned = digits
+            .trim_start_matches('0')
+            .strip_prefix('-')
+            .unwrap_or(digits);
+        !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let Some(digits) = digits else {
+        return Some(format!(
+            "found the key `{key}`, the plan has `{prefix}` and a number"
+        ));
+    };
+    if digits.len() < data.zero_padding as usize {
+        return Some(format!(
+            "found the key `{key}`, the plan pads numbers to {} digits",
+            data.zero_padding
+        ));
+    }
+    // A hash is almost never as small as the number of a document, so order shows in the value.
+    let number: u64 = digits.parse().ok()?;
+    let far = u64::from(u32::MAX).max(data.records.saturating_mul(16));
+    match data.key_order {
+        KeyOrder::Ordered if number > far => Some(format!(
+            "found the key `{key}`, which looks hashed; the plan has ordered keys"
+        )),
+        KeyOrder::Hashed if data.records < 1 << 24 && number < data.records => Some(format!(
+            "found the key `{key}`, which looks ordered; the plan has hashed keys"
+        )),
+        _ => None,
+    }
+}
+
+fn field_difference(
+    data: &DataPlan,
+    key: &str,
+    name: &str,
+    value: Option<&Bson>,
+) -> Option<String> {
+    let bytes = match value {
+        None => return Some(format!("document `{key}` has no field `{name}`")),
+        Some(Bson::Binary(binary)) if binary.subtype == BinarySubtype::Generic => &binary.bytes,
+        Some(other) => {
+            let kind = format!("{:?}", other.element_type());
+            return Some(format!(
+                "field `{name}` of `{key}` is of type `{kind}`, the plan has binary values"
+            ));
+        }
+    };
+    let length = bytes.len() as u64;
+    let (shortest, longest) = length_bounds(&data.field_length);
+    if !(shortest..=longest).contains(&length) {
+        let planned = if shortest == longest {
+            format!("{longest}")
+        } else {
+            format!("{shortest} to {longest}")
+        };
+        return Some(format!(
+            "field `{name}` of `{key}` has {length} bytes, the plan has {planned}"
+        ));
+    }
+    if data.integrity && !integrity::verify(key.as_bytes(), name.as_bytes(), bytes) {
+        return Some(format!(
+            "field `{name}` of `{key}` was not written with `data.integrity`"
+        ));
+    }
+    None
+}
+
+fn length_bounds(length: &FieldLength) -> (u64, u64) {
+    match length {
+        FieldLength::Constant { bytes } => (u64::from(*bytes), u64::from(*bytes)),
+        FieldLength::Uniform {
+            min_bytes,
+            max_bytes,
+        }
+        | FieldLength::Zipfian {
+            min_bytes,
+            max_bytes,
+        } => (u64::from(*min_bytes), u64::from(*max_bytes)),
+        FieldLength::Histogram {
+            block_bytes,
+            weights,
+        } => {
+            let block = u64::from(*block_bytes);
+            let used = |weight: &u64| *weight > 0;
+            let first = weights
+                .iter()
+                .position(used)
+                .map_or(0, |index| index as u64 + 1);
+            let last = weights
+                .iter()
+                .rposition(used)
+                .map_or(0, |index| index as u64 + 1);
+            (first * block, last * block)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::Binary;
+    use dyno_plan::file::default_plan;
+
+    fn plan() -> Plan {
+        let mut plan = default_plan();
+        plan.data.records = 1000;
+        plan.data.field_count = 2;
+        plan.data.field_length = FieldLength::Constant { bytes: 4 };
+        plan
+    }
+
+    fn value(bytes: &[u8]) -> Bson {
+        Bson::Binary(Binary {
+            subtype: BinarySubtype::Generic,
+            bytes: bytes.to_vec(),
+        })
+    }
+
+    fn document(key: &str) -> Document {
+        doc! { "_id": key, "field0": value(b"abcd"), "field1": value(b"efgh") }
+    }
+
+    const KEY: &str = "user6284781860667377211";
+
+    fn differences(plan: &Plan, found: Document) -> Vec<String> {
+        check_shape(
+            plan,
+            &Sample {
+                ends: vec![found],
+                expected: Vec::new(),
+            },
+            true,
+        )
+    }
+
+    #[test]
+    fn documents_of_the_plan_have_no_differences() {
+        assert_eq!(differences(&plan(), document(KEY)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_difference_is_named_with_what_was_found() {
+        let cases: [(&str, fn(&mut Plan, &mut Document)); 9] = [
+            ("the key of a document is `7`", |_, found| {
+                found.insert("_id", 7);
+            }),
+            ("found the key `item1`", |_, found| {
+                found.insert("_id", "item1");
+            }),
+            ("looks ordered", |_, found| {
+                found.insert("_id", "user12");
+            }),
+            ("looks hashed", |plan, _| {
+                plan.data.key_order = KeyOrder::Ordered
+            }),
+            ("pads numbers to 30 digits", |plan, _| {
+                plan.data.zero_padding = 30
+            }),
+            ("have 3 fields, the plan has 2", |_, found| {
+                found.insert("extra", 1);
+            }),
+            ("has no field `column0`", |plan, _| {
+                plan.data.field_name_prefix = "column".into()
+            }),
+            ("is of type `String`", |_, found| {
+                found.insert("field1", "text");
+            }),
+            ("has 5 bytes, the plan has 4", |_, found| {
+                found.insert("field0", value(b"abcde"));
+            }),
+        ];
+        for (expected, change) in cases {
+            let (mut plan, mut found) = (plan(), document(KEY));
+            change(&mut plan, &mut found);
+            let differences = differences(&plan, found);
+            assert_eq!(differences.len(), 1, "{expected}: {differences:?}");
+            assert!(differences[0].contains(expected), "{differences:?}");
+        }
+    }
+
+    #[test]
+    fn values_that_cannot_be_checked_are_told_before_the_run() {
+        let mut plan = plan();
+        plan.data.integrity = true;
+        assert!(differences(&plan, document(KEY))[0].contains("integrity"));
+        let mut found = document(KEY);
+        for field in ["field0", "field1"] {
+            let mut bytes = [0; 4];
+            integrity::fill(KEY.as_bytes(), field.as_bytes(), &mut bytes);
+            found.insert(field, value(&bytes));
+        }
+        assert_eq!(differences(&plan, found), Vec::<String>::new());
+    }
+
+    #[test]
+    fn lengths_inside_the_distribution_are_accepted_and_others_not() {
+        let mut plan = plan();
+        plan.data.field_length = FieldLength::Uniform {
+            min_bytes: 2,
+            max_bytes: 4,
+        };
+        assert!(differences(&plan, document(KEY)).is_empty());
+        plan.data.field_length = FieldLength::Uniform {
+            min_bytes: 5,
+            max_bytes: 9,
+        };
+        assert!(differences(&plan, document(KEY))[0].contains("the plan has 5 to 9"));
+        plan.data.field_length = FieldLength::Histogram {
+            block_bytes: 2,
+            weights: vec![0, 3, 0],
+        };
+        assert!(differences(&plan, document(KEY)).is_empty());
+        plan.data.field_length = FieldLength::Histogram {
+            block_bytes: 2,
+            weights: vec![3, 0, 0],
+        };
+        assert!(differences(&plan, document(KEY))[0].contains("the plan has 2"));
+    }
+
+    #[test]
+    fn a_missing_document_matters_only_when_all_should_be_there() {
+        let sample = Sample {
+            ends: vec![document(KEY)],
+            expected: vec![("user1".into(), None)],
+        };
+        assert!(check_shape(&plan(), &sample, false).is_empty());
+        assert_eq!(
+            check_shape(&plan(), &sample, true),
+            ["there is no document `user1`, which the plan expects"]
+        );
+    }
+
+    #[test]
+    fn settings_are_flat_and_without_secrets() {
+        let parsed = doc! {
+            "net": { "port": 27017, "tls": { "certificateKeyFilePassword": "secret" } },
+            "security": { "keyFile": "/k" }, "storage": { "dbPath": "/d" },
+        };
+        let mut settings = BTreeMap::new();
+        flatten(&parsed, "", &mut settings);
+        let settings: Vec<_> = settings.into_iter().collect();
+        assert_eq!(
+            settings,
+            [
+                ("net.port".into(), "27017".into()),
+                ("storage.dbPath".into(), "/d".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn sizes_of_every_type_of_number_are_read() {
+        let stats = doc! { "a": 5_i32, "b": 6_i64, "c": 7.0, "d": -1, "e": "8", "f": { "g": 9 } };
+        let read = |path: &[&str]| number_at(&stats, path);
+        assert_eq!(
+            [read(&["a"]), read(&["b"]), read(&["c"])],
+            [Some(5), Some(6), Some(7)]
+        );
+        assert_eq!(
+            [read(&["d"]), read(&["e"]), read(&["f", "g"])],
+            [None, None, Some(9)]
+        );
+    }
+}

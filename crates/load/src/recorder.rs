@@ -1,0 +1,417 @@
+//! What one worker measured in one recording window. Workers own their recorder and share nothing;
+//! at the end of a window it is handed over by swapping, and merged elsewhere.
+
+use crate::operation::{OPERATION_KINDS, OperationError, OperationKind, Outcome};
+use dyno_record::interval::{
+    ErrorCount, HIGHEST_NS, IntervalRecord, LOWEST_NS, OperationInterval, SIGNIFICANT_DIGITS,
+};
+use dyno_record::model::PhaseKind;
+use hdrhistogram::Histogram;
+
+/// Distinct pairs of operation and failure kept apart per window before the list has to grow.
+const ERROR_KINDS: usize = 64;
+
+/// A started arrival counts as late above this start delay.
+pub(crate) const LATE_NS: u64 = 1_000_000;
+
+/// Timestamps of one finished operation, in nanoseconds of the run's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) intended_ns: u64,
+    pub(crate) send_ns: u64,
+    pub(crate) end_ns: u64,
+}
+
+/// A histogram with exact sum. Counts have 32 bits: a window of one worker cannot overflow them,
+/// and half the memory is half the cache.
+#[derive(Debug)]
+struct Latency {
+    histogram: Histogram<u32>,
+    sum_ns: u128,
+    clamped: u64,
+}
+
+impl Latency {
+    fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS)
+            .expect("the constant bounds are valid");
+        Latency {
+            histogram,
+            sum_ns: 0,
+            clamped: 0,
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, value_ns: u64) {
+        self.sum_ns += u128::from(value_ns);
+        if self.histogram.record(value_ns.min(HIGHEST_NS)).is_err() {
+            debug_assert!(false, "a value inside the bounds is always recordable");
+        }
+        self.clamped += u64::from(value_ns > HIGHEST_NS);
+    }
+
+    fn clear(&mut self) {
+        self.histogram.reset();
+        self.sum_ns = 0;
+        self.clamped = 0;
+    }
+}
+
+/// Statistics of one operation kind in one window of one worker.
+#[derive(Debug)]
+struct OperationPart {
+    response: Latency,
+    service: Latency,
+    start_delay: Latency,
+    documents: u64,
+    errors: u64,
+}
+
+impl OperationPart {
+    fn new() -> Self {
+        OperationPart {
+            response: Latency::new(),
+            service: Latency::new(),
+            start_delay: Latency::new(),
+            documents: 0,
+            errors: 0,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.response.clear();
+        self.service.clear();
+        self.start_delay.clear();
+        self.documents = 0;
+        self.errors = 0;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.response.histogram.is_empty() && self.errors == 0
+    }
+}
+
+/// One recording window of one worker.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) phase: PhaseKind,
+    pub(crate) index: u64,
+    pub(crate) start_ns: u64,
+    /// End of the window, or of the last operation in it when the phase ended there.
+    pub(crate) end_ns: u64,
+    operations: [Option<Box<OperationPart>>; OPERATION_KINDS],
+    errors: Vec<(OperationKind, OperationError, u64)>,
+    succeeded: u64,
+    failed: u64,
+    busy_ns: u128,
+    pub(crate) in_flight_ns: u128,
+    pub(crate) arrivals_due: u64,
+    pub(crate) arrivals_started: u64,
+    pub(crate) arrivals_dropped: u64,
+    pub(crate) arrivals_late: u64,
+    pub(crate) reconnects: u64,
+}
+
+impl Part {
+    /// An empty window with room for the given kinds.
+    pub(crate) fn new(kinds: &[OperationKind]) -> Self {
+        let mut operations: [Option<Box<OperationPart>>; OPERATION_KINDS] = Default::default();
+        for kind in kinds {
+            operations[kind.index()] = Some(Box::new(OperationPart::new()));
+        }
+        Part {
+            phase: PhaseKind::Measure,
+            index: 0,
+            start_ns: 0,
+            end_ns: 0,
+            operations,
+            errors: Vec::with_capacity(ERROR_KINDS),
+            succeeded: 0,
+            failed: 0,
+            busy_ns: 0,
+            in_flight_ns: 0,
+            arrivals_due: 0,
+            arrivals_started: 0,
+            arrivals_dropped: 0,
+            arrivals_late: 0,
+            reconnects: 0,
+        }
+    }
+
+    /// Makes the window ready for use again, keeping its memory.
+    pub(crate) fn reset(&mut self, phase: PhaseKind, index: u64, start_ns: u64) {
+        for operation in self.operations.iter_mut().flatten() {
+            if !operation.is_empty() {
+                operation.clear();
+            }
+        }
+        self.errors.clear();
+        self.phase = phase;
+        self.index = index;
+        self.start_ns = start_ns;
+        self.end_ns = start_ns;
+        self.succeeded = 0;
+        self.failed = 0;
+        self.busy_ns = 0;
+        self.in_flight_ns = 0;
+        self.arrivals_due = 0;
+        self.arrivals_started = 0;
+        self.arrivals_dropped = 0;
+        self.arrivals_late = 0;
+        self.reconnects = 0;
+    }
+
+    /// Records statistics of an operation or of a part of one (the read and the update of a read-modify-write).
+    #[inline]
+    pub(crate) fn record(&mut self, kind: OperationKind, times: Times, outcome: Outcome) {
+        let Some(operation) = self.operations[kind.index()].as_deref_mut() else {
+            debug_assert!(false, "{kind:?} is not in the plan");
+            return;
+        };
+        match outcome {
+            Ok(documents) => {
+                operation.documents += u64::from(documents);
+                operation
+                    .response
+                    .record(times.end_ns.saturating_sub(times.intended_ns));
+                operation
+                    .service
+                    .record(times.end_ns.saturating_sub(times.send_ns));
+                operation
+                    .start_delay
+                    .record(times.send_ns.saturating_sub(times.intended_ns));
+            }
+            Err(error) => {
+                operation.errors += 1;
+                self.count_error(kind, error);
+            }
+        }
+    }
+
+    /// Counts a whole operation (a read-modify-write once) that ended.
+    #[inline]
+    pub(crate) fn finish(&mut self, times: Times, succeeded: bool) {
+        self.succeeded += u64::from(succeeded);
+        self.failed += u64::from(!succeeded);
+        self.busy_ns += u128::from(times.end_ns.saturating_sub(times.send_ns));
+    }
+
+    fn count_error(&mut self, kind: OperationKind, error: OperationError) {
+        match self
+            .errors
+            .iter_mut()
+            .find(|entry| entry.0 == kind && entry.1 == error)
+        {
+            Some(entry) => entry.2 += 1,
+            None => self.errors.push((kind, error, 1)),
+        }
+    }
+}
+
+/// Parts of all workers for the same window, added up.
+#[derive(Debug)]
+pub(crate) struct MergedParts {
+    interval: IntervalRecord,
+}
+
+impl MergedParts {
+    /// An empty window like `part`.
+    pub(crate) fn like(part: &Part) -> Self {
+        MergedParts {
+            interval: IntervalRecord {
+                phase: part.phase,
+                index: part.index,
+                start_ns: part.start_ns,
+                duration_ns: 0,
+                operations: Vec::new(),
+                errors: Vec::new(),
+                succeeded: 0,
+                failed: 0,
+                busy_ns: 0,
+                in_flight_ns: 0,
+                arrivals_due: 0,
+                arrivals_started: 0,
+                arrivals_dropped: 0,
+                arrivals_late: 0,
+                reconnects: 0,
+                cpu_user_ns: 0,
+                cpu_system_ns: 0,
+                max_rss_bytes: 0,
+            },
+        }
+    }
+
+    /// Adds one worker's part.
+    pub(crate) fn add(&mut self, part: &Part) {
+        let total = &mut self.interval;
+        total.duration_ns = total
+            .duration_ns
+            .max(part.end_ns.saturating_sub(part.start_ns));
+        total.succeeded += part.succeeded;
+        total.failed += part.failed;
+        total.busy_ns += part.busy_ns;
+        total.in_flight_ns += part.in_flight_ns;
+        total.arrivals_due += part.arrivals_due;
+        total.arrivals_started += part.arrivals_started;
+        total.arrivals_dropped += part.arrivals_dropped;
+        total.arrivals_late += part.arrivals_late;
+        total.reconnects += part.reconnects;
+        for kind in OperationKind::ALL {
+            if let Some(operation) = &part.operations[kind.index()]
+                && !operation.is_empty()
+            {
+                add_operation(&mut total.operations, kind, operation);
+            }
+        }
+        for (kind, error, count) in &part.errors {
+            add_error(&mut total.errors, kind.name(), error.to_string(), *count);
+        }
+    }
+
+    /// The sum.
+    pub(crate) fn into_interval(self) -> IntervalRecord {
+        self.interval
+    }
+}
+
+fn add_operation(totals: &mut Vec<OperationInterval>, kind: OperationKind, part: &OperationPart) {
+    let place = totals
+        .iter()
+        .position(|total| total.name == kind.name())
+        .unwrap_or_else(|| {
+            totals.push(empty_operation(kind.name()));
+            totals.len() - 1
+        });
+    let total = &mut totals[place];
+    for (into, from) in [
+        (&mut total.response, &part.response),
+        (&mut total.service, &part.service),
+        (&mut total.start_delay, &part.start_delay),
+    ] {
+        // Counters differ in width, so `Histogram::add` does not apply.
+        for bucket in from.histogram.iter_recorded() {
+            let recorded = into.record_n(
+                bucket.value_iterated_to(),
+                u64::from(bucket.count_at_value()),
+            );
+            debug_assert!(recorded.is_ok(), "all histograms have the same bounds");
+        }
+    }
+    total.response_sum_ns += part.response.sum_ns;
+    total.service_sum_ns += part.service.sum_ns;
+    total.start_delay_sum_ns += part.start_delay.sum_ns;
+    total.documents += part.documents;
+    total.errors += part.errors;
+    total.clamped += part.response.clamped;
+}
+
+fn empty_operation(name: &'static str) -> OperationInterval {
+    let histogram = || {
+        Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS)
+            .expect("the constant bounds are valid")
+    };
+    OperationInterval {
+        name,
+        response: histogram(),
+        service: histogram(),
+        start_delay: histogram(),
+        response_sum_ns: 0,
+        service_sum_ns: 0,
+        start_delay_sum_ns: 0,
+        documents: 0,
+        errors: 0,
+        clamped: 0,
+    }
+}
+
+fn add_error(totals: &mut Vec<ErrorCount>, operation: &'static str, kind: String, count: u64) {
+    match totals
+        .iter_mut()
+        .find(|total| total.operation == operation && total.kind == kind)
+    {
+        Some(total) => total.count += count,
+        None => totals.push(ErrorCount {
+            operation,
+            kind,
+            count,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMES: Times = Times {
+        intended_ns: 1_000_000,
+        send_ns: 3_000_000,
+        end_ns: 10_000_000,
+    };
+
+    #[test]
+    fn the_three_latencies_have_their_own_starts() {
+        let mut part = Part::new(&[OperationKind::Read]);
+        part.record(OperationKind::Read, TIMES, Ok(1));
+        let read = part.operations[OperationKind::Read.index()]
+            .as_ref()
+            .unwrap();
+        assert_eq!(read.response.sum_ns, 9_000_000);
+        assert_eq!(read.service.sum_ns, 7_000_000);
+        assert_eq!(read.start_delay.sum_ns, 2_000_000);
+    }
+
+    #[test]
+    fn failures_are_counted_and_leave_no_latency() {
+        let mut part = Part::new(&[OperationKind::Read]);
+        part.record(OperationKind::Read, TIMES, Err(OperationError::Server(50)));
+        part.record(OperationKind::Read, TIMES, Err(OperationError::Server(50)));
+        part.finish(TIMES, false);
+        let mut merged = MergedParts::like(&part);
+        merged.add(&part);
+        merged.add(&part);
+        let interval = merged.into_interval();
+        assert_eq!(interval.operations[0].response.len(), 0);
+        assert_eq!(interval.operations[0].errors, 4);
+        assert_eq!(interval.errors[0].kind, "server_50");
+        assert_eq!(interval.errors[0].count, 4);
+        assert_eq!((interval.succeeded, interval.failed), (0, 2));
+        assert_eq!(interval.busy_ns, 14_000_000);
+    }
+
+    #[test]
+    fn values_above_the_range_are_kept_as_the_highest_and_counted() {
+        let mut part = Part::new(&[OperationKind::Scan]);
+        let times = Times {
+            intended_ns: 0,
+            send_ns: 0,
+            end_ns: 2 * HIGHEST_NS,
+        };
+        part.record(OperationKind::Scan, times, Ok(3));
+        let mut merged = MergedParts::like(&part);
+        merged.add(&part);
+        let interval = merged.into_interval();
+        assert_eq!(interval.operations[0].clamped, 1);
+        assert!(interval.operations[0].response.max() >= HIGHEST_NS);
+        assert_eq!(
+            interval.operations[0].response_sum_ns,
+            u128::from(2 * HIGHEST_NS)
+        );
+    }
+
+    #[test]
+    fn a_reset_window_is_empty() {
+        let mut part = Part::new(&[OperationKind::Read]);
+        part.record(OperationKind::Read, TIMES, Ok(1));
+        part.finish(TIMES, true);
+        part.reset(PhaseKind::Warmup, 4, 99);
+        let mut merged = MergedParts::like(&part);
+        merged.add(&part);
+        let interval = merged.into_interval();
+        assert!(interval.operations.is_empty());
+        assert_eq!(
+            (interval.index, interval.start_ns, interval.succeeded),
+            (4, 99, 0)
+        );
+    }
+}

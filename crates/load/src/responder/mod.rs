@@ -1,0 +1,129 @@
+//! A server with a known truth: speaks enough of the MongoDB protocol to be loaded, answers with
+//! canned replies, and behaves exactly as told (service time, queue, stalls, faults).
+//!
+//! `dyno selfcheck` measures the generator against it, and the tests of the measurement compare
+//! what was measured with what it did. It stores nothing: documents are counted, not kept.
+
+mod behaviour;
+mod counters;
+mod event_loop;
+mod listener;
+mod protocol;
+mod replies;
+mod timing;
+
+pub use behaviour::{Behaviour, Fault, FaultRule, Service, ServiceTime, Stall};
+pub use counters::{Counters, FaultCounts};
+pub use listener::{Address, Listener};
+
+use counters::SharedCounters;
+use event_loop::EventLoop;
+use mio::Waker;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// A responder on a thread of its own. It ends with [`stop`](Self::stop) or when it is dropped.
+#[derive(Debug)]
+pub struct Responder {
+    address: Address,
+    started: Instant,
+    counters: Arc<SharedCounters>,
+    stop: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Responder {
+    /// Starts a responder on a free TCP port of 127.0.0.1. It accepts connections when this returns.
+    ///
+    /// Fails with `InvalidInput` when `behaviour` contradicts itself, see [`Behaviour`].
+    pub fn start(behaviour: Behaviour) -> io::Result<Self> {
+        Self::start_on(Listener::tcp(([127, 0, 0, 1], 0).into())?, behaviour)
+    }
+
+    /// Starts a responder on a Unix socket. `path` must not exist; it is removed at the end.
+    pub fn start_unix(path: &Path, behaviour: Behaviour) -> io::Result<Self> {
+        Self::start_on(Listener::unix(path)?, behaviour)
+    }
+
+    fn start_on(listener: Listener, behaviour: Behaviour) -> io::Result<Self> {
+        let address = listener.address().clone();
+        let counters = Arc::new(SharedCounters::default());
+        let mut event_loop = EventLoop::new(listener, behaviour, Arc::clone(&counters))?;
+        let started = event_loop.started();
+        let waker = event_loop.waker();
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread_stop = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("responder".into())
+            .spawn(move || event_loop.run(&thread_stop))?;
+        Ok(Responder {
+            address,
+            started,
+            counters,
+            stop,
+            waker,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The instant from which its stalls are counted.
+    #[must_use]
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// What it has done so far.
+    ///
+    /// A client that has read a reply finds it counted.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters.snapshot()
+    }
+
+    /// Closes all connections and returns what it did, or the fault that ended it earlier.
+    pub fn stop(mut self) -> io::Result<Counters> {
+        self.join()?;
+        Ok(self.counters.snapshot())
+    }
+
+    fn join(&mut self) -> io::Result<()> {
+        let Some(thread) = self.thread.take() else {
+            return Ok(());
+        };
+        self.stop.store(true, Ordering::Release);
+        // Without the wake-up the thread looks at the flag a little later by itself.
+        let _ = self.waker.wake();
+        thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the responder's thread panicked")))
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        let _ = self.join();
+    }
+}
+
+/// Serves on the calling thread until `stop` is set: the responder as a process of its own.
+///
+/// `stop` is looked at every 100 ms and whenever a signal arrives.
+pub fn serve(listener: Listener, behaviour: Behaviour, stop: &AtomicBool) -> io::Result<Counters> {
+    let counters = Arc::new(SharedCounters::default());
+    EventLoop::new(listener, behaviour, Arc::clone(&counters))?.run(stop)?;
+    Ok(counters.snapshot())
+}
+
+#[cfg(test)]
+mod tests;

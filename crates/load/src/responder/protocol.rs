@@ -1,0 +1,299 @@
+//! What a client asks for: the few properties of a command that a canned reply depends on.
+
+use dyno_wire::bson::Document;
+use dyno_wire::frame::{FLAG_MORE_TO_COME, Frame, Opcode};
+
+/// Documents in the first batch of a find that names no batch size, as servers have it.
+const DEFAULT_BATCH: u64 = 101;
+/// Upper half of the cursor ids given out; the lower half is the number of documents left, so that
+/// nothing has to be remembered between the batches.
+const CURSOR_MARK: i64 = 0x0044_594E_0000_0000;
+/// Fixed part of an `OP_QUERY` before the collection's name: its flags.
+const QUERY_FLAGS_BYTES: usize = 4;
+/// Part of an `OP_QUERY` between the collection's name and the document: skip and limit.
+const QUERY_NUMBERS_BYTES: usize = 8;
+
+/// One command of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) request_id: i32,
+    pub(super) command: Command,
+    /// False when the client set `moreToCome`: unacknowledged writes.
+    pub(super) wants_reply: bool,
+    /// Sent as `OP_QUERY`, so the reply is an `OP_REPLY`. Old drivers begin with one.
+    pub(super) legacy: bool,
+}
+
+/// Kinds of command, with what their replies depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Hello,
+    BuildInfo,
+    ServerStatus,
+    CollectionStats,
+    ListCollections,
+    Count,
+    Aggregate,
+    /// Anything that is answered by `{ok: 1}`.
+    Acknowledge,
+    Find(Batch),
+    GetMore(Batch),
+    Insert {
+        documents: u32,
+    },
+    Update {
+        statements: u32,
+    },
+    Delete {
+        statements: u32,
+    },
+    Unknown,
+}
+
+/// The share of a cursor's documents that one reply returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Batch {
+    /// Documents in this reply.
+    pub(super) documents: u32,
+    /// Documents in later replies.
+    pub(super) remaining: u32,
+}
+
+impl Batch {
+    /// The first `batch` of `total` documents; no limit when `batch` is 0.
+    fn of(total: u64, batch: u64) -> Self {
+        let total = total.min(u64::from(u32::MAX));
+        let documents = if batch == 0 { total } else { total.min(batch) };
+        Batch {
+            documents: documents as u32,
+            remaining: (total - documents) as u32,
+        }
+    }
+
+    /// Id of the cursor that holds the rest; 0 when nothing is left.
+    pub(super) fn cursor_id(self) -> i64 {
+        match self.remaining {
+            0 => 0,
+            remaining => CURSOR_MARK | i64::from(remaining),
+        }
+    }
+}
+
+impl Command {
+    /// Whether it takes service time and meets faults.
+    pub(super) fn is_data(self) -> bool {
+        matches!(self, Command::Find(_) | Command::GetMore(_)) || self.is_write()
+    }
+
+    pub(super) fn is_write(self) -> bool {
+        matches!(
+            self,
+            Command::Insert { .. } | Command::Update { .. } | Command::Delete { .. }
+        )
+    }
+}
+
+/// Reads a command; `None` when the frame holds none that can be answered.
+#[inline]
+pub(super) fn read(frame: &Frame<'_>) -> Option<Request> {
+    match frame.opcode {
+        Opcode::Message => {
+            let message = frame.message().ok()?;
+            let statements = message
+                .sequences()
+                .map(|s| count_documents(s.documents))
+                .sum();
+            Some(Request {
+                request_id: frame.request_id,
+                command: command(Document::new(message.document).ok()?, statements)?,
+                wants_reply: message.flags & FLAG_MORE_TO_COME == 0,
+                legacy: false,
+            })
+        }
+        Opcode::Query => Some(Request {
+            request_id: frame.request_id,
+            command: command(query_document(frame.body)?, 0)?,
+            wants_reply: true,
+            legacy: true,
+        }),
+        // No compression is agreed on, and replies are not for a server.
+        Opcode::Compressed | Opcode::Reply => None,
+    }
+}
+
+/// The document of an `OP_QUERY`: flags, collection name, skip, limit, document.
+fn query_document(body: &[u8]) -> Option<Document<'_>> {
+    let named = body.get(QUERY_FLAGS_BYTES..)?;
+    let name_end = named.iter().position(|&byte| byte == 0)? + 1;
+    let (document, _) = Document::split(named.get(name_end + QUERY_NUMBERS_BYTES..)?).ok()?;
+    Some(document)
+}
+
+/// The command named by the first element; `in_sequences` documents came beside the body.
+#[inline]
+fn command(body: Document<'_>, in_sequences: u32) -> Option<Command> {
+    let first = body.elements().next()?.ok()?;
+    Some(match first.name {
+        b"find" => Command::Find(find_batch(body)),
+        b"getMore" => {
+            let id = first.number().ok().flatten().unwrap_or(0);
+            let left = if id & !0xFFFF_FFFF == CURSOR_MARK {
+                id & 0xFFFF_FFFF
+            } else {
+                0
+            };
+            Command::GetMore(Batch::of(
+                left as u64,
+                number(body, "batchSize").unwrap_or(0),
+            ))
+        }
+        b"insert" => Command::Insert {
+            documents: in_sequences + array_length(body, "documents"),
+        },
+        b"update" => Command::Update {
+            statements: in_sequences + array_length(body, "updates"),
+        },
+        b"delete" => Command::Delete {
+            statements: in_sequences + array_length(body, "deletes"),
+        },
+        b"hello" | b"isMaster" | b"ismaster" => Command::Hello,
+        b"buildInfo" | b"buildinfo" => Command::BuildInfo,
+        b"serverStatus" => Command::ServerStatus,
+        b"collStats" | b"collstats" => Command::CollectionStats,
+        b"listCollections" => Command::ListCollections,
+        b"count" => Command::Count,
+        b"aggregate" => Command::Aggregate,
+        b"ping" | b"endSessions" | b"killCursors" | b"create" | b"createIndexes" | b"drop"
+        | b"dropDatabase" | b"killSessions" | b"refreshSessions" => Command::Acknowledge,
+        _ => Command::Unknown,
+    })
+}
+
+/// What a find returns: `limit` documents of an endless collection, one without a limit.
+fn find_batch(body: Document<'_>) -> Batch {
+    let (mut limit, mut batch) = (1, DEFAULT_BATCH);
+    for element in body.elements().map_while(Result::ok) {
+        let value = || element.number().ok().flatten().unwrap_or(0).unsigned_abs();
+        match element.name {
+            b"limit" => limit = value().max(1),
+            b"batchSize" => batch = value(),
+            _ => {}
+        }
+    }
+    Batch::of(limit, batch)
+}
+
+fn number(body: Document<'_>, name: &str) -> Option<u64> {
+    let value = body.find(name).ok()??.number().ok()??;
+    Some(value.unsigned_abs())
+}
+
+/// Elements of the array `name`, 0 when there is none.
+fn array_length(body: Document<'_>, name: &str) -> u32 {
+    let array = body
+        .find(name)
+        .ok()
+        .flatten()
+        .and_then(|element| element.document().ok().flatten());
+    array.map_or(0, |array| {
+        array.elements().map_while(Result::ok).count() as u32
+    })
+}
+
+/// Documents that lie one after the other in `bytes`.
+fn count_documents(mut bytes: &[u8]) -> u32 {
+    let mut count = 0;
+    while let Ok((_, rest)) = Document::split(bytes) {
+        count += 1;
+        bytes = rest;
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+
+    fn body(command_document: &bson::Document) -> Vec<u8> {
+        command_document.to_vec().unwrap()
+    }
+
+    fn parsed(command_document: &bson::Document) -> Command {
+        let bytes = body(command_document);
+        command(Document::new(&bytes).unwrap(), 0).unwrap()
+    }
+
+    #[test]
+    fn a_find_returns_its_limit_in_batches_as_servers_make_them() {
+        let batch = |documents, remaining| {
+            Command::Find(Batch {
+                documents,
+                remaining,
+            })
+        };
+        assert_eq!(
+            parsed(&doc! {"find": "c", "filter": {"_id": "x"}}),
+            batch(1, 0)
+        );
+        assert_eq!(parsed(&doc! {"find": "c", "limit": 7}), batch(7, 0));
+        assert_eq!(
+            parsed(&doc! {"find": "c", "limit": 250_i64}),
+            batch(101, 149)
+        );
+        assert_eq!(
+            parsed(&doc! {"find": "c", "limit": 250, "batchSize": 200}),
+            batch(200, 50)
+        );
+        assert_eq!(parsed(&doc! {"find": "c", "limit": -1}), batch(1, 0));
+    }
+
+    #[test]
+    fn a_cursor_id_carries_what_is_left() {
+        let id = Batch::of(250, 101).cursor_id();
+        let batch = |documents, remaining| {
+            Command::GetMore(Batch {
+                documents,
+                remaining,
+            })
+        };
+        assert_eq!(
+            parsed(&doc! {"getMore": id, "collection": "c"}),
+            batch(149, 0)
+        );
+        assert_eq!(
+            parsed(&doc! {"getMore": id, "batchSize": 100}),
+            batch(100, 49)
+        );
+        assert_eq!(parsed(&doc! {"getMore": 12_345_i64}), batch(0, 0));
+        assert_eq!(Batch::of(5, 0).cursor_id(), 0);
+    }
+
+    #[test]
+    fn written_documents_are_counted_in_arrays_and_in_sequences() {
+        let array = doc! {"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]};
+        assert_eq!(parsed(&array), Command::Insert { documents: 2 });
+        let one = body(&doc! {"q": {}});
+        assert_eq!(
+            count_documents(&[one.clone(), one.clone(), one].concat()),
+            3
+        );
+        let bytes = body(&doc! {"delete": "c"});
+        let parsed = command(Document::new(&bytes).unwrap(), 4);
+        assert_eq!(parsed, Some(Command::Delete { statements: 4 }));
+    }
+
+    #[test]
+    fn only_reads_and_writes_of_documents_are_data_commands() {
+        assert!(parsed(&doc! {"find": "c"}).is_data());
+        assert!(parsed(&doc! {"update": "c"}).is_data());
+        for control in [
+            doc! {"hello": 1},
+            doc! {"ping": 1},
+            doc! {"count": "c"},
+            doc! {"frobnicate": 1},
+        ] {
+            assert!(!parsed(&control).is_data(), "{control}");
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! Canned replies: made once, copied for each command, and patched where they differ.
+
+use super::protocol::{Batch, Command, Request};
+use bson::{Bson, Document, doc};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+/// Fields of the canned document.
+const FIELDS: u32 = 10;
+/// Most bytes of documents in one reply, as servers have it.
+const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
+/// Where `n` stands in `{n: …}`: after the length, the type byte and the name.
+const N_OFFSET: usize = 4 + 1 + 2;
+/// Where `nModified` stands in `{n: …, nModified: …}`.
+const N_MODIFIED_OFFSET: usize = N_OFFSET + 4 + 1 + 10;
+
+const OP_REPLY: i32 = 1;
+const OP_MSG: i32 = 2013;
+
+/// What a reply says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Success,
+    NotFound,
+    Error(i32),
+    WriteError(i32),
+}
+
+/// Templates of all replies.
+#[derive(Debug)]
+pub(super) struct Replies {
+    hello: Vec<u8>,
+    build_info: Vec<u8>,
+    server_status: Vec<u8>,
+    list_collections: Vec<u8>,
+    ok: Vec<u8>,
+    written: Vec<u8>,
+    updated: Vec<u8>,
+    /// A whole cursor reply with one document: the common case is one copy.
+    found: Vec<u8>,
+    document: Vec<u8>,
+    document_bytes: u32,
+    next_request_id: i32,
+}
+
+impl Replies {
+    pub(super) fn new(document_bytes: u32, seed: u64) -> bson::error::Result<Self> {
+        let document = canned_document(document_bytes, seed);
+        Ok(Replies {
+            hello: hello().to_vec()?,
+            build_info: build_info().to_vec()?,
+            server_status: server_status().to_vec()?,
+            list_collections: list_collections().to_vec()?,
+            ok: doc! {"ok": 1.0}.to_vec()?,
+            written: doc! {"n": 0, "ok": 1.0}.to_vec()?,
+            updated: doc! {"n": 0, "nModified": 0, "ok": 1.0}.to_vec()?,
+            found: cursor("firstBatch", vec![document.clone().into()]).to_vec()?,
+            document: document.to_vec()?,
+            document_bytes,
+            next_request_id: 1,
+        })
+    }
+
+    /// Appends the reply to `request`; `documents` is what a count reports.
+    #[inline]
+    pub(super) fn append(
+        &mut self,
+        out: &mut Vec<u8>,
+        request: &Request,
+        outcome: Outcome,
+        documents: u64,
+    ) {
+        let start = self.begin(out, request);
+        let body = out.len();
+        match outcome {
+            Outcome::Success => self.success(out, request.command, documents),
+            Outcome::NotFound => self.not_found(out, request.command),
+            Outcome::WriteError(code) if request.command.is_write() => {
+                write_document(out, &write_error(code))
+            }
+            Outcome::WriteError(code) | Outcome::Error(code) => write_document(out, &error(code)),
+        }
+        debug_assert!(out.len() > body);
+        let length = (out.len() - start) as i32;
+        patch(out, start, length);
+    }
+
+    /// Header, and what stands between it and the document.
+    #[inline]
+    fn begin(&mut self, out: &mut Vec<u8>, request: &Request) -> usize {
+        /// Flags, section kind.
+        const MESSAGE_HEAD: [u8; 5] = [0; 5];
+        /// Flags (await capable), cursor id 0, starting from 0, one document.
+        const REPLY_HEAD: [u8; 20] = [8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
+        let start = out.len();
+        let opcode = if request.legacy { OP_REPLY } else { OP_MSG };
+        for number in [0, self.next_request_id, request.request_id, opcode] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        self.next_request_id = self.next_request_id.wrapping_add(1);
+        out.extend_from_slice(if request.legacy {
+            &REPLY_HEAD
+        } else {
+            &MESSAGE_HEAD
+        });
+        start
+    }
+
+    #[inline]
+    fn success(&self, out: &mut Vec<u8>, command: Command, documents: u64) {
+        match command {
+            Command::Find(batch) if batch == SINGLE => out.extend_from_slice(&self.found),
+            Command::Find(batch) => self.batch(out, "firstBatch", batch),
+            Command::GetMore(batch) => self.batch(out, "nextBatch", batch),
+            Command::Insert { documents: n } | Command::Delete { statements: n } => {
+                numbered(out, &self.written, n)
+            }
+            Command::Update { statements: n } => {
+                let start = out.len();
+                numbered(out, &self.updated, n);
+                patch(out, start + N_MODIFIED_OFFSET, n as i32);
+            }
+            Command::Hello => out.extend_from_slice(&self.hello),
+            Command::BuildInfo => out.extend_from_slice(&self.build_info),
+            Command::ServerStatus => out.extend_from_slice(&self.server_status),
+            Command::ListCollections => out.extend_from_slice(&self.list_collections),
+            Command::Acknowledge => out.extend_from_slice(&self.ok),
+            Command::CollectionStats => write_document(out, &self.collection_stats(documents)),
+            Command::Count => write_document(out, &doc! {"n": number(documents), "ok": 1.0}),
+            Command::Aggregate => {
+                let counted = doc! {"_id": 1, "n": number(documents)};
+                write_document(out, &cursor("firstBatch", vec![counted.into()]));
+            }
+            Command::Unknown => write_document(out, &error(59)),
+        }
+    }
+
+    fn not_found(&self, out: &mut Vec<u8>, command: Command) {
+        match command {
+            Command::Find(_) => write_document(out, &cursor("firstBatch", Vec::new())),
+            Command::GetMore(_) => write_document(out, &cursor("nextBatch", Vec::new())),
+            Command::Update { .. } => numbered(out, &self.updated, 0),
+            _ => numbered(out, &self.written, 0),
+        }
+    }
+
+    /// A cursor reply with any number of canned documents, written by hand: nothing is allocated.
+    fn batch(&self, out: &mut Vec<u8>, name: &str, batch: Batch) {
+        let fitting = (MAX_BATCH_BYTES / self.document.len()).max(1) as u32;
+        let documents = batch.documents.min(fitting);
+        let remaining = batch.remaining.saturating_add(batch.documents - documents);
+        let cursor_id = Batch {
+            documents,
+            remaining,
+        }
+        .cursor_id();
+        let whole = open(out);
+        element(out, 0x03, "cursor");
+        let cursor = open(out);
+        element(out, 0x04, name);
+        let array = open(out);
+        for index in 0..documents {
+            out.push(0x03);
+            decimal(out, index);
+            out.push(0);
+            out.extend_from_slice(&self.document);
+        }
+        close(out, array);
+        element(out, 0x12, "id");
+        out.extend_from_slice(&cursor_id.to_le_bytes());
+        element(out, 0x02, "ns");
+        out.extend_from_slice(&(NAMESPACE.len() as i32 + 1).to_le_bytes());
+        out.extend_from_slice(NAMESPACE.as_bytes());
+        out.push(0);
+        close(out, cursor);
+        element(out, 0x01, "ok");
+        out.extend_from_slice(&1.0_f64.to_le_bytes());
+        close(out, whole);
+    }
+
+    fn collection_stats(&self, documents: u64) -> Document {
+        let size = number(documents.saturating_mul(self.document.len() as u64));
+        doc! {
+            "ns": NAMESPACE,
+            "count": number(documents),
+            "size": size.clone(),
+            "storageSize": size,
+            "avgObjSize": i64::from(self.document_bytes),
+            "nindexes": 1,
+            "ok": 1.0,
+        }
+    }
+}
+
+/// The namespace in all cursors. Clients do not compare it with the one they asked for.
+const NAMESPACE: &str = "ycsb.usertable";
+/// One document, and no more.
+const SINGLE: Batch = Batch {
+    documents: 1,
+    remaining: 0,
+};
+
+/// Appends `template`, which begins with `n`, with this `n`.
+#[inline]
+fn numbered(out: &mut Vec<u8>, template: &[u8], n: u32) {
+    let start = out.len();
+    out.extend_from_slice(template);
+    patch(out, start + N_OFFSET, n as i32);
+}
+
+#[inline]
+fn patch(out: &mut [u8], offset: usize, value: i32) {
+    out[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+fn open(out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(&[0; 4]);
+    out.len() - 4
+}
+
+fn close(out: &mut Vec<u8>, start: usize) {
+    out.push(0);
+    let length = (out.len() - start) as i32;
+    patch(out, start, length);
+}
+
+fn element(out: &mut Vec<u8>, kind: u8, name: &str) {
+    out.push(kind);
+    out.extend_from_slice(name.as_bytes());
+    out.push(0);
+}
+
+fn decimal(out: &mut Vec<u8>, value: u32) {
+    if value >= 10 {
+        decimal(out, value / 10);
+    }
+    out.push(b'0' + (value % 10) as u8);
+}
+
+/// For replies off the hot path.
+fn write_document(out: &mut Vec<u8>, document: &Document) {
+    document
+        .to_writer(out)
+        .expect("our own documents have no name with a zero byte, and memory takes all bytes");
+}
+
+/// The smaller integer type that holds it, as servers choose.
+fn number(value: u64) -> Bson {
+    match i32::try_from(value) {
+        Ok(value) => Bson::Int32(value),
+        Err(_) => Bson::Int64(i64::try_from(value).unwrap_or(i64::MAX)),
+    }
+}
+
+fn cursor(batch_name: &str, documents: Vec<Bson>) -> Document {
+    doc! {"cursor": {batch_name: documents, "id": 0_i64, "ns": NAMESPACE}, "ok": 1.0}
+}
+
+fn error(code: i32) -> Document {
+    doc! {"ok": 0.0, "errmsg": message(code), "code": code, "codeName": code_name(code)}
+}
+
+fn write_error(code: i32) -> Document {
+    doc! {"n": 0, "writeErrors": [{"index": 0, "code": code, "errmsg": message(code)}], "ok": 1.0}
+}
+
+fn message(code: i32) -> String {
+    match code {
+        59 => "no such command".into(),
+        11_000 => "E11000 duplicate key error collection".into(),
+        code => format!("fault {code} as told"),
+    }
+}
+
+fn code_name(code: i32) -> String {
+    let name = match code {
+        1 => "InternalError",
+        6 => "HostUnreachable",
+        13 => "Unauthorized",
+        50 => "MaxTimeMSExpired",
+        59 => "CommandNotFound",
+        112 => "WriteConflict",
+        189 => "PrimarySteppedDown",
+        10_107 => "NotWritablePrimary",
+        11_000 => "DuplicateKey",
+        11_600 => "InterruptedAtShutdown",
+        // Servers name codes without a name after their number.
+        code => return format!("Location{code}"),
+    };
+    name.into()
+}
+
+fn canned_document(document_bytes: u32, seed: u64) -> Document {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut document = doc! {"_id": "user0"};
+    for field in 0..FIELDS {
+        // The first fields take what does not divide evenly.
+        let length = document_bytes / FIELDS + u32::from(field < document_bytes % FIELDS);
+        let bytes: Vec<u8> = (0..length).map(|_| rng.random_range(b' '..=b'~')).collect();
+        let subtype = bson::spec::BinarySubtype::Generic;
+        document.insert(format!("field{field}"), bson::Binary { subtype, bytes });
+    }
+    document
+}
+
+fn hello() -> Document {
+    doc! {
+        "helloOk": true,
+        "ismaster": true,
+        "isWritablePrimary": true,
+        "maxBsonObjectSize": 16 * 1024 * 1024,
+        "maxMessageSizeBytes": 48_000_000,
+        "maxWriteBatchSize": 100_000,
+        "localTime": bson::DateTime::now(),
+        "logicalSessionTimeoutMinutes": 30,
+        "connectionId": 1,
+        "minWireVersion": 0,
+        "maxWireVersion": 21,
+        "readOnly": false,
+        "ok": 1.0,
+    }
+}
+
+fn build_info() -> Document {
+    doc! {
+        "version": "7.0.0",
+        "versionArray": [7, 0, 0, 0],
+        "gitVersion": "dyno-responder",
+        "modules": Bson::Array(Vec::new()),
+        "bits": 64,
+        "debug": false,
+        "maxBsonObjectSize": 16 * 1024 * 1024,
+        "storageEngines": ["null"],
+        "ok": 1.0,
+    }
+}
+
+fn server_status() -> Document {
+    doc! {
+        "process": "dyno-responder",
+        "version": "7.0.0",
+        "storageEngine": {"name": "null", "persistent": false},
+        "ok": 1.0,
+    }
+}
+
+fn list_collections() -> Document {
+    let collection = doc! {"name": "usertable", "type": "collection", "options": {}, "info": {"readOnly": false}};
+    cursor("firstBatch", vec![collection.into()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(request: Request, outcome: Outcome, documents: u64) -> (Vec<u8>, Document) {
+        let mut out = b"earlier".to_vec();
+        let mut replies = Replies::new(1000, 1).unwrap();
+        replies.append(&mut out, &request, outcome, documents);
+        let message = out.split_off(7);
+        assert_eq!(out, b"earlier");
+        let length = i32::from_le_bytes(message[..4].try_into().unwrap());
+        assert_eq!(length as usize, message.len());
+        assert_eq!(message[8..12], request.request_id.to_le_bytes());
+        let body = if request.legacy { 36 } else { 21 };
+        let document = Document::from_reader(&message[body..]).unwrap();
+        (message, document)
+    }
+
+    fn document(command: Command) -> Document {
+        let request = Request {
+            request_id: 77,
+            command,
+            wants_reply: true,
+            legacy: false,
+        };
+        reply(request, Outcome::Success, 12_345).1
+    }
+
+    #[test]
+    fn a_batch_written_by_hand_equals_one_that_is_serialized() {
+        let batch = Batch {
+            documents: 12,
+            remaining: 3,
+        };
+        let canned = canned_document(1000, 1);
+        let mut expected = cursor("nextBatch", vec![canned.clone().into(); 12]);
+        expected
+            .get_document_mut("cursor")
+            .unwrap()
+            .insert("id", batch.cursor_id());
+        assert_eq!(document(Command::GetMore(batch)), expected);
+        let found = document(Command::Find(SINGLE));
+        assert_eq!(found, cursor("firstBatch", vec![canned.into()]));
+    }
+
+    #[test]
+    fn the_values_of_the_canned_document_add_up_to_its_size() {
+        for size in [0, 7, 1000, 1003] {
+            let document = canned_document(size, 1);
+            let sum: usize = (0..10)
+                .map(|i| {
+                    document
+                        .get_binary_generic(format!("field{i}"))
+                        .unwrap()
+                        .len()
+                })
+                .sum();
+            assert_eq!(sum, size as usize);
+        }
+    }
+
+    #[test]
+    fn numbers_are_patched_into_the_replies_to_writes() {
+        assert_eq!(
+            document(Command::Insert { documents: 1000 }),
+            doc! {"n": 1000, "ok": 1.0}
+        );
+        assert_eq!(
+            document(Command::Delete { statements: 2 }),
+            doc! {"n": 2, "ok": 1.0}
+        );
+        let updated = doc! {"n": 3, "nModified": 3, "ok": 1.0};
+        assert_eq!(document(Command::Update { statements: 3 }), updated);
+    }
+
+    #[test]
+    fn counts_report_the_documents() {
+        assert_eq!(document(Command::Count).get_i32("n").unwrap(), 12_345);
+        assert_eq!(
+            document(Command::CollectionStats).get_i32("count").unwrap(),
+            12_345
+        );
+        let counted = document(Command::Aggregate);
+        let batch = counted
+            .get_document("cursor")
+            .unwrap()
+            .get_array("firstBatch")
+            .unwrap();
+        assert_eq!(
+            batch[0].as_document().unwrap().get_i32("n").unwrap(),
+            12_345
+        );
+        assert_eq!(number(5_000_000_000), Bson::Int64(5_000_000_000));
+    }
+
+    #[test]
+    fn an_old_style_request_gets_an_old_style_reply() {
+        let request = Request {
+            request_id: 5,
+            command: Command::Hello,
+            wants_reply: true,
+            legacy: true,
+        };
+        let (message, document) = reply(request, Outcome::Success, 0);
+        assert_eq!(message[12..16], OP_REPLY.to_le_bytes());
+        assert!(document.get_bool("ismaster").unwrap());
+    }
+
+    #[test]
+    fn a_batch_stays_below_the_size_of_a_message() {
+        let mut replies = Replies::new(1_000_000, 1).unwrap();
+        let batch = Batch {
+            documents: 100,
+            remaining: 0,
+        };
+        let request = Request {
+            request_id: 1,
+            command: Command::Find(batch),
+            wants_reply: true,
+            legacy: false,
+        };
+        let mut out = Vec::new();
+        replies.append(&mut out, &request, Outcome::Success, 0);
+        assert!(out.len() < 48_000_000);
+        let document = Document::from_reader(&out[21..]).unwrap();
+        let cursor = document.get_document("cursor").unwrap();
+        let sent = cursor.get_array("firstBatch").unwrap().len() as u32;
+        let left = Batch {
+            documents: 0,
+            remaining: 100 - sent,
+        };
+        assert!(sent < 100);
+        assert_eq!(cursor.get_i64("id").unwrap(), left.cursor_id());
+    }
+}

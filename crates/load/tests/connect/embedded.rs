@@ -1,0 +1,64 @@
+//! The embedded server as a child process for tests, where its program is there.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// A running server; killed on drop.
+pub(crate) struct Embedded {
+    child: Child,
+    /// Port it listens at, on 127.0.0.1.
+    pub(crate) port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        // It writes a checkpoint on SIGTERM; its folder goes away anyway.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program() -> PathBuf {
+    match std::env::var_os("DYNO_EMBEDDED_SERVER") {
+        Some(path) => PathBuf::from(path),
+        None => {
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.cache/secantus/bin/secantusd-rs")
+        }
+    }
+}
+
+/// Starts a server; `None`, with a line that says so, if its program is missing.
+pub(crate) fn start(arguments: &[&str]) -> Option<Embedded> {
+    let program = program();
+    if !program.exists() {
+        println!("SKIP: no embedded server at `{}`", program.display());
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let configuration = folder.path().join("empty.toml");
+    std::fs::write(&configuration, "").unwrap();
+    let mut child = Command::new(program)
+        .args(["--port", "0", "--cache-size", "64M", "--log-level", "ERROR"])
+        .arg("--config")
+        .arg(&configuration)
+        .arg("--storage-path")
+        .arg(folder.path().join("data"))
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let port = output.lines().map_while(Result::ok).find_map(|line| {
+        line.split_once("listening on 127.0.0.1:")
+            .map(|(_, port)| port.to_owned())
+    });
+    let port = port.expect("the server says where it listens");
+    Some(Embedded {
+        child,
+        port: port.trim().parse().unwrap(),
+        _folder: folder,
+    })
+}

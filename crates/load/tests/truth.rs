@@ -1,0 +1,441 @@
+//! The measurement itself, against responders whose stalls, service times and faults are known.
+
+use dyno_load::clock::Clock;
+use dyno_load::connect::Connector;
+use dyno_load::engine::{self, Job, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::responder::{
+    Behaviour, Counters, Fault, FaultRule, Responder, Service, ServiceTime, Stall,
+};
+use dyno_load::workload::{Concerns, LoadTask, Workload};
+use dyno_plan::Plan;
+use dyno_plan::model::{KeyDistribution, OperationWeights, Schedule};
+use dyno_plan::units::Span;
+use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::model::{PhaseKind, PhaseRecord};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The tests of this file load the machine and measure time: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// One load and what it measured.
+struct Trial {
+    behaviour: Behaviour,
+    plan: Plan,
+    clients: usize,
+    threads: usize,
+    warmup: Option<Duration>,
+    duration: Option<Duration>,
+    operations: Option<u64>,
+    timeout: Duration,
+}
+
+fn trial(behaviour: Behaviour) -> Trial {
+    let mut plan = dyno_plan::builtin::find("read").unwrap();
+    plan.data.records = 1000;
+    Trial {
+        behaviour,
+        plan,
+        clients: 16,
+        threads: 1,
+        warmup: None,
+        duration: None,
+        operations: None,
+        timeout: Duration::from_secs(10),
+    }
+}
+
+fn no_usage() -> ProcessUsage {
+    ProcessUsage::default()
+}
+
+impl Trial {
+    fn run(self) -> (PhaseRecord, Counters) {
+        let responder = Responder::start(self.behaviour.clone()).unwrap();
+        let record = self.run_against(&responder.address().to_string());
+        (record, responder.stop().unwrap())
+    }
+
+    fn run_against(&self, address: &str) -> PhaseRecord {
+        let workload = Arc::new(Workload::mix(&self.plan, &Concerns::default()).unwrap());
+        self.perform(address, workload, PhaseKind::Measure)
+    }
+
+    fn perform(&self, address: &str, workload: Arc<Workload>, kind: PhaseKind) -> PhaseRecord {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let (target, credentials) = dyno_plan::uri::parse(&format!("mongodb://{address}")).unwrap();
+        let mut phases = Vec::new();
+        if self.warmup.is_some() {
+            phases.push(PhaseSpec {
+                kind: PhaseKind::Warmup,
+                duration: self.warmup,
+                operations: None,
+            });
+        }
+        phases.push(PhaseSpec {
+            kind,
+            duration: self.duration,
+            operations: self.operations,
+        });
+        let offered = match self.plan.schedule {
+            Schedule::Closed {} => None,
+            Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. } => {
+                Some(rate_per_s)
+            }
+        };
+        let job = Job {
+            workload,
+            transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
+            phases,
+            schedule: self.plan.schedule.clone(),
+            clients: self.clients,
+            threads: self.threads,
+            pin: false,
+            seed: self.plan.client.seed,
+            timeout: self.timeout,
+            retry: Default::default(),
+            abort_on_failure: false,
+            clock: Clock::start(),
+            stop: Arc::new(AtomicBool::new(false)),
+            usage: no_usage,
+        };
+        let mut phase = PhaseAccumulator::new(kind, offered);
+        engine::run(job, &mut |interval| {
+            if interval.phase == kind {
+                phase.add(&interval)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+        phase.to_record()
+    }
+}
+
+fn constant(rate_per_s: f64) -> Schedule {
+    Schedule::Constant {
+        rate_per_s,
+        max_start_delay: Span::from_secs(30),
+    }
+}
+
+fn assert_near(measured: f64, expected: f64, tolerance: f64, what: &str) {
+    let off = measured / expected - 1.0;
+    assert!(
+        off.abs() <= tolerance,
+        "{what}: measured {measured}, expected {expected}, off by {:.2} %",
+        off * 100.0
+    );
+}
+
+fn assert_little(record: &PhaseRecord) {
+    assert_near(record.little_ratio.unwrap(), 1.0, 0.02, "Little's law");
+}
+
+/// Repeats a trial whose result depends on the clock until it is right. Another load on the machine
+/// can spoil some attempts; a measurement that is wrong is wrong in all of them.
+fn in_a_quiet_moment(attempt: impl Fn() -> Result<(), String>) {
+    let failures: Vec<String> = (0..5).map_while(|_| attempt().err()).collect();
+    assert!(failures.len() < 5, "wrong in every attempt: {failures:#?}");
+}
+
+fn near(measured: f64, expected: f64, tolerance: f64, what: &str) -> Result<(), String> {
+    let off = measured / expected - 1.0;
+    let text = format!(
+        "{what}: measured {measured}, expected {expected}, off by {:.2} %",
+        off * 100.0
+    );
+    if off.abs() <= tolerance {
+        Ok(())
+    } else {
+        Err(text)
+    }
+}
+
+#[test]
+fn a_stall_has_its_full_weight_in_response_time_and_hides_in_service_time() {
+    // One arrival in ten meets a stall of 200 ms and waits uniformly up to its end.
+    in_a_quiet_moment(|| {
+        let mut trial = trial(Behaviour {
+            stall: Some(Stall::new(
+                Duration::from_secs(2),
+                Duration::from_millis(200),
+            )),
+            ..Behaviour::default()
+        });
+        trial.plan.schedule = constant(1000.0);
+        trial.clients = 8;
+        // Longer than a stall, so that the measured time holds two whole ones wherever it begins.
+        trial.warmup = Some(Duration::from_millis(400));
+        trial.duration = Some(Duration::from_secs(4));
+        let (record, _) = trial.run();
+        let read = &record.operations["read"];
+        assert_eq!(read.count, 4000);
+        assert_little(&record);
+        near(
+            read.response_time_us.p95,
+            100_000.0,
+            0.05,
+            "response time p95",
+        )?;
+        near(
+            read.response_time_us.p99,
+            180_000.0,
+            0.05,
+            "response time p99",
+        )?;
+        let service_us = read.service_time_us.p99;
+        if service_us < 20_000.0 {
+            Ok(())
+        } else {
+            Err(format!("service time p99 {service_us}"))
+        }
+    });
+}
+
+/// Mean response time of a queue with fixed service time for exactly the arrivals of the engine's
+/// schedule (Lindley's recursion), so that the test knows the truth of this sample and not only of all.
+fn lindley_mean_us(seed: u64, rate_per_s: f64, service_us: f64, duration_s: f64) -> (f64, u64) {
+    use rand::rngs::Xoshiro256PlusPlus;
+    use rand::{RngExt, SeedableRng};
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let (mut arrival_us, mut free_us, mut sum_us, mut count) = (0.0, 0.0, 0.0, 0);
+    loop {
+        let u: f64 = rng.random();
+        arrival_us += -(1.0 - u).ln() * 1e6 / rate_per_s;
+        if arrival_us >= duration_s * 1e6 {
+            return (sum_us / count as f64, count);
+        }
+        free_us = f64::max(free_us, arrival_us) + service_us;
+        sum_us += free_us - arrival_us;
+        count += 1;
+    }
+}
+
+fn queue_with_load(utilization: f64) {
+    let service = Duration::from_millis(2);
+    let rate_per_s = utilization / service.as_secs_f64();
+    in_a_quiet_moment(|| {
+        let mut trial = trial(Behaviour {
+            service: Service::SingleQueue {
+                time: ServiceTime::Fixed(service),
+            },
+            ..Behaviour::default()
+        });
+        trial.plan.schedule = Schedule::Poisson {
+            rate_per_s,
+            max_start_delay: Span::from_secs(30),
+        };
+        trial.clients = 64;
+        trial.duration = Some(Duration::from_secs(5));
+        let (expected_us, count) = lindley_mean_us(trial.plan.client.seed, rate_per_s, 2000.0, 5.0);
+        let (record, _) = trial.run();
+        let read = &record.operations["read"];
+        assert_eq!(read.count, count);
+        assert_little(&record);
+        near(
+            read.response_time_us.mean,
+            expected_us,
+            0.05,
+            "mean response time",
+        )
+    });
+}
+
+#[test]
+fn a_queue_at_half_load_has_the_response_time_of_queueing_theory() {
+    queue_with_load(0.5);
+}
+
+#[test]
+fn a_queue_at_four_fifths_load_has_the_response_time_of_queueing_theory() {
+    queue_with_load(0.8);
+}
+
+#[test]
+fn lindley_agrees_with_pollaczek_and_khinchine() {
+    for (utilization, expected_us) in [(0.5, 1500.0), (0.8, 3000.0)] {
+        let (mean_us, _) = lindley_mean_us(1, utilization * 1000.0, 1000.0, 4000.0);
+        assert_near(mean_us, expected_us, 0.02, "mean of the recursion");
+    }
+}
+
+#[test]
+fn a_rate_is_kept_to_the_operation() {
+    let mut trial = trial(Behaviour::default());
+    trial.plan.schedule = constant(5000.0);
+    trial.threads = 2;
+    trial.warmup = Some(Duration::from_millis(300));
+    trial.duration = Some(Duration::from_secs(2));
+    let (record, _) = trial.run();
+    assert_eq!(record.operations["read"].count, 10_000);
+    let arrivals = record.arrivals.unwrap();
+    assert_eq!(
+        (arrivals.due, arrivals.started, arrivals.dropped),
+        (10_000, 10_000, 0)
+    );
+    assert_near(record.achieved_rate_per_s, 5000.0, 0.01, "achieved rate");
+}
+
+#[test]
+fn arrivals_beyond_the_longest_delay_are_dropped_and_the_rest_is_bounded_by_it() {
+    // The queue serves 100/s, the schedule offers 400/s.
+    let mut trial = trial(Behaviour {
+        service: Service::SingleQueue {
+            time: ServiceTime::Fixed(Duration::from_millis(10)),
+        },
+        ..Behaviour::default()
+    });
+    trial.clients = 4;
+    trial.plan.schedule = Schedule::Constant {
+        rate_per_s: 400.0,
+        max_start_delay: Span(Duration::from_millis(200)),
+    };
+    trial.duration = Some(Duration::from_secs(2));
+    let (record, counters) = trial.run();
+    let arrivals = record.arrivals.unwrap();
+    assert_eq!(arrivals.due, 800);
+    assert_eq!(arrivals.started + arrivals.dropped, 800);
+    assert_eq!(arrivals.started, counters.data_commands);
+    assert!(arrivals.dropped > 400, "{arrivals:?}");
+    let read = &record.operations["read"];
+    assert!(
+        read.start_delay_us.max <= 201_000.0,
+        "{:?}",
+        read.start_delay_us
+    );
+}
+
+fn count_faults(kind: Fault, expected: &str, timeout: Duration) {
+    let mut trial = trial(Behaviour {
+        faults: vec![FaultRule { every: 50, kind }],
+        ..Behaviour::default()
+    });
+    trial.operations = Some(2000);
+    trial.clients = 4;
+    trial.threads = 2;
+    trial.timeout = timeout;
+    let (record, counters) = trial.run();
+    let read = &record.operations["read"];
+    assert_eq!(counters.data_commands, 2000);
+    assert_eq!(
+        record.errors.get(expected),
+        Some(&40),
+        "{kind:?}: {:?}",
+        record.errors
+    );
+    assert_eq!(record.errors.len(), 1, "{kind:?}: {:?}", record.errors);
+    assert_eq!((read.count, read.errors), (1960, 40), "{kind:?}");
+    assert_near(
+        record.achieved_rate_per_s * record.duration_s,
+        1960.0,
+        1e-9,
+        "successes in the rate",
+    );
+    assert_little(&record);
+}
+
+#[test]
+fn server_errors_are_counted_exactly() {
+    count_faults(Fault::ErrorCode(50), "server_50", Duration::from_secs(10));
+}
+
+#[test]
+fn dropped_connections_are_counted_exactly_and_replaced() {
+    count_faults(Fault::Drop, "disconnected", Duration::from_secs(10));
+}
+
+#[test]
+fn truncated_replies_are_counted_exactly() {
+    count_faults(Fault::Truncate, "disconnected", Duration::from_secs(10));
+}
+
+#[test]
+fn garbage_is_counted_exactly() {
+    count_faults(Fault::Garbage, "protocol", Duration::from_secs(10));
+}
+
+#[test]
+fn replies_to_another_command_are_counted_exactly() {
+    count_faults(Fault::WrongResponseTo, "protocol", Duration::from_secs(10));
+}
+
+#[test]
+fn missing_documents_are_counted_exactly() {
+    count_faults(Fault::NotFound, "not_found", Duration::from_secs(10));
+}
+
+#[test]
+fn commands_without_an_answer_are_timeouts() {
+    count_faults(Fault::Hang, "timeout", Duration::from_millis(100));
+}
+
+#[test]
+fn a_read_modify_write_counts_once_and_its_parts_beside_it() {
+    let mut trial = trial(Behaviour::default());
+    trial.plan.operations = OperationWeights {
+        read_modify_write: 1.0,
+        ..OperationWeights::default()
+    };
+    trial.operations = Some(500);
+    let (record, counters) = trial.run();
+    let count = |name: &str| record.operations[name].count;
+    assert_eq!(
+        (count("read_modify_write"), count("read"), count("update")),
+        (500, 500, 500)
+    );
+    assert_eq!(counters.data_commands, 1000);
+    assert_near(
+        record.achieved_rate_per_s * record.duration_s,
+        500.0,
+        1e-9,
+        "operations in the rate",
+    );
+    assert_little(&record);
+}
+
+#[test]
+fn a_load_inserts_every_document_once_also_the_rest_of_the_last_batch() {
+    let mut trial = trial(Behaviour::default());
+    trial.plan.data.records = 1234;
+    trial.plan.keys = KeyDistribution::Uniform {};
+    let responder = Responder::start(trial.behaviour.clone()).unwrap();
+    let task = LoadTask {
+        first: 0,
+        count: 1234,
+        batch: 100,
+        keep_existing: false,
+    };
+    let workload = Arc::new(Workload::load(&trial.plan, task, &Concerns::default()).unwrap());
+    trial.operations = workload.load_operations();
+    let record = trial.perform(&responder.address().to_string(), workload, PhaseKind::Load);
+    assert_eq!(record.operations["insert_batch"].count, 13);
+    assert_eq!(record.operations["insert_batch"].documents, 1234);
+    assert_eq!(responder.stop().unwrap().inserted, 1234);
+}
+
+#[test]
+fn a_closed_loop_of_one_client_measures_the_service_time_of_the_server() {
+    let mut trial = trial(Behaviour {
+        service: Service::Parallel {
+            time: ServiceTime::Fixed(Duration::from_millis(5)),
+        },
+        ..Behaviour::default()
+    });
+    trial.clients = 1;
+    trial.operations = Some(200);
+    let (record, _) = trial.run();
+    let read = &record.operations["read"];
+    assert!(
+        read.service_time_us.min >= 4_990.0,
+        "{:?}",
+        read.service_time_us
+    );
+    assert_near(
+        read.service_time_us.p50,
+        5000.0,
+        0.05,
+        "median service time",
+    );
+    assert_near(record.mean_in_flight, 1.0, 0.02, "in flight");
+}

@@ -1,0 +1,149 @@
+//! The connection string: `mongodb.url` with the options that YCSB keeps in properties of their own.
+
+use super::reader::Reader;
+use crate::uri::{self, Credentials, Target};
+
+/// Where YCSB's MongoDB binding connects when nothing is said.
+pub(super) const DEFAULT_URL: &str = "mongodb://localhost:27017/ycsb?w=1";
+
+/// Properties that add to `mongodb.url`.
+const ADDITIONS: [&str; 5] = [
+    "mongodb.writeConcern",
+    "mongodb.readPreference",
+    "mongodb.maxconnections",
+    "mongodb.username",
+    "mongodb.password",
+];
+
+/// A connection string that was checked. The text may hold credentials.
+pub(super) struct Address {
+    pub(super) text: String,
+    pub(super) target: Target,
+}
+
+/// Reads `mongodb.url`, or `default` in its place, and merges the other properties into it. Nothing
+/// if there is neither, or if something is wrong, which is left in the reader.
+pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Address> {
+    const NAME: &str = "mongodb.url";
+    let Some(url) = reader.text(NAME).or(default) else {
+        for name in ADDITIONS {
+            if reader.is_given(name) {
+                let message = format!("`{name}` adds to `mongodb.url`, which is not given");
+                reader.problem(name, message, "give `mongodb.url`, or write the option into `--uri`");
+            }
+        }
+        return None;
+    };
+    if url.contains('|') {
+        let hint = "give one connection string with all hosts, separated by commas";
+        reader.problem(NAME, "`mongodb.url` holds several connection strings", hint);
+        return None;
+    }
+    // Checked before anything is added, so that no message quotes what the person did not write.
+    let (target, credentials) = parsed(reader, url)?;
+    let mut text = url.to_owned();
+    for (name, value) in options(reader) {
+        if has_option(url, name) {
+            let source = source_of(name);
+            reader.warn_unused(source, &format!("`mongodb.url` has `{name}` already, which counts"));
+        } else {
+            text = with_option(&text, name, &value);
+        }
+    }
+    text = with_credentials(reader, text, credentials.as_ref())?;
+    if text == url {
+        return Some(Address { text, target });
+    }
+    let (target, _) = parsed(reader, &text)?;
+    Some(Address { text, target })
+}
+
+fn parsed(reader: &mut Reader<'_>, url: &str) -> Option<(Target, Option<Credentials>)> {
+    match uri::parse(url) {
+        Ok(parsed) => Some(parsed),
+        Err(error) => {
+            let hint = error.hint().unwrap_or_else(|| "see the manual of MongoDB's connection strings".into());
+            reader.problem("mongodb.url", format!("`mongodb.url`: {error}"), &hint);
+            None
+        }
+    }
+}
+
+/// Options of connection strings that the given properties mean.
+fn options(reader: &mut Reader<'_>) -> Vec<(&'static str, String)> {
+    let mut options = Vec::new();
+    let write_concern = reader.choice(
+        "mongodb.writeConcern",
+        &[
+            ("acknowledged", ("w", "1")),
+            ("journaled", ("journal", "true")),
+            ("majority", ("w", "majority")),
+            ("replica_acknowledged", ("w", "2")),
+            ("unacknowledged", ("w", "0")),
+            ("errors_ignored", ("w", "0")),
+        ],
+    );
+    let read_preference = reader.choice(
+        "mongodb.readPreference",
+        &[
+            ("primary", ("readPreference", "primary")),
+            ("primary_preferred", ("readPreference", "primaryPreferred")),
+            ("secondary", ("readPreference", "secondary")),
+            ("secondary_preferred", ("readPreference", "secondaryPreferred")),
+            ("nearest", ("readPreference", "nearest")),
+        ],
+    );
+    for (name, value) in [write_concern, read_preference].into_iter().flatten() {
+        options.push((name, value.to_owned()));
+    }
+    if let Some(connections) = reader.count::<u32>("mongodb.maxconnections") {
+        options.push(("maxPoolSize", connections.to_string()));
+    }
+    options
+}
+
+/// The property that an option comes from.
+fn source_of(option: &str) -> &'static str {
+    match option {
+        "readPreference" => "mongodb.readPreference",
+        "maxPoolSize" => "mongodb.maxconnections",
+        _ => "mongodb.writeConcern",
+    }
+}
+
+/// Whether a connection string has an option, under any of its names.
+fn has_option(url: &str, name: &str) -> bool {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    query.split(['&', ';']).filter_map(|piece| piece.split_once('=')).any(|(given, _)| {
+        given.eq_ignore_ascii_case(name) || (name == "journal" && given.eq_ignore_ascii_case("j"))
+    })
+}
+
+fn with_option(url: &str, name: &str, value: &str) -> String {
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let hosts = base.split_once("://").map_or(base, |(_, hosts)| hosts);
+    let slash = if hosts.contains('/') { "" } else { "/" };
+    let ampersand = if query.is_empty() || query.ends_with('&') { "" } else { "&" };
+    format!("{base}{slash}?{query}{ampersand}{name}={value}")
+}
+
+/// Puts user and password into a connection string that has none.
+fn with_credentials(reader: &mut Reader<'_>, url: String, given: Option<&Credentials>) -> Option<String> {
+    let user = reader.exact_text("mongodb.username").filter(|user| !user.is_empty());
+    let password = reader.exact_text("mongodb.password").filter(|password| !password.is_empty());
+    let Some(user) = user else {
+        if password.is_some() {
+            let message = "`mongodb.password` is given without `mongodb.username`";
+            reader.problem("mongodb.password", message, "give both, or write them into `mongodb.url`");
+            return None;
+        }
+        return Some(url);
+    };
+    if given.is_some() {
+        reader.warnings.push("`mongodb.username` has no effect: `mongodb.url` names a user, who counts".into());
+        return Some(url);
+    }
+    let (scheme, rest) = url.split_once("://")?;
+    let (user, password) = (uri::encode(user), uri::encode(password.unwrap_or_default()));
+    Some(format!("{scheme}://{user}:{password}@{rest}"))
+}

@@ -1,0 +1,174 @@
+//! YCSB's properties: property files and `-p name=value` become a plan and options of the client.
+//!
+//! Every property of [`PROPERTIES`] is honoured, accepted with a reason why it has no effect, or
+//! refused by name; unknown names are problems with the nearest known one. Where YCSB silently does
+//! something else than its properties say, the plan is right and a warning says so.
+
+mod address;
+mod client;
+mod convert;
+mod field_length;
+mod properties;
+mod reader;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use client::{Exporter, MeasurementInterval, MeasurementType, YcsbClientOptions};
+pub use properties::Properties;
+pub use table::{PROPERTIES, Property, Treatment, find};
+
+use crate::model::{ClientPlan, DataPlan, OperationWeights, PhasePlan, Plan, ServerKind, ServerPlan};
+use crate::problem::Problem;
+use crate::units::Span;
+use crate::validate::validate;
+use address::Address;
+use reader::Reader;
+use std::fmt;
+use std::path::Path;
+
+/// The command of YCSB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// `ycsb load`: insert the documents.
+    Load,
+    /// `ycsb run`: operate on them.
+    Run,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Phase::Load => "load",
+            Phase::Run => "run",
+        })
+    }
+}
+
+/// What properties mean. It has neither `Debug` nor `Serialize`, because `uri` may hold credentials.
+pub struct YcsbPlan {
+    /// The plan; valid. `phases.operations` is the number of operations of the phase that was asked
+    /// for, which is a number of documents for [`Phase::Load`].
+    pub plan: Plan,
+    /// Connection string with the options of all properties merged into it. May hold credentials.
+    pub uri: String,
+    /// What the client does and prints beside the plan.
+    pub client: YcsbClientOptions,
+    /// What the person should know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// What [`apply`] gives beside the changed plan. Without `Debug` and `Serialize`, as [`YcsbPlan`].
+pub struct Applied {
+    /// Connection string, if `mongodb.url` was given. May hold credentials.
+    pub uri: Option<String>,
+    /// What the person should know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Resolves properties as `bin/ycsb` does: what is not given has YCSB's default. `lenient` makes
+/// unknown names warnings.
+///
+/// # Errors
+/// All problems: unknown names, malformed and unsupported values, contradictions, and everything
+/// that makes the plan invalid, told with the names of the properties.
+pub fn resolve(properties: &Properties, phase: Phase, lenient: bool) -> Result<YcsbPlan, Vec<Problem>> {
+    let mut reader = Reader::new(properties, lenient);
+    let mut plan = defaults(properties);
+    convert::apply(&mut plan, &mut reader);
+    check_classes(&mut reader);
+    if !reader.is_given("recordcount") {
+        let hint = "give the number of documents of the whole data set, for example `-p recordcount=1000`";
+        reader.problem("recordcount", "`recordcount` is missing", hint);
+    }
+    convert::finish_phase(&mut plan, &mut reader, phase);
+    let address = address::read(&mut reader, Some(address::DEFAULT_URL));
+    if let Some(address) = &address {
+        aim(&mut plan, address);
+    }
+    let client = client::read(&mut reader);
+    if reader.problems.is_empty() {
+        let problems: Vec<_> = validate(&plan).iter().map(|problem| reader.translate(problem)).collect();
+        reader.problems = problems;
+    }
+    match address {
+        Some(Address { text: uri, .. }) if reader.problems.is_empty() => {
+            Ok(YcsbPlan { plan, uri, client, warnings: reader.warnings })
+        }
+        _ => Err(reader.problems),
+    }
+}
+
+/// Lays properties over a plan: what is not given stays as it is. The changed plan is not validated.
+///
+/// # Errors
+/// All problems of the properties themselves; the plan may then be changed in part.
+pub fn apply(plan: &mut Plan, properties: &Properties, lenient: bool) -> Result<Applied, Vec<Problem>> {
+    let mut reader = Reader::new(properties, lenient);
+    convert::apply(plan, &mut reader);
+    check_classes(&mut reader);
+    let address = address::read(&mut reader, None);
+    if let Some(address) = &address {
+        plan.server = ServerPlan { kind: ServerKind::Uri, ..Default::default() };
+        aim(plan, address);
+    }
+    client::read(&mut reader);
+    for name in client::NAMES {
+        reader.warn_unused(name, "it belongs to `dyno ycsb`");
+    }
+    if reader.problems.is_empty() {
+        Ok(Applied { uri: address.map(|address| address.text), warnings: reader.warnings })
+    } else {
+        Err(reader.problems)
+    }
+}
+
+/// YCSB's defaults. `recordcount` has none that could be used.
+fn defaults(properties: &Properties) -> Plan {
+    let client = ClientPlan { clients: 1, threads: 1, batch: 1, ..Default::default() };
+    let phases = PhasePlan { warmup: Span::from_secs(0), duration: None, operations: None };
+    Plan {
+        name: name(properties),
+        server: ServerPlan { kind: ServerKind::Uri, ..Default::default() },
+        data: DataPlan { records: 0, ..Default::default() },
+        operations: OperationWeights { read: 0.95, update: 0.05, ..Default::default() },
+        client,
+        phases,
+        ..Default::default()
+    }
+}
+
+/// The name of the last property file in the characters that a plan's name may have, or `ycsb`.
+fn name(properties: &Properties) -> String {
+    let file = properties.origins().last().and_then(|origin| Path::new(origin).file_name()?.to_str());
+    let allowed = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
+    let name: String = file.unwrap_or_default().chars().filter(allowed).take(64).collect();
+    match name.trim_start_matches('.') {
+        "" => "ycsb".into(),
+        name => name.into(),
+    }
+}
+
+/// Aims the plan at a server that runs, and takes the database of the connection string. YCSB does
+/// not take `admin`, which is usually there for authentication.
+fn aim(plan: &mut Plan, address: &Address) {
+    if plan.server.kind == ServerKind::Uri {
+        plan.server.uri = Some(address.target.to_string());
+    }
+    if let Some(database) = address.target.database.as_ref().filter(|database| *database != "admin") {
+        plan.data.database = database.clone();
+    }
+}
+
+/// The only classes there are, under the package names of all versions of YCSB.
+fn check_classes(reader: &mut Reader<'_>) {
+    let last = |class: &str| class.rsplit('.').next().unwrap_or_default().to_owned();
+    if reader.text("workload").is_some_and(|class| last(class) != "CoreWorkload") {
+        reader.refuse("workload", "`site.ycsb.workloads.CoreWorkload`, the only workload class");
+    }
+    let is_mongodb = |class: &str| class == "mongodb" || last(class) == "MongoDbClient";
+    if reader.text("db").is_some_and(|class| !is_mongodb(class)) {
+        reader.refuse("db", "`site.ycsb.db.MongoDbClient`, the only binding");
+    }
+}

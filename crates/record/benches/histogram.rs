@@ -1,0 +1,128 @@
+//! Cost of a histogram record, of merging one window, and of writing one window to the disk.
+//! `cargo bench -p dyno-record`; the process is expected to have a core for itself.
+#![allow(missing_docs, reason = "criterion's macros make public items")]
+#![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::model::{
+    Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
+};
+use dyno_record::summary::latency_summary;
+use dyno_record::writer::RunWriter;
+use hdrhistogram::Histogram;
+use std::hint::black_box;
+
+/// Latencies around 300 µs with a tail, the same on every run.
+fn latencies_ns() -> Vec<u64> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    (0..10_000)
+        .map(|_| {
+            200_000
+                + next() % 200_000
+                + if next() % 100 == 0 {
+                    next() % 20_000_000
+                } else {
+                    0
+                }
+        })
+        .collect()
+}
+
+fn filled() -> Histogram<u64> {
+    let mut histogram = latency_histogram();
+    for value_ns in latencies_ns() {
+        histogram.record(value_ns).unwrap();
+    }
+    histogram
+}
+
+/// A window of the two operations of workload A.
+fn window() -> IntervalRecord {
+    let histogram = filled();
+    let operation = |name| OperationInterval {
+        name,
+        response: histogram.clone(),
+        service: histogram.clone(),
+        start_delay: histogram.clone(),
+        response_sum_ns: 1,
+        service_sum_ns: 1,
+        start_delay_sum_ns: 1,
+        documents: 1,
+        errors: 0,
+        clamped: 0,
+    };
+    IntervalRecord {
+        phase: PhaseKind::Measure,
+        index: 0,
+        start_ns: 0,
+        duration_ns: 1_000_000_000,
+        operations: vec![operation("read"), operation("update")],
+        errors: Vec::new(),
+        succeeded: 20_000,
+        failed: 0,
+        busy_ns: 1,
+        in_flight_ns: 1,
+        arrivals_due: 0,
+        arrivals_started: 0,
+        arrivals_dropped: 0,
+        arrivals_late: 0,
+        reconnects: 0,
+        cpu_user_ns: 0,
+        cpu_system_ns: 0,
+        max_rss_bytes: 0,
+    }
+}
+
+fn document() -> RunDocument {
+    RunDocument {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: String::new(),
+        name: String::new(),
+        started_at: "2026-08-22T10:15:00Z".to_owned(),
+        status: RunStatus::Running,
+        status_reason: None,
+        plan: serde_json::Value::Null,
+        environment: Environment::default(),
+        server: ServerRecord::default(),
+        phases: Vec::new(),
+        caveats: Vec::new(),
+        selfcheck: None,
+    }
+}
+
+fn benches(criterion: &mut Criterion) {
+    let values = latencies_ns();
+    let mut histogram = latency_histogram();
+    let mut position = 0;
+    criterion.bench_function("record_one_latency", |bench| {
+        bench.iter(|| {
+            position = (position + 1) % values.len();
+            histogram.record(black_box(values[position])).unwrap();
+        });
+    });
+    let window = window();
+    let mut phase = PhaseAccumulator::new(PhaseKind::Measure, None);
+    criterion.bench_function("merge_window_of_two_operations", |bench| {
+        bench.iter(|| phase.add(black_box(&window)).unwrap());
+    });
+    let filled = filled();
+    criterion.bench_function("summarise_histogram", |bench| {
+        bench.iter(|| latency_summary(black_box(&filled), 1));
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
+    criterion.bench_function("write_window_of_two_operations", |bench| {
+        bench.iter(|| writer.record(black_box(&window)).unwrap());
+    });
+}
+
+criterion_group!(group, benches);
+criterion_main!(group);

@@ -1,0 +1,28 @@
+//! What was measured: latency histograms, recording windows, and the run directory that holds
+//! them. It knows nothing of how they were measured, and draws no conclusions.
+//!
+//! A run directory holds:
+//!
+//! | File | Content |
+//! |---|---|
+//! | `plan.toml` | the resolved plan, without secrets; can be run again |
+//! | `run.json` | [`model::RunDocument`] |
+//! | `latency.hlog` | HdrHistogram V2 interval log; tags are `phase.operation.clock` |
+//! | `series/intervals.csv` | one row per recording window, written last: a window without it does not count |
+//! | `series/operations.csv` | counts, exact sums and percentiles per window and operation |
+//! | `series/errors.csv` | failures per window, operation and kind |
+
+pub mod accumulate;
+pub mod error;
+mod hlog;
+pub mod interval;
+mod lines;
+pub mod model;
+pub mod reader;
+pub mod schema;
+mod series;
+pub mod summary;
+mod windows;
+pub mod writer;
+
+pub use error::RecordError;

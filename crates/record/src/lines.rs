@@ -1,0 +1,71 @@
+//! Reads the lines of a recorded file one by one, with their numbers. A last line without its end
+//! was cut off while it was written, and is reported as such and not as a line.
+
+use crate::error::RecordError;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// Lines of one file.
+pub(crate) struct Lines {
+    path: PathBuf,
+    reader: BufReader<File>,
+    buffer: Vec<u8>,
+    number: u64,
+    torn: bool,
+}
+
+impl Lines {
+    /// Opens a file.
+    pub(crate) fn open(path: &Path) -> Result<Lines, RecordError> {
+        let file = File::open(path).map_err(|source| RecordError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Lines {
+            path: path.to_owned(),
+            reader: BufReader::with_capacity(1 << 16, file),
+            buffer: Vec::new(),
+            number: 0,
+            torn: false,
+        })
+    }
+
+    /// The next whole line without its end; `None` at the end of the file.
+    pub(crate) fn next_line(&mut self) -> Result<Option<&str>, RecordError> {
+        self.buffer.clear();
+        let read = self.reader.read_until(b'\n', &mut self.buffer);
+        read.map_err(|source| RecordError::Read {
+            path: self.path.clone(),
+            source,
+        })?;
+        if self.buffer.pop_if(|byte| *byte == b'\n').is_none() {
+            self.torn |= !self.buffer.is_empty();
+            return Ok(None);
+        }
+        self.number += 1;
+        if std::str::from_utf8(&self.buffer).is_err() {
+            return Err(self.corrupt("the line is not text"));
+        }
+        Ok(Some(self.current()))
+    }
+
+    /// The line that was read last; empty before the first and after the last.
+    pub(crate) fn current(&self) -> &str {
+        std::str::from_utf8(&self.buffer).unwrap_or_default()
+    }
+
+    /// Whether the last line lacked its end.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.torn
+    }
+
+    /// An error about the line that was read last.
+    pub(crate) fn corrupt(&self, reason: impl Into<String>) -> RecordError {
+        RecordError::Corrupt {
+            path: self.path.clone(),
+            line: self.number,
+            reason: reason.into(),
+        }
+    }
+}

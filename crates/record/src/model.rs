@@ -1,0 +1,360 @@
+//! The versioned content of `run.json`: what was measured, where, and how far to trust it.
+//!
+//! Serialized names carry their unit as a suffix. The JSON schema of [`RunDocument`] is committed
+//! as `crates/record/schema/run.schema.json` and tested against real output.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the run directory's format. Raised when a reader of the old one would misread the new one.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One run: the content of `run.json` and of `dyno run --format json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunDocument {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Version of the `dyno` that wrote it.
+    pub dyno_version: String,
+    /// Name of the workload.
+    pub name: String,
+    /// Start of the run, RFC 3339 in UTC.
+    pub started_at: String,
+    /// How the run ended.
+    pub status: RunStatus,
+    /// Why the run is partial or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_reason: Option<String>,
+    /// The resolved plan, without secrets.
+    pub plan: serde_json::Value,
+    /// Machine and system of the client.
+    pub environment: Environment,
+    /// The server under test.
+    pub server: ServerRecord,
+    /// Phases in the order they ran.
+    pub phases: Vec<PhaseRecord>,
+    /// Reasons to doubt the result.
+    pub caveats: Vec<Caveat>,
+    /// Figures of the last `dyno selfcheck` on this machine, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selfcheck: Option<serde_json::Value>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Still running, or killed: what was recorded up to the last interval is valid.
+    Running,
+    /// All phases ended as planned.
+    Complete,
+    /// Stopped early (Ctrl-C); the phases that ran are valid.
+    Partial,
+    /// Stopped by a fault.
+    Failed,
+}
+
+/// Purpose of a phase.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseKind {
+    /// Inserts the data set.
+    Load,
+    /// Load like `Measure`, before the server is settled; not part of the result.
+    Warmup,
+    /// The result.
+    Measure,
+}
+
+impl PhaseKind {
+    /// All phases in the order they run.
+    pub const ALL: [PhaseKind; 3] = [PhaseKind::Load, PhaseKind::Warmup, PhaseKind::Measure];
+
+    /// The phase with the name in files and reports; the inverse of [`PhaseKind::as_str`].
+    pub fn from_name(name: &str) -> Option<PhaseKind> {
+        PhaseKind::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+    }
+
+    /// The name in files and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PhaseKind::Load => "load",
+            PhaseKind::Warmup => "warmup",
+            PhaseKind::Measure => "measure",
+        }
+    }
+}
+
+/// Totals of one phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseRecord {
+    /// Purpose.
+    pub name: PhaseKind,
+    /// Start, from the start of the run.
+    pub start_s: f64,
+    /// Time from the start of the phase to the end of its last operation or its planned end, whichever is later.
+    pub duration_s: f64,
+    /// Rate that the schedule asked for; absent with a closed loop.
+    pub offered_rate_per_s: Option<f64>,
+    /// Operations that succeeded per second. A read-modify-write counts once.
+    pub achieved_rate_per_s: f64,
+    /// Statistics by operation name. `read_modify_write` also counts its two parts under `read` and `update`.
+    pub operations: BTreeMap<String, OperationRecord>,
+    /// Failed operations by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// What became of the arrivals of an open-loop schedule.
+    pub arrivals: Option<Arrivals>,
+    /// What the load generator itself used.
+    pub client: ClientUsage,
+    /// Time average of the number of operations sent and not yet answered.
+    pub mean_in_flight: f64,
+    /// `mean_in_flight` divided by (finished operations per second × their mean service time), failures included.
+    /// 1 when Little's law holds. Absent without finished operations.
+    pub little_ratio: Option<f64>,
+    /// Realised skew of the keys; absent where no keys were drawn.
+    pub keys: Option<KeyShares>,
+    /// Connections replaced after an error.
+    pub reconnects: u64,
+}
+
+/// Statistics of one operation in one phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OperationRecord {
+    /// Successful operations.
+    pub count: u64,
+    /// Failed operations; their latencies are in none of the summaries.
+    pub errors: u64,
+    /// Successful operations per second.
+    pub rate_per_s: f64,
+    /// Documents returned (reads and scans) or written (load batches).
+    pub documents: u64,
+    /// Values above the histogram's range of 60 s, recorded as 60 s.
+    pub clamped: u64,
+    /// From intended start to end.
+    pub response_time_us: LatencySummary,
+    /// From send to end.
+    pub service_time_us: LatencySummary,
+    /// From intended start to send.
+    pub start_delay_us: LatencySummary,
+}
+
+/// Summary of a histogram in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencySummary {
+    /// Arithmetic mean, from exact sums.
+    pub mean: f64,
+    /// Smallest value.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p99_9: f64,
+    /// 99.99th percentile.
+    pub p99_99: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+/// What became of the arrivals of an open-loop schedule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Arrivals {
+    /// Arrivals whose intended start lay in the phase.
+    pub due: u64,
+    /// Arrivals that were started.
+    pub started: u64,
+    /// Arrivals that waited longer than `max_start_delay`, or until the phase had ended, and were never sent.
+    pub dropped: u64,
+    /// Started arrivals that had waited more than 1 ms for a free connection or for the generator.
+    pub late: u64,
+}
+
+/// What the load generator itself used during a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientUsage {
+    /// User-mode CPU time of the process.
+    pub cpu_user_s: f64,
+    /// Kernel-mode CPU time of the process.
+    pub cpu_system_s: f64,
+    /// CPU time per finished operation.
+    pub cpu_us_per_operation: f64,
+    /// Largest resident set of the process so far.
+    pub max_rss_bytes: u64,
+}
+
+/// How unevenly the operations of a phase were spread over the documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KeyShares {
+    /// Keys drawn.
+    pub draws: u64,
+    /// Share of the draws that went to the most frequent 1 % of the documents.
+    pub hottest_1_percent_ratio: f64,
+    /// Share of the draws that went to the most frequent 10 % of the documents.
+    pub hottest_10_percent_ratio: f64,
+}
+
+/// A reason to doubt a result, shown beside the numbers it touches by every renderer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Caveat {
+    /// What is doubtful.
+    pub kind: CaveatKind,
+    /// The doubt with its figures, one sentence.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The phase it touches; the whole run when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<PhaseKind>,
+}
+
+/// Kinds of doubt.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum CaveatKind {
+    /// The client was too busy for its numbers to describe the server.
+    GeneratorBottleneck,
+    /// Arrivals of the schedule were never sent.
+    DroppedArrivals,
+    /// Many operations started late: response time includes waiting in the client.
+    LateStarts,
+    /// The achieved rate is below the offered one.
+    RateNotAchieved,
+    /// The rate drifted during the measure phase.
+    NotSteady,
+    /// The measure phase is too short for its percentiles.
+    TooFewIntervals,
+    /// Too few operations for the highest percentiles shown.
+    TooFewOperations,
+    /// Values above the histogram's range.
+    ClampedValues,
+    /// Operations failed.
+    Errors,
+    /// The run ended early.
+    Partial,
+    /// The number of documents differs from what the plan assumes.
+    DocumentCount,
+    /// The measurement disagrees with Little's law.
+    LittleLaw,
+    /// The data set fits into the server's cache.
+    FitsInCache,
+    /// Writes are acknowledged before they are durable.
+    Durability,
+    /// CPU frequency is not fixed.
+    CpuFrequency,
+    /// A setting of the machine is known to disturb measurements.
+    MachineSetting,
+    /// Client and server share the machine.
+    SharedMachine,
+    /// The clock is coarse or slow to read.
+    ClockCoarse,
+    /// Something that should have been recorded could not be read.
+    ProbeUnavailable,
+    /// A server setting differs from what was asked.
+    ServerSetting,
+    /// Connections were replaced during the phase.
+    Reconnects,
+    /// Checking values that were read found wrong ones.
+    Integrity,
+}
+
+/// Machine and system that ran the client. `None` means that it could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Environment {
+    /// Host name.
+    pub hostname: Option<String>,
+    /// Kernel name and release.
+    pub kernel: Option<String>,
+    /// Distribution.
+    pub os: Option<String>,
+    /// CPU model.
+    pub cpu_model: Option<String>,
+    /// Logical CPUs that this process may use.
+    pub cpus: Option<u64>,
+    /// NUMA nodes.
+    pub numa_nodes: Option<u64>,
+    /// Frequency governor of CPU 0.
+    pub cpu_governor: Option<String>,
+    /// Memory of the machine.
+    pub memory_bytes: Option<u64>,
+    /// Swap of the machine.
+    pub swap_bytes: Option<u64>,
+    /// Transparent huge pages: the selected mode.
+    pub transparent_hugepages: Option<String>,
+    /// Kernel clock source.
+    pub clock_source: Option<String>,
+    /// Median cost of reading the clock once.
+    pub clock_read_ns: Option<f64>,
+    /// One-minute load average before the run.
+    pub load_average: Option<f64>,
+    /// Hypervisor or container, where the machine tells.
+    pub virtualization: Option<String>,
+    /// The device and file system that hold the server's data, where they are on this machine.
+    pub data_storage: Option<StorageRecord>,
+}
+
+/// The storage that holds a data folder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StorageRecord {
+    /// The folder.
+    pub path: String,
+    /// File system type.
+    pub filesystem: Option<String>,
+    /// Mount options.
+    pub mount_options: Option<String>,
+    /// Block device.
+    pub device: Option<String>,
+    /// Readahead of the device.
+    pub readahead_bytes: Option<u64>,
+    /// I/O scheduler of the device.
+    pub scheduler: Option<String>,
+    /// Whether the device says it is rotational.
+    pub rotational: Option<bool>,
+    /// Free space before the run.
+    pub free_bytes: Option<u64>,
+}
+
+/// The server under test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerRecord {
+    /// `embedded`, `mongod` or `uri`.
+    pub kind: String,
+    /// Address without credentials.
+    pub address: String,
+    /// Version that the server reports.
+    pub version: Option<String>,
+    /// Name of the server's software, where it tells.
+    pub product: Option<String>,
+    /// Storage engine that the server reports.
+    pub storage_engine: Option<String>,
+    /// Topology: `standalone`, `replica_set`, `sharded`.
+    pub topology: Option<String>,
+    /// Whether the server runs on the client's machine.
+    pub local: bool,
+    /// Configured cache of the storage engine.
+    pub cache_bytes: Option<u64>,
+    /// Write concern of the operations, as sent (`server default` when none is sent).
+    pub write_concern: String,
+    /// Read concern of the operations, as sent.
+    pub read_concern: String,
+    /// Settings it was started with or reports, by name.
+    pub settings: BTreeMap<String, String>,
+    /// Documents in the collection when the measure phase began.
+    pub documents: Option<u64>,
+    /// Uncompressed size of the data in the collection.
+    pub data_bytes: Option<u64>,
+    /// Size of the collection on disk.
+    pub storage_bytes: Option<u64>,
+}

@@ -1,0 +1,318 @@
+//! Opens a run directory: the document, the series for charts, and the merged histograms.
+//!
+//! A run that was killed has no final document. Its phases are then rebuilt from the recorded
+//! windows, one window in memory at a time, and the run is marked partial.
+
+use crate::accumulate::{Distribution, PhaseAccumulator};
+use crate::error::RecordError;
+use crate::model::{
+    Arrivals, Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION,
+};
+use crate::series::{IntervalRow, OperationRow};
+use crate::summary::mean_us;
+use crate::windows::Windows;
+use crate::writer::DOCUMENT;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const NS_PER_S: f64 = 1e9;
+
+/// A recorded run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The run directory.
+    pub directory: PathBuf,
+    /// What the run found. Complete also for a killed run, see [`Run::rebuilt`].
+    pub document: RunDocument,
+    /// One point per recording window, in the order of time.
+    pub intervals: Vec<IntervalPoint>,
+    /// One point per recording window and operation, in the order of time.
+    pub series: Vec<SeriesPoint>,
+    /// Merged histograms per phase and operation, for percentile plots.
+    pub distributions: Vec<PhaseDistribution>,
+    /// Whether figures of the document come from the recorded windows because the run did not
+    /// write them itself. Its caveats are then not complete and should be found anew.
+    pub rebuilt: bool,
+    /// What was left out of the files because it was cut off. Each is a caveat of the document too.
+    pub notes: Vec<String>,
+}
+
+/// Totals of one recording window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntervalPoint {
+    /// Phase that the window belongs to.
+    pub phase: PhaseKind,
+    /// Number of the window in its phase, from 0.
+    pub index: u64,
+    /// Start, from the start of the run.
+    pub start_s: f64,
+    /// Length; the last window of a phase is usually not a full one.
+    pub duration_s: f64,
+    /// Logical operations that ended successfully.
+    pub succeeded: u64,
+    /// Logical operations that failed.
+    pub failed: u64,
+    /// Time average of the operations sent and not yet answered.
+    pub mean_in_flight: f64,
+    /// What became of the arrivals; zeros with a closed loop.
+    pub arrivals: Arrivals,
+    /// Connections replaced.
+    pub reconnects: u64,
+    /// User CPU time of the client process in the window.
+    pub cpu_user_s: f64,
+    /// System CPU time of the client process in the window.
+    pub cpu_system_s: f64,
+    /// Largest resident set of the client process so far.
+    pub max_rss_bytes: u64,
+}
+
+/// One operation in one recording window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeriesPoint {
+    /// Phase that the window belongs to.
+    pub phase: PhaseKind,
+    /// Number of the window in its phase, from 0.
+    pub index: u64,
+    /// Start of the window, from the start of the run.
+    pub start_s: f64,
+    /// Length of the window.
+    pub duration_s: f64,
+    /// Operation name.
+    pub operation: String,
+    /// Successful operations.
+    pub count: u64,
+    /// Failed operations.
+    pub errors: u64,
+    /// Documents returned or written.
+    pub documents: u64,
+    /// Values above the histogram's range.
+    pub clamped: u64,
+    /// From intended start to end.
+    pub response: WindowLatency,
+    /// From send to end.
+    pub service: WindowLatency,
+}
+
+/// Latencies of one operation in one recording window, in microseconds; zeros without operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WindowLatency {
+    /// Arithmetic mean, from the exact sum.
+    pub mean_us: f64,
+    /// Median.
+    pub p50_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// 99.9th percentile.
+    pub p99_9_us: f64,
+    /// Largest value.
+    pub max_us: f64,
+}
+
+/// Merged histograms of one operation in one phase.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseDistribution {
+    /// The phase.
+    pub phase: PhaseKind,
+    /// Operation name.
+    pub operation: String,
+    /// The three histograms, in nanoseconds.
+    pub latency: Distribution,
+}
+
+impl Run {
+    /// Reads a run directory.
+    ///
+    /// Rows that were cut off at the end of a file are left out and noted. A row that is wrong
+    /// in itself is an error with its line number: figures made from it could not be trusted.
+    pub fn open(directory: &Path) -> Result<Run, RecordError> {
+        let mut document = read_document(directory)?;
+        let mut windows = Windows::open(directory)?;
+        let mut phases: BTreeMap<PhaseKind, PhaseAccumulator> = BTreeMap::new();
+        let mut intervals = Vec::new();
+        let mut series = Vec::new();
+        while let Some(window) = windows.next_window()? {
+            let phase = window.interval.phase;
+            let offered = offered_rate_per_s(&document, phase);
+            phases
+                .entry(phase)
+                .or_insert_with(|| PhaseAccumulator::new(phase, offered))
+                .add_window(&window)
+                .map_err(|error| windows.corrupt_histogram(&error))?;
+            intervals.push(interval_point(&window.interval));
+            series.extend(window.operations.iter().map(series_point));
+        }
+        let notes = windows.into_notes();
+        let rebuilt = complete(&mut document, &phases, intervals.len());
+        for note in &notes {
+            add_caveat(&mut document, CaveatKind::ProbeUnavailable, note);
+        }
+        Ok(Run {
+            directory: directory.to_owned(),
+            document,
+            intervals,
+            series,
+            distributions: phases.into_values().flat_map(distributions).collect(),
+            rebuilt,
+            notes,
+        })
+    }
+
+    /// The merged histograms of an operation; `None` if it did nothing in the phase.
+    pub fn distribution(&self, phase: PhaseKind, operation: &str) -> Option<&Distribution> {
+        self.distributions
+            .iter()
+            .find(|entry| entry.phase == phase && entry.operation == operation)
+            .map(|entry| &entry.latency)
+    }
+}
+
+fn read_document(directory: &Path) -> Result<RunDocument, RecordError> {
+    if !directory.is_dir() {
+        return Err(RecordError::NoSuchFolder {
+            path: directory.to_owned(),
+        });
+    }
+    let path = directory.join(DOCUMENT);
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(RecordError::NotARun {
+                path: directory.to_owned(),
+            });
+        }
+        other => other.map_err(|source| RecordError::Read {
+            path: path.clone(),
+            source,
+        })?,
+    };
+    let document_error = |source| RecordError::Document {
+        path: path.clone(),
+        source,
+    };
+    // The version is read first: a newer document need not have the shape of this one.
+    let probe: VersionProbe = serde_json::from_slice(&text).map_err(document_error)?;
+    if probe.schema_version > u64::from(SCHEMA_VERSION) {
+        return Err(RecordError::NewerSchema {
+            path,
+            found: probe.schema_version,
+            supported: SCHEMA_VERSION,
+        });
+    }
+    serde_json::from_slice(&text).map_err(document_error)
+}
+
+/// The only field that every version has.
+#[derive(serde::Deserialize)]
+struct VersionProbe {
+    schema_version: u64,
+}
+
+/// The rate that the plan asked for; the load phase always runs as fast as it can.
+fn offered_rate_per_s(document: &RunDocument, phase: PhaseKind) -> Option<f64> {
+    if phase == PhaseKind::Load {
+        return None;
+    }
+    document.plan.pointer("/schedule/rate_per_s")?.as_f64()
+}
+
+/// Adds the phases that the document lacks and corrects its status; whether that was necessary.
+fn complete(
+    document: &mut RunDocument,
+    phases: &BTreeMap<PhaseKind, PhaseAccumulator>,
+    windows: usize,
+) -> bool {
+    let missing: Vec<&PhaseAccumulator> = phases
+        .values()
+        .filter(|phase| !document.phases.iter().any(|p| p.name == phase.phase()))
+        .collect();
+    if document.status != RunStatus::Running && missing.is_empty() {
+        return false;
+    }
+    document
+        .phases
+        .extend(missing.into_iter().map(PhaseAccumulator::to_record));
+    document.phases.sort_by_key(|phase| phase.name);
+    let reason = format!(
+        "the run was killed or is still going on; its figures are rebuilt from {windows} recorded windows"
+    );
+    // A fault says more than its consequence.
+    if document.status != RunStatus::Failed {
+        document.status = RunStatus::Partial;
+    }
+    add_caveat(document, CaveatKind::Partial, &reason);
+    document.status_reason.get_or_insert(reason);
+    true
+}
+
+fn add_caveat(document: &mut RunDocument, kind: CaveatKind, message: &str) {
+    document.caveats.push(Caveat {
+        kind,
+        message: message.to_owned(),
+        hint: None,
+        phase: None,
+    });
+}
+
+fn distributions(phase: PhaseAccumulator) -> Vec<PhaseDistribution> {
+    let kind = phase.phase();
+    phase
+        .into_distributions()
+        .map(|(operation, latency)| PhaseDistribution {
+            phase: kind,
+            operation,
+            latency,
+        })
+        .collect()
+}
+
+fn interval_point(row: &IntervalRow) -> IntervalPoint {
+    let duration_ns = row.duration_ns.max(1) as f64;
+    IntervalPoint {
+        phase: row.phase,
+        index: row.index,
+        start_s: row.start_ns as f64 / NS_PER_S,
+        duration_s: row.duration_ns as f64 / NS_PER_S,
+        succeeded: row.succeeded,
+        failed: row.failed,
+        mean_in_flight: row.in_flight_ns as f64 / duration_ns,
+        arrivals: Arrivals {
+            due: row.arrivals_due,
+            started: row.arrivals_started,
+            dropped: row.arrivals_dropped,
+            late: row.arrivals_late,
+        },
+        reconnects: row.reconnects,
+        cpu_user_s: row.cpu_user_ns as f64 / NS_PER_S,
+        cpu_system_s: row.cpu_system_ns as f64 / NS_PER_S,
+        max_rss_bytes: row.max_rss_bytes,
+    }
+}
+
+fn series_point(row: &OperationRow) -> SeriesPoint {
+    SeriesPoint {
+        phase: row.phase,
+        index: row.index,
+        start_s: row.start_ns as f64 / NS_PER_S,
+        duration_s: row.duration_ns as f64 / NS_PER_S,
+        operation: row.operation.clone(),
+        count: row.count,
+        errors: row.errors,
+        documents: row.documents,
+        clamped: row.clamped,
+        response: WindowLatency {
+            mean_us: mean_us(row.response_sum_ns, row.count),
+            p50_us: row.response_p50_us,
+            p99_us: row.response_p99_us,
+            p99_9_us: row.response_p99_9_us,
+            max_us: row.response_max_us,
+        },
+        service: WindowLatency {
+            mean_us: mean_us(row.service_sum_ns, row.count),
+            p50_us: row.service_p50_us,
+            p99_us: row.service_p99_us,
+            p99_9_us: row.service_p99_9_us,
+            max_us: row.service_max_us,
+        },
+    }
+}

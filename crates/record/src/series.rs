@@ -1,0 +1,308 @@
+//! The rows of `series/*.csv`: one definition gives header, writing and parsing, so that the three
+//! cannot drift apart. Reading and writing files is done elsewhere.
+
+use crate::error::RecordError;
+use crate::interval::{IntervalRecord, OperationInterval};
+use crate::model::PhaseKind;
+use hdrhistogram::Histogram;
+use std::fmt::Write;
+
+/// A value that fits into a cell of a CSV file without quoting.
+pub(crate) trait Cell: Sized {
+    fn put(&self, line: &mut String);
+    fn parse(text: &str) -> Option<Self>;
+}
+
+macro_rules! number_cells {
+    ($($number:ty),*) => {$(
+        impl Cell for $number {
+            fn put(&self, line: &mut String) {
+                write!(line, "{self}").expect("writing to a string cannot fail");
+            }
+            fn parse(text: &str) -> Option<Self> {
+                text.parse().ok()
+            }
+        }
+    )*};
+}
+number_cells!(u64, u128, f64);
+
+impl Cell for String {
+    fn put(&self, line: &mut String) {
+        line.push_str(self);
+    }
+    fn parse(text: &str) -> Option<Self> {
+        is_plain_name(text).then(|| text.to_owned())
+    }
+}
+
+impl Cell for PhaseKind {
+    fn put(&self, line: &mut String) {
+        line.push_str(self.as_str());
+    }
+    fn parse(text: &str) -> Option<Self> {
+        PhaseKind::from_name(text)
+    }
+}
+
+/// A row type that knows its file's header.
+pub(crate) trait Row: Sized {
+    /// Column names joined by commas, without the line end.
+    const HEADER: &'static str;
+    /// Appends the row and a line end.
+    fn put(&self, text: &mut String);
+    /// Reads a line without its end; the error says which column is wrong.
+    fn parse(line: &str) -> Result<Self, String>;
+}
+
+macro_rules! rows {
+    ($($(#[$attribute:meta])* $name:ident { $first:ident: $first_kind:ty, $($field:ident: $kind:ty,)* })*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub(crate) struct $name {
+            pub(crate) $first: $first_kind,
+            $(pub(crate) $field: $kind,)*
+        }
+
+        impl Row for $name {
+            const HEADER: &'static str = concat!(stringify!($first) $(, ",", stringify!($field))*);
+
+            fn put(&self, text: &mut String) {
+                self.$first.put(text);
+                $(text.push(','); self.$field.put(text);)*
+                text.push('\n');
+            }
+
+            fn parse(line: &str) -> Result<Self, String> {
+                let mut cells = line.split(',');
+                let row = $name {
+                    $first: next_cell(&mut cells, stringify!($first))?,
+                    $($field: next_cell(&mut cells, stringify!($field))?,)*
+                };
+                match cells.next() {
+                    None => Ok(row),
+                    Some(_) => Err("the row has too many columns".to_owned()),
+                }
+            }
+        }
+    )*};
+}
+
+rows! {
+    /// One recording window: a row of `series/intervals.csv`.
+    IntervalRow {
+        phase: PhaseKind,
+        index: u64,
+        start_ns: u64,
+        duration_ns: u64,
+        succeeded: u64,
+        failed: u64,
+        busy_ns: u128,
+        in_flight_ns: u128,
+        arrivals_due: u64,
+        arrivals_started: u64,
+        arrivals_dropped: u64,
+        arrivals_late: u64,
+        reconnects: u64,
+        cpu_user_ns: u64,
+        cpu_system_ns: u64,
+        max_rss_bytes: u64,
+        operation_rows: u64,
+        error_rows: u64,
+    }
+
+    /// One operation in one recording window: a row of `series/operations.csv`.
+    OperationRow {
+        phase: PhaseKind,
+        index: u64,
+        start_ns: u64,
+        duration_ns: u64,
+        operation: String,
+        count: u64,
+        errors: u64,
+        documents: u64,
+        clamped: u64,
+        response_sum_ns: u128,
+        service_sum_ns: u128,
+        start_delay_sum_ns: u128,
+        response_p50_us: f64,
+        response_p99_us: f64,
+        response_p99_9_us: f64,
+        response_max_us: f64,
+        service_p50_us: f64,
+        service_p99_us: f64,
+        service_p99_9_us: f64,
+        service_max_us: f64,
+    }
+
+    /// Failures of one kind of one operation in one recording window: a row of `series/errors.csv`.
+    ErrorRow {
+        phase: PhaseKind,
+        index: u64,
+        operation: String,
+        kind: String,
+        count: u64,
+    }
+}
+
+fn next_cell<'a, T: Cell>(
+    cells: &mut impl Iterator<Item = &'a str>,
+    column: &str,
+) -> Result<T, String> {
+    let text = cells
+        .next()
+        .ok_or_else(|| format!("column `{column}` is missing"))?;
+    T::parse(text).ok_or_else(|| format!("`{text}` is no value for column `{column}`"))
+}
+
+/// Whether a name can stand in a CSV cell and in a tag of the interval log as it is.
+fn is_plain_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'-');
+    !name.is_empty() && name.bytes().all(plain)
+}
+
+/// Refuses a name that would break the files.
+fn check_name(what: &'static str, name: &str) -> Result<String, RecordError> {
+    if is_plain_name(name) {
+        Ok(name.to_owned())
+    } else {
+        Err(RecordError::Name {
+            what,
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl IntervalRow {
+    /// The scalar fields of a window.
+    pub(crate) fn new(interval: &IntervalRecord) -> IntervalRow {
+        IntervalRow {
+            phase: interval.phase,
+            index: interval.index,
+            start_ns: interval.start_ns,
+            duration_ns: interval.duration_ns,
+            succeeded: interval.succeeded,
+            failed: interval.failed,
+            busy_ns: interval.busy_ns,
+            in_flight_ns: interval.in_flight_ns,
+            arrivals_due: interval.arrivals_due,
+            arrivals_started: interval.arrivals_started,
+            arrivals_dropped: interval.arrivals_dropped,
+            arrivals_late: interval.arrivals_late,
+            reconnects: interval.reconnects,
+            cpu_user_ns: interval.cpu_user_ns,
+            cpu_system_ns: interval.cpu_system_ns,
+            max_rss_bytes: interval.max_rss_bytes,
+            operation_rows: interval.operations.len() as u64,
+            error_rows: interval.errors.len() as u64,
+        }
+    }
+}
+
+impl OperationRow {
+    /// One operation of a window.
+    pub(crate) fn new(
+        interval: &IntervalRecord,
+        operation: &OperationInterval,
+    ) -> Result<OperationRow, RecordError> {
+        let response = &operation.response;
+        let service = &operation.service;
+        Ok(OperationRow {
+            phase: interval.phase,
+            index: interval.index,
+            start_ns: interval.start_ns,
+            duration_ns: interval.duration_ns,
+            operation: check_name("operation", operation.name)?,
+            count: response.len(),
+            errors: operation.errors,
+            documents: operation.documents,
+            clamped: operation.clamped,
+            response_sum_ns: operation.response_sum_ns,
+            service_sum_ns: operation.service_sum_ns,
+            start_delay_sum_ns: operation.start_delay_sum_ns,
+            response_p50_us: quantile_us(response, 0.5),
+            response_p99_us: quantile_us(response, 0.99),
+            response_p99_9_us: quantile_us(response, 0.999),
+            response_max_us: quantile_us(response, 1.0),
+            service_p50_us: quantile_us(service, 0.5),
+            service_p99_us: quantile_us(service, 0.99),
+            service_p99_9_us: quantile_us(service, 0.999),
+            service_max_us: quantile_us(service, 1.0),
+        })
+    }
+}
+
+impl ErrorRow {
+    /// One kind of failure of a window.
+    pub(crate) fn all(interval: &IntervalRecord) -> Result<Vec<ErrorRow>, RecordError> {
+        let row = |error: &crate::interval::ErrorCount| {
+            Ok(ErrorRow {
+                phase: interval.phase,
+                index: interval.index,
+                operation: check_name("operation", error.operation)?,
+                kind: check_name("error kind", &error.kind)?,
+                count: error.count,
+            })
+        };
+        interval.errors.iter().map(row).collect()
+    }
+}
+
+fn quantile_us(histogram: &Histogram<u64>, quantile: f64) -> f64 {
+    if histogram.is_empty() {
+        return 0.0;
+    }
+    histogram.value_at_quantile(quantile) as f64 / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> ErrorRow {
+        ErrorRow {
+            phase: PhaseKind::Measure,
+            index: 7,
+            operation: "read".to_owned(),
+            kind: "server_11000".to_owned(),
+            count: 3,
+        }
+    }
+
+    #[test]
+    fn a_row_is_read_back_as_it_was_written() {
+        let mut text = String::new();
+        row().put(&mut text);
+        assert_eq!(text, "measure,7,read,server_11000,3\n");
+        assert_eq!(ErrorRow::parse(text.trim_end()), Ok(row()));
+        assert_eq!(ErrorRow::HEADER, "phase,index,operation,kind,count");
+    }
+
+    #[test]
+    fn a_wrong_cell_is_named_with_its_column() {
+        assert_eq!(
+            ErrorRow::parse("measure,x,read,timeout,3"),
+            Err("`x` is no value for column `index`".to_owned())
+        );
+        assert_eq!(
+            ErrorRow::parse("measure,7,read"),
+            Err("column `kind` is missing".to_owned())
+        );
+        assert_eq!(
+            ErrorRow::parse("measure,7,read,timeout,3,4"),
+            Err("the row has too many columns".to_owned())
+        );
+        assert_eq!(
+            ErrorRow::parse("cooldown,7,read,timeout,3"),
+            Err("`cooldown` is no value for column `phase`".to_owned())
+        );
+    }
+
+    #[test]
+    fn names_that_would_break_a_file_are_refused() {
+        for name in ["", "a,b", "a b", "a\nb", "a.b", "\"a\"", "é"] {
+            assert!(check_name("error kind", name).is_err(), "{name:?}");
+        }
+        assert!(check_name("error kind", "server_11000").is_ok());
+    }
+}

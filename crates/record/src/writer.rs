@@ -1,0 +1,474 @@
+//! Writes a run directory as the run goes, so that everything up to the last recording window can
+//! be read after the process was killed. Buffers hold one window; nothing grows with the run.
+
+use crate::error::RecordError;
+use crate::hlog::{self, Clock, Encoder};
+use crate::interval::IntervalRecord;
+use crate::model::RunDocument;
+use crate::series::{ErrorRow, IntervalRow, OperationRow, Row};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The run document.
+pub(crate) const DOCUMENT: &str = "run.json";
+/// The resolved plan.
+pub(crate) const PLAN: &str = "plan.toml";
+/// The folder of the tables.
+pub(crate) const SERIES: &str = "series";
+/// The histograms.
+pub(crate) const LATENCY: &str = "latency.hlog";
+/// The rows of windows.
+pub(crate) const INTERVALS: &str = "series/intervals.csv";
+/// The rows of operations.
+pub(crate) const OPERATIONS: &str = "series/operations.csv";
+/// The rows of failures.
+pub(crate) const ERRORS: &str = "series/errors.csv";
+
+/// Writes one run directory.
+///
+/// After an error of [`RunWriter::record`] the window is taken back from all files, so a later
+/// window can be tried again, for example when there is room on the disk again.
+pub struct RunWriter {
+    directory: PathBuf,
+    /// In the order they are written; the last one makes a window count.
+    latency: AppendFile,
+    operations: AppendFile,
+    errors: AppendFile,
+    intervals: AppendFile,
+    encoder: Encoder,
+    hlog_text: Vec<u8>,
+    csv_text: String,
+}
+
+impl RunWriter {
+    /// Makes the folder with everything in it: `plan.toml` with the given text, `run.json` with
+    /// the given document (its status should be `running`), and series files without rows.
+    ///
+    /// A folder that exists is taken unless it holds a run. Whatever was made is removed again
+    /// when this fails.
+    pub fn create(
+        directory: &Path,
+        plan_toml: &str,
+        document: &RunDocument,
+    ) -> Result<RunWriter, RecordError> {
+        let started_at = start_time(document)?;
+        let all = [DOCUMENT, PLAN, LATENCY, INTERVALS, OPERATIONS, ERRORS];
+        let holds = |name: &&str| directory.join(name).symlink_metadata().is_ok();
+        if let Some(found) = all.into_iter().find(holds) {
+            return Err(RecordError::HoldsRun {
+                directory: directory.to_owned(),
+                found,
+            });
+        }
+        let mut made = Made::default();
+        made.folder(directory)?;
+        made.folder(&directory.join(SERIES))?;
+        made.file(&directory.join(PLAN), plan_toml.as_bytes())?;
+        let latency = made.file(&directory.join(LATENCY), &hlog::header(started_at))?;
+        let operations = made.table::<OperationRow>(&directory.join(OPERATIONS))?;
+        let errors = made.table::<ErrorRow>(&directory.join(ERRORS))?;
+        let intervals = made.table::<IntervalRow>(&directory.join(INTERVALS))?;
+        made.paths.push(directory.join(DOCUMENT));
+        write_document(directory, document)?;
+        made.keep();
+        Ok(RunWriter {
+            directory: directory.to_owned(),
+            latency,
+            operations,
+            errors,
+            intervals,
+            encoder: Encoder::default(),
+            hlog_text: Vec::new(),
+            csv_text: String::new(),
+        })
+    }
+
+    /// The run directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Appends a window to all files and hands it to the kernel, so that it outlives the process.
+    pub fn record(&mut self, interval: &IntervalRecord) -> Result<(), RecordError> {
+        for file in self.files() {
+            file.check_whole()?;
+        }
+        let result = self.append(interval);
+        if result.is_ok() {
+            self.files().into_iter().for_each(AppendFile::commit);
+        } else {
+            self.files().into_iter().for_each(AppendFile::roll_back);
+        }
+        result
+    }
+
+    /// Replaces `run.json` in one step: a reader finds the old document or the new one, whole.
+    pub fn set_document(&mut self, document: &RunDocument) -> Result<(), RecordError> {
+        write_document(&self.directory, document)
+    }
+
+    /// Brings the series to the disk and writes the last document. Both are tried in any case, the
+    /// first error is returned.
+    pub fn finish(mut self, document: &RunDocument) -> Result<(), RecordError> {
+        let mut result = Ok(());
+        for file in self.files() {
+            result = result.and(file.sync());
+        }
+        result.and(self.set_document(document))
+    }
+
+    fn files(&mut self) -> [&mut AppendFile; 4] {
+        [
+            &mut self.latency,
+            &mut self.operations,
+            &mut self.errors,
+            &mut self.intervals,
+        ]
+    }
+
+    fn append(&mut self, interval: &IntervalRecord) -> Result<(), RecordError> {
+        self.hlog_text.clear();
+        self.csv_text.clear();
+        let start = Duration::from_nanos(interval.start_ns);
+        let length = Duration::from_nanos(interval.duration_ns);
+        for operation in &interval.operations {
+            OperationRow::new(interval, operation)?.put(&mut self.csv_text);
+            if operation.response.is_empty() {
+                continue;
+            }
+            for clock in Clock::ALL {
+                let histogram = match clock {
+                    Clock::Response => &operation.response,
+                    Clock::Service => &operation.service,
+                    Clock::StartDelay => &operation.start_delay,
+                };
+                let tag = hlog::tag(interval.phase.as_str(), operation.name, clock);
+                let text = &mut self.hlog_text;
+                self.encoder.put(text, &tag, start, length, histogram)?;
+            }
+        }
+        self.latency.append(&self.hlog_text)?;
+        self.operations.append(self.csv_text.as_bytes())?;
+        self.csv_text.clear();
+        for row in ErrorRow::all(interval)? {
+            row.put(&mut self.csv_text);
+        }
+        self.errors.append(self.csv_text.as_bytes())?;
+        self.csv_text.clear();
+        IntervalRow::new(interval).put(&mut self.csv_text);
+        self.intervals.append(self.csv_text.as_bytes())
+    }
+}
+
+/// A file that grows by whole windows only.
+struct AppendFile {
+    path: PathBuf,
+    file: File,
+    /// Length that belongs to windows that are in all files.
+    committed_bytes: u64,
+    pending_bytes: u64,
+    torn: bool,
+}
+
+impl AppendFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        self.pending_bytes += bytes.len() as u64;
+        let written = self.file.write_all(bytes);
+        written.map_err(|source| self.write_error(source))
+    }
+
+    fn commit(&mut self) {
+        self.committed_bytes += self.pending_bytes;
+        self.pending_bytes = 0;
+    }
+
+    /// Cuts off what was written since the last commit.
+    fn roll_back(&mut self) {
+        self.pending_bytes = 0;
+        let whole = match self.file.metadata() {
+            Ok(metadata) if metadata.len() <= self.committed_bytes => Ok(()),
+            _ => self.file.set_len(self.committed_bytes),
+        };
+        self.torn = whole.is_err();
+    }
+
+    fn check_whole(&mut self) -> Result<(), RecordError> {
+        if self.torn {
+            self.roll_back();
+        }
+        if self.torn {
+            return Err(RecordError::Torn {
+                path: self.path.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), RecordError> {
+        let synced = self.file.sync_all();
+        synced.map_err(|source| self.write_error(source))
+    }
+
+    fn write_error(&self, source: std::io::Error) -> RecordError {
+        RecordError::Write {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+/// What [`RunWriter::create`] has made so far; removed on drop unless kept.
+#[derive(Default)]
+struct Made {
+    paths: Vec<PathBuf>,
+}
+
+impl Made {
+    fn folder(&mut self, path: &Path) -> Result<(), RecordError> {
+        let mut missing: Vec<&Path> = path.ancestors().take_while(|p| is_missing(p)).collect();
+        missing.reverse();
+        for folder in missing {
+            fs::create_dir(folder).map_err(|source| create_error(folder, source))?;
+            self.paths.push(folder.to_owned());
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, content: &[u8]) -> Result<AppendFile, RecordError> {
+        let opened = OpenOptions::new().append(true).create_new(true).open(path);
+        let file = opened.map_err(|source| create_error(path, source))?;
+        self.paths.push(path.to_owned());
+        let mut file = AppendFile {
+            path: path.to_owned(),
+            file,
+            committed_bytes: 0,
+            pending_bytes: 0,
+            torn: false,
+        };
+        file.append(content)?;
+        file.commit();
+        Ok(file)
+    }
+
+    fn table<R: Row>(&mut self, path: &Path) -> Result<AppendFile, RecordError> {
+        self.file(path, format!("{}\n", R::HEADER).as_bytes())
+    }
+
+    fn keep(mut self) {
+        self.paths.clear();
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for path in self.paths.iter().rev() {
+            // A folder that others have put something into stays; nothing better can be done here.
+            let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
+        }
+    }
+}
+
+fn is_missing(path: &Path) -> bool {
+    !path.as_os_str().is_empty() && !path.exists()
+}
+
+fn create_error(path: &Path, source: std::io::Error) -> RecordError {
+    RecordError::Create {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn start_time(document: &RunDocument) -> Result<SystemTime, RecordError> {
+    let parsed: Result<jiff::Timestamp, jiff::Error> = document.started_at.parse();
+    parsed
+        .map(SystemTime::from)
+        .map_err(|source| RecordError::StartTime {
+            text: document.started_at.clone(),
+            source,
+        })
+}
+
+/// Writes the document beside the old one, brings it to the disk and renames it.
+fn write_document(directory: &Path, document: &RunDocument) -> Result<(), RecordError> {
+    let path = directory.join(DOCUMENT);
+    let mut text =
+        serde_json::to_vec_pretty(document).map_err(|source| RecordError::EncodeDocument {
+            path: path.clone(),
+            source,
+        })?;
+    text.push(b'\n');
+    let temporary = directory.join(".run.json.new");
+    let write = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(&temporary, &path)?;
+        // The rename itself is on the disk only with its folder.
+        File::open(directory)?.sync_all()
+    };
+    write().map_err(|source| {
+        let _ = fs::remove_file(&temporary);
+        RecordError::Write { path, source }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::{ErrorCount, OperationInterval, latency_histogram};
+    use crate::model::{Environment, PhaseKind, RunStatus, SCHEMA_VERSION, ServerRecord};
+    use crate::reader::Run;
+
+    fn document() -> RunDocument {
+        RunDocument {
+            schema_version: SCHEMA_VERSION,
+            dyno_version: "0.1.0".to_owned(),
+            name: "sample".to_owned(),
+            started_at: "2026-08-22T10:15:00Z".to_owned(),
+            status: RunStatus::Running,
+            status_reason: None,
+            plan: serde_json::Value::Null,
+            environment: Environment::default(),
+            server: ServerRecord::default(),
+            phases: Vec::new(),
+            caveats: Vec::new(),
+            selfcheck: None,
+        }
+    }
+
+    fn window(index: u64) -> IntervalRecord {
+        let mut histogram = latency_histogram();
+        histogram.record(1_000_000).unwrap();
+        IntervalRecord {
+            phase: PhaseKind::Measure,
+            index,
+            start_ns: index * 1_000_000_000,
+            duration_ns: 1_000_000_000,
+            operations: vec![OperationInterval {
+                name: "read",
+                response: histogram.clone(),
+                service: histogram.clone(),
+                start_delay: histogram,
+                response_sum_ns: 1_000_000,
+                service_sum_ns: 1_000_000,
+                start_delay_sum_ns: 1_000_000,
+                documents: 1,
+                errors: 1,
+                clamped: 0,
+            }],
+            errors: vec![ErrorCount {
+                operation: "read",
+                kind: "timeout".to_owned(),
+                count: 1,
+            }],
+            succeeded: 1,
+            failed: 1,
+            busy_ns: 2_000_000,
+            in_flight_ns: 2_000_000,
+            arrivals_due: 0,
+            arrivals_started: 0,
+            arrivals_dropped: 0,
+            arrivals_late: 0,
+            reconnects: 0,
+            cpu_user_ns: 0,
+            cpu_system_ns: 0,
+            max_rss_bytes: 0,
+        }
+    }
+
+    /// A device on which every write fails with "no space left".
+    fn full_disk() -> File {
+        OpenOptions::new().append(true).open("/dev/full").unwrap()
+    }
+
+    #[test]
+    fn a_full_disk_takes_the_window_back_and_the_next_one_can_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
+        writer.record(&window(0)).unwrap();
+        // The file that is written last, so that the others have the window already.
+        let intervals = std::mem::replace(&mut writer.intervals.file, full_disk());
+        let error = writer.record(&window(1)).unwrap_err();
+        match error {
+            RecordError::Write { path, source } => {
+                assert_eq!(path, folder.path().join(INTERVALS));
+                assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
+            }
+            other => panic!("{other}"),
+        }
+        writer.intervals.file = intervals;
+        writer.record(&window(2)).unwrap();
+        drop(writer);
+        let run = Run::open(folder.path()).unwrap();
+        let windows: Vec<u64> = run.intervals.iter().map(|window| window.index).collect();
+        assert_eq!(windows, [0, 2]);
+        assert_eq!(run.notes, Vec::<String>::new());
+    }
+
+    #[test]
+    fn after_a_full_disk_the_run_can_still_be_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
+        writer.record(&window(0)).unwrap();
+        writer.latency.file = full_disk();
+        assert!(writer.record(&window(1)).is_err());
+        let mut document = document();
+        document.status = RunStatus::Failed;
+        // The device cannot be synchronised, which is said; the document is written all the same.
+        assert!(writer.finish(&document).is_err());
+        let run = Run::open(folder.path()).unwrap();
+        assert_eq!(run.document.status, RunStatus::Failed);
+        assert_eq!(run.intervals.len(), 1);
+    }
+
+    #[test]
+    fn half_a_line_that_cannot_be_taken_back_stops_later_windows() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
+        writer.record(&window(0)).unwrap();
+        // A file that can neither be written nor cut.
+        writer.errors.file.write_all(b"half").unwrap();
+        let errors = writer.errors.path.clone();
+        writer.errors.file = File::open(&errors).unwrap();
+        assert!(matches!(
+            writer.record(&window(1)),
+            Err(RecordError::Write { .. })
+        ));
+        assert!(
+            matches!(writer.record(&window(2)), Err(RecordError::Torn { path }) if path == errors)
+        );
+        // Once it can be cut again, writing goes on.
+        writer.errors.file = OpenOptions::new().append(true).open(&errors).unwrap();
+        writer.record(&window(3)).unwrap();
+        drop(writer);
+        assert_eq!(Run::open(folder.path()).unwrap().intervals.len(), 2);
+    }
+
+    #[test]
+    fn a_name_that_would_break_the_files_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
+        let mut bad = window(0);
+        bad.errors[0].kind = "a,b".to_owned();
+        assert!(matches!(writer.record(&bad), Err(RecordError::Name { .. })));
+        writer.record(&window(0)).unwrap();
+        drop(writer);
+        assert_eq!(Run::open(folder.path()).unwrap().intervals.len(), 1);
+    }
+
+    #[test]
+    fn no_temporary_document_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
+        writer.set_document(&document()).unwrap();
+        let mut names: Vec<String> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, [LATENCY, PLAN, DOCUMENT, SERIES]);
+    }
+}

@@ -1,0 +1,562 @@
+//! Messages in a byte stream: finds where one ends, checks its header, and splits an `OP_MSG`
+//! into its sections. What the documents inside mean is left to the callers.
+
+use crate::bson::read_i32;
+use thiserror::Error;
+
+/// Length of the header that starts every message.
+pub const HEADER_BYTES: usize = 16;
+/// Longest message that servers send or accept.
+pub const MAX_MESSAGE_BYTES: usize = 48_000_000;
+
+/// Flag bit of `OP_MSG`: a CRC-32C of the message follows the last section.
+pub const FLAG_CHECKSUM_PRESENT: u32 = 1;
+/// Flag bit of `OP_MSG`: another message follows without a request for it.
+pub const FLAG_MORE_TO_COME: u32 = 1 << 1;
+/// Flag bit of `OP_MSG`: the client accepts several replies to its request.
+pub const FLAG_EXHAUST_ALLOWED: u32 = 1 << 16;
+/// A receiver must refuse a message with an unknown flag among these bits.
+const REQUIRED_FLAGS: u32 = 0xffff;
+
+const CHECKSUM_BYTES: usize = 4;
+const FLAGS_BYTES: usize = 4;
+
+/// Kinds of message that are understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Opcode {
+    /// `OP_REPLY`: the answer to `OP_QUERY`.
+    Reply,
+    /// `OP_QUERY`: only the first message of old clients.
+    Query,
+    /// `OP_COMPRESSED`: another message in compressed form.
+    Compressed,
+    /// `OP_MSG`: every command and reply since MongoDB 3.6.
+    Message,
+}
+
+impl Opcode {
+    /// The number on the wire.
+    pub const fn number(self) -> i32 {
+        match self {
+            Opcode::Reply => 1,
+            Opcode::Query => 2004,
+            Opcode::Compressed => 2012,
+            Opcode::Message => 2013,
+        }
+    }
+
+    /// The opcode with this number on the wire; `None` if it is not understood.
+    pub const fn from_number(number: i32) -> Option<Opcode> {
+        match number {
+            1 => Some(Opcode::Reply),
+            2004 => Some(Opcode::Query),
+            2012 => Some(Opcode::Compressed),
+            2013 => Some(Opcode::Message),
+            _ => None,
+        }
+    }
+}
+
+/// One complete message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Bytes of the whole message, header included: what to remove from the front of the buffer.
+    pub length: usize,
+    /// Number that the sender gave to this message.
+    pub request_id: i32,
+    /// `request_id` of the message that this one answers; 0 in a request.
+    pub response_to: i32,
+    /// Kind of message.
+    pub opcode: Opcode,
+    /// What follows the header, without the checksum of an `OP_MSG` (it has been verified).
+    pub body: &'a [u8],
+}
+
+/// Why bytes are not a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// The length in the header is negative, shorter than a header, or above [`MAX_MESSAGE_BYTES`].
+    #[error("message length `{length}` is outside of {HEADER_BYTES} to {MAX_MESSAGE_BYTES}")]
+    Length {
+        /// The length in the header.
+        length: i32,
+    },
+    /// The opcode is not understood.
+    #[error("unknown opcode `{opcode}`")]
+    Opcode {
+        /// The number in the header.
+        opcode: i32,
+    },
+    /// The message ends before a part that it must have.
+    #[error("message of {length} bytes is too short")]
+    Truncated {
+        /// Bytes of the body.
+        length: usize,
+    },
+    /// A required flag bit is set whose meaning is not known.
+    #[error("unknown required flag in `{flags:#x}`")]
+    Flags {
+        /// All flags of the message.
+        flags: u32,
+    },
+    /// The checksum does not fit the bytes.
+    #[error("checksum of the message is `{found:#010x}`, computed `{computed:#010x}`")]
+    Checksum {
+        /// The checksum in the message.
+        found: u32,
+        /// The checksum of the bytes received.
+        computed: u32,
+    },
+    /// A section is of an unknown kind.
+    #[error("unknown section kind `{kind}`")]
+    SectionKind {
+        /// The kind byte.
+        kind: u8,
+    },
+    /// The length of a section does not fit the message.
+    #[error("section length `{length}` does not fit the message")]
+    SectionLength {
+        /// The length in the section.
+        length: i32,
+    },
+    /// The name of a document sequence has no end.
+    #[error("name of a document sequence is not terminated")]
+    SequenceName,
+    /// An `OP_MSG` has no body section, or more than one.
+    #[error("message has {count} body sections instead of one")]
+    BodySections {
+        /// Body sections found.
+        count: usize,
+    },
+    /// The frame is no `OP_MSG`.
+    #[error("expected an `OP_MSG`, found opcode `{}`", opcode.number())]
+    NotMessage {
+        /// Kind of the frame.
+        opcode: Opcode,
+    },
+}
+
+/// Bytes that `buffer` must hold before [`parse`] can say more: those of a header, then those of the message.
+///
+/// A caller that reads with a growing buffer reserves up to this length.
+pub fn needed(buffer: &[u8]) -> Result<usize, FrameError> {
+    let Some(length) = read_i32(buffer, 0) else {
+        return Ok(HEADER_BYTES);
+    };
+    match usize::try_from(length) {
+        Ok(bytes) if (HEADER_BYTES..=MAX_MESSAGE_BYTES).contains(&bytes) => Ok(bytes),
+        _ => Err(FrameError::Length { length }),
+    }
+}
+
+/// Parses the message at the front of `buffer`; `None` while it is incomplete.
+///
+/// A bad length or opcode is reported as soon as it is there, not when the message is complete.
+#[inline]
+pub fn parse(buffer: &[u8]) -> Result<Option<Frame<'_>>, FrameError> {
+    let length = needed(buffer)?;
+    let Some(opcode) = read_i32(buffer, 12) else {
+        return Ok(None);
+    };
+    let opcode = Opcode::from_number(opcode).ok_or(FrameError::Opcode { opcode })?;
+    let Some(message) = buffer.get(..length) else {
+        return Ok(None);
+    };
+    let (Some(request_id), Some(response_to)) = (read_i32(message, 4), read_i32(message, 8)) else {
+        return Ok(None);
+    };
+    let mut body = &message[HEADER_BYTES..];
+    if opcode == Opcode::Message && flags(body)? & FLAG_CHECKSUM_PRESENT != 0 {
+        body = verify_checksum(message)?;
+    }
+    Ok(Some(Frame {
+        length,
+        request_id,
+        response_to,
+        opcode,
+        body,
+    }))
+}
+
+impl<'a> Frame<'a> {
+    /// The sections of an `OP_MSG`. An `OP_COMPRESSED` must be unpacked first.
+    #[inline]
+    pub fn message(&self) -> Result<Message<'a>, FrameError> {
+        if self.opcode != Opcode::Message {
+            return Err(FrameError::NotMessage {
+                opcode: self.opcode,
+            });
+        }
+        message(self.body)
+    }
+
+    /// The body of an `OP_COMPRESSED`, for [`Scratch::decompress`](crate::compress::Scratch::decompress);
+    /// `None` for other messages.
+    #[inline]
+    pub fn compressed(&self) -> Option<&'a [u8]> {
+        (self.opcode == Opcode::Compressed).then_some(self.body)
+    }
+}
+
+/// The parts of an `OP_MSG`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Flag bits (`FLAG_*`); no unknown required one is set.
+    pub flags: u32,
+    /// The document of the body section. Its bytes are not checked yet.
+    pub document: &'a [u8],
+    sections: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// The document sequences beside the body section, in the order of the message.
+    pub fn sequences(&self) -> impl Iterator<Item = Sequence<'a>> + use<'a> {
+        // `message` has checked all sections, so an error cannot occur here.
+        Sections {
+            rest: self.sections,
+        }
+        .map_while(Result::ok)
+        .filter_map(|section| match section {
+            Section::Body(_) => None,
+            Section::Sequence(sequence) => Some(sequence),
+        })
+    }
+}
+
+/// A named sequence of documents (section kind 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sequence<'a> {
+    /// Name of the command's argument that the sequence stands for, such as `documents`.
+    pub name: &'a [u8],
+    /// The documents, one after the other. Their bytes are not checked yet.
+    pub documents: &'a [u8],
+}
+
+/// Splits the body of an `OP_MSG` (flags and sections, no checksum) into its parts.
+///
+/// There must be exactly one body section. The documents themselves are not read.
+#[inline]
+pub fn message(body: &[u8]) -> Result<Message<'_>, FrameError> {
+    let flags = flags(body)?;
+    let sections = &body[FLAGS_BYTES..];
+    let mut document = None;
+    let mut count = 0;
+    for section in (Sections { rest: sections }) {
+        if let Section::Body(bytes) = section? {
+            document = Some(bytes);
+            count += 1;
+        }
+    }
+    match document {
+        Some(document) if count == 1 => Ok(Message {
+            flags,
+            document,
+            sections,
+        }),
+        _ => Err(FrameError::BodySections { count }),
+    }
+}
+
+fn flags(body: &[u8]) -> Result<u32, FrameError> {
+    let Some(flags) = read_i32(body, 0) else {
+        return Err(FrameError::Truncated { length: body.len() });
+    };
+    let flags = flags.cast_unsigned();
+    let known = FLAG_CHECKSUM_PRESENT | FLAG_MORE_TO_COME;
+    if flags & REQUIRED_FLAGS & !known != 0 {
+        return Err(FrameError::Flags { flags });
+    }
+    Ok(flags)
+}
+
+enum Section<'a> {
+    Body(&'a [u8]),
+    Sequence(Sequence<'a>),
+}
+
+struct Sections<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Sections<'a> {
+    type Item = Result<Section<'a>, FrameError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&kind, rest) = self.rest.split_first()?;
+        let section = split_section(kind, rest);
+        self.rest = match &section {
+            Ok((_, rest)) => rest,
+            Err(_) => &[],
+        };
+        Some(section.map(|(section, _)| section))
+    }
+}
+
+fn split_section(kind: u8, bytes: &[u8]) -> Result<(Section<'_>, &[u8]), FrameError> {
+    if kind > 1 {
+        return Err(FrameError::SectionKind { kind });
+    }
+    let Some(length) = read_i32(bytes, 0) else {
+        return Err(FrameError::Truncated {
+            length: bytes.len(),
+        });
+    };
+    let end = usize::try_from(length).ok().filter(|&end| end >= 4);
+    let Some((section, rest)) = end.and_then(|end| bytes.split_at_checked(end)) else {
+        return Err(FrameError::SectionLength { length });
+    };
+    if kind == 0 {
+        return Ok((Section::Body(section), rest));
+    }
+    let named = &section[4..];
+    let end = named
+        .iter()
+        .position(|&byte| byte == 0)
+        .ok_or(FrameError::SequenceName)?;
+    let sequence = Sequence {
+        name: &named[..end],
+        documents: &named[end + 1..],
+    };
+    Ok((Section::Sequence(sequence), rest))
+}
+
+fn verify_checksum(message: &[u8]) -> Result<&[u8], FrameError> {
+    let end = message.len() - CHECKSUM_BYTES;
+    let length = message.len() - HEADER_BYTES;
+    let body = message
+        .get(HEADER_BYTES..end)
+        .filter(|body| body.len() >= FLAGS_BYTES)
+        .ok_or(FrameError::Truncated { length })?;
+    let found = read_i32(message, end)
+        .ok_or(FrameError::Truncated { length })?
+        .cast_unsigned();
+    let computed = crc32c(&message[..end]);
+    if found != computed {
+        return Err(FrameError::Checksum { found, computed });
+    }
+    Ok(body)
+}
+
+/// CRC-32C (Castagnoli) of `bytes`, the checksum of `OP_MSG`.
+///
+/// A server appends it only if the client did, so a table of one byte is fast enough.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = crc32c_table();
+    !bytes.iter().fold(!0, |crc, &byte| {
+        (crc >> 8) ^ TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)]
+    })
+}
+
+const fn crc32c_table() -> [u32; 256] {
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    let mut table = [0; 256];
+    let mut index = 0;
+    while index < 256 {
+        let mut crc = index as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = (crc >> 1) ^ (POLYNOMIAL * (crc & 1));
+            bit += 1;
+        }
+        table[index] = crc;
+        index += 1;
+    }
+    table
+}
+
+/// Appends a header whose length is not known yet; returns the place for [`finish_message`].
+pub(crate) fn begin_message(out: &mut Vec<u8>, request_id: i32, opcode: Opcode) -> usize {
+    begin_answer(out, request_id, 0, opcode)
+}
+
+fn begin_answer(out: &mut Vec<u8>, request_id: i32, response_to: i32, opcode: Opcode) -> usize {
+    let start = out.len();
+    let mut header = [0; HEADER_BYTES];
+    header[4..8].copy_from_slice(&request_id.to_le_bytes());
+    header[8..12].copy_from_slice(&response_to.to_le_bytes());
+    header[12..].copy_from_slice(&opcode.number().to_le_bytes());
+    out.extend_from_slice(&header);
+    start
+}
+
+/// Writes the length of the message that begins at `start` and ends with `out`.
+#[inline]
+pub(crate) fn finish_message(out: &mut [u8], start: usize) {
+    crate::bson::patch_length(out, start);
+}
+
+/// Appends an `OP_MSG` with one body section: a command (`response_to` 0) or a reply.
+///
+/// `document` must be a valid BSON document; it is copied as it is.
+pub fn write_message(out: &mut Vec<u8>, request_id: i32, response_to: i32, document: &[u8]) {
+    let start = begin_answer(out, request_id, response_to, Opcode::Message);
+    out.extend_from_slice(&[0; FLAGS_BYTES + 1]);
+    out.extend_from_slice(document);
+    finish_message(out, start);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `{ok: 1.0}`
+    const DOCUMENT: &[u8] = b"\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0\x3f\0";
+
+    fn reply() -> Vec<u8> {
+        let mut out = Vec::new();
+        write_message(&mut out, 7, 5, DOCUMENT);
+        out
+    }
+
+    fn with_flags(flags: u32) -> Vec<u8> {
+        let mut bytes = reply();
+        bytes[16..20].copy_from_slice(&flags.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_message_has_these_bytes() {
+        let expected = b"\x26\0\0\0\x07\0\0\0\x05\0\0\0\xdd\x07\0\0\0\0\0\0\0\
+                         \x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0\x3f\0";
+        assert_eq!(reply(), expected);
+    }
+
+    #[test]
+    fn a_message_is_parsed_from_the_front_of_the_buffer() {
+        let mut bytes = reply();
+        bytes.extend_from_slice(b"next");
+        let frame = parse(&bytes).unwrap().unwrap();
+        assert_eq!(
+            (frame.length, frame.request_id, frame.response_to),
+            (38, 7, 5)
+        );
+        let message = frame.message().unwrap();
+        assert_eq!(message.document, DOCUMENT);
+        assert_eq!(message.flags, 0);
+        assert_eq!(message.sequences().count(), 0);
+    }
+
+    #[test]
+    fn every_truncation_is_incomplete() {
+        let bytes = reply();
+        for end in 0..bytes.len() {
+            assert_eq!(parse(&bytes[..end]).unwrap(), None, "{end} bytes");
+            let expected = if end < 4 { HEADER_BYTES } else { bytes.len() };
+            assert_eq!(needed(&bytes[..end]).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn lengths_outside_of_the_limits_are_refused_before_the_message_is_there() {
+        for length in [-1, 0, 15, 48_000_001, i32::MAX, i32::MIN] {
+            let error = parse(&length.to_le_bytes()).unwrap_err();
+            assert_eq!(error, FrameError::Length { length });
+        }
+        for length in [16i32, 48_000_000] {
+            assert_eq!(parse(&length.to_le_bytes()).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn an_unknown_opcode_is_refused_with_the_header() {
+        let mut bytes = reply();
+        bytes[12..16].copy_from_slice(&2001i32.to_le_bytes());
+        let error = FrameError::Opcode { opcode: 2001 };
+        assert_eq!(parse(&bytes[..16]), Err(error));
+    }
+
+    #[test]
+    fn opcodes_have_their_numbers() {
+        for number in [1, 2004, 2012, 2013] {
+            assert_eq!(Opcode::from_number(number).unwrap().number(), number);
+        }
+    }
+
+    #[test]
+    fn unknown_required_flags_are_refused_and_optional_ones_are_not() {
+        let bytes = with_flags(4);
+        assert_eq!(parse(&bytes), Err(FrameError::Flags { flags: 4 }));
+        let bytes = with_flags(FLAG_EXHAUST_ALLOWED | 1 << 30 | FLAG_MORE_TO_COME);
+        let message = parse(&bytes).unwrap().unwrap().message().unwrap();
+        assert_ne!(message.flags & FLAG_MORE_TO_COME, 0);
+    }
+
+    #[test]
+    fn the_checksum_is_the_castagnoli_one() {
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+    }
+
+    #[test]
+    fn a_checksum_is_verified_and_removed() {
+        let mut bytes = with_flags(FLAG_CHECKSUM_PRESENT);
+        bytes[0] += 4;
+        let checksum = crc32c(&bytes);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+        let frame = parse(&bytes).unwrap().unwrap();
+        assert_eq!(frame.length, bytes.len());
+        assert_eq!(frame.message().unwrap().document, DOCUMENT);
+        bytes[30] ^= 1;
+        assert!(matches!(parse(&bytes), Err(FrameError::Checksum { .. })));
+    }
+
+    #[test]
+    fn a_checksum_without_room_for_it_is_refused() {
+        let mut bytes = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0];
+        bytes.extend_from_slice(&FLAG_CHECKSUM_PRESENT.to_le_bytes());
+        assert_eq!(parse(&bytes), Err(FrameError::Truncated { length: 4 }));
+    }
+
+    #[test]
+    fn document_sequences_are_found_on_both_sides_of_the_body() {
+        let mut body = vec![0; 4];
+        for name in [b"first\0", b"other\0"] {
+            body.push(1);
+            let length = 4 + name.len() + DOCUMENT.len();
+            body.extend_from_slice(&(length as u32).to_le_bytes());
+            body.extend_from_slice(name);
+            body.extend_from_slice(DOCUMENT);
+            if name == b"first\0" {
+                body.push(0);
+                body.extend_from_slice(DOCUMENT);
+            }
+        }
+        let message = message(&body).unwrap();
+        let names: Vec<_> = message.sequences().map(|sequence| sequence.name).collect();
+        assert_eq!(names, [&b"first"[..], b"other"]);
+        assert!(message.sequences().all(|s| s.documents == DOCUMENT));
+        assert_eq!(message.document, DOCUMENT);
+    }
+
+    #[test]
+    fn malformed_sections_are_errors() {
+        let body = |sections: &[u8]| [&[0; 4], sections].concat();
+        let two_bodies = [b"\0", DOCUMENT, b"\0", DOCUMENT].concat();
+        for (sections, expected) in [
+            (&b""[..], FrameError::BodySections { count: 0 }),
+            (&two_bodies, FrameError::BodySections { count: 2 }),
+            (b"\x02\0\0\0\0", FrameError::SectionKind { kind: 2 }),
+            (b"\0\x05\0\0", FrameError::Truncated { length: 3 }),
+            (b"\0\x06\0\0\0\0", FrameError::SectionLength { length: 6 }),
+            (
+                b"\0\xff\xff\xff\xff",
+                FrameError::SectionLength { length: -1 },
+            ),
+            (b"\x01\x06\0\0\0ab", FrameError::SequenceName),
+        ] {
+            assert_eq!(message(&body(sections)), Err(expected), "{sections:?}");
+        }
+        assert_eq!(message(&[0; 3]), Err(FrameError::Truncated { length: 3 }));
+    }
+
+    #[test]
+    fn a_frame_of_another_kind_has_no_sections() {
+        let mut bytes = reply();
+        bytes[12..16].copy_from_slice(&2012i32.to_le_bytes());
+        let frame = parse(&bytes).unwrap().unwrap();
+        let opcode = Opcode::Compressed;
+        assert_eq!(frame.message(), Err(FrameError::NotMessage { opcode }));
+        assert_eq!(frame.compressed(), Some(&bytes[16..]));
+        assert_eq!(parse(&reply()).unwrap().unwrap().compressed(), None);
+    }
+}

@@ -1,0 +1,493 @@
+//! The first commands on a connection: `hello`, and the carriers of the SCRAM messages.
+//!
+//! Writes the requests and reads the answers; who the server is and what it can do is kept in [`Hello`].
+
+use crate::bson::{BsonError, Document, Element, ElementWriter, Value, write_document};
+use crate::compress::Compressor;
+use crate::frame::write_message;
+use thiserror::Error;
+
+/// Oldest protocol that has `OP_MSG`: MongoDB 3.6.
+pub const MIN_WIRE_VERSION: i32 = 6;
+
+/// Limits that servers have if they do not say others.
+const DEFAULT_MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
+const DEFAULT_MAX_MESSAGE_BYTES: usize = 48_000_000;
+const DEFAULT_MAX_WRITE_BATCH: usize = 100_000;
+
+/// Why a server cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HandshakeError {
+    /// The answer is malformed.
+    #[error("answer to the handshake is not a valid document")]
+    Bson(#[source] BsonError),
+    /// A field has a type that it never has.
+    #[error("field `{field}` of the handshake has an unexpected type")]
+    Type {
+        /// Name of the field.
+        field: &'static str,
+    },
+    /// The server speaks only protocols that are no longer supported.
+    #[error(
+        "server speaks wire version {found}, at least {MIN_WIRE_VERSION} (MongoDB 3.6) is needed"
+    )]
+    TooOld {
+        /// Newest wire version of the server.
+        found: i32,
+    },
+}
+
+impl From<BsonError> for HandshakeError {
+    fn from(error: BsonError) -> Self {
+        HandshakeError::Bson(error)
+    }
+}
+
+/// What the client says of itself, and asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HelloOptions<'a> {
+    /// Name of the application, shown in the server's logs. At most 128 bytes.
+    pub application: Option<&'a str>,
+    /// Ways of compression offered, best first.
+    pub compressors: &'a [Compressor],
+    /// Asks for the mechanisms of this user, as `database.name`.
+    pub mechanisms_of: Option<&'a str>,
+    /// Asks by the name that the command had before MongoDB 4.4.2.
+    pub legacy: bool,
+}
+
+/// Appends the `hello` command as one message.
+pub fn write_hello(out: &mut Vec<u8>, request_id: i32, options: &HelloOptions<'_>) {
+    write_command(out, request_id, |writer| {
+        if options.legacy {
+            writer.i32("isMaster", 1).boolean("helloOk", true);
+        } else {
+            writer.i32("hello", 1);
+        }
+        writer.document("client", |client| write_client(client, options.application));
+        let names = options
+            .compressors
+            .iter()
+            .map(|compressor| compressor.name());
+        writer.array("compression", |array| {
+            for (index, name) in names.enumerate() {
+                array.string(&index.to_string(), name);
+            }
+        });
+        if let Some(user) = options.mechanisms_of {
+            writer.string("saslSupportedMechs", user);
+        }
+        writer.string("$db", "admin");
+    });
+}
+
+fn write_client(client: &mut ElementWriter<'_>, application: Option<&str>) {
+    if let Some(name) = application {
+        client.document("application", |application| {
+            application.string("name", name);
+        });
+    }
+    client.document("driver", |driver| {
+        driver.string("name", "mongodyno");
+        driver.string("version", env!("CARGO_PKG_VERSION"));
+    });
+    client.document("os", |os| {
+        os.string("type", operating_system());
+        os.string("architecture", std::env::consts::ARCH);
+    });
+}
+
+/// The operating system with the spelling that servers expect.
+fn operating_system() -> &'static str {
+    match std::env::consts::OS {
+        "linux" => "Linux",
+        "macos" => "Darwin",
+        "windows" => "Windows",
+        other => other,
+    }
+}
+
+/// Appends a command that begins an authentication.
+pub fn write_sasl_start(
+    out: &mut Vec<u8>,
+    request_id: i32,
+    database: &str,
+    mechanism: &str,
+    payload: &[u8],
+) {
+    write_command(out, request_id, |writer| {
+        writer.i32("saslStart", 1).string("mechanism", mechanism);
+        writer.binary("payload", payload);
+        // Spares the empty exchange at the end; older servers ignore it.
+        writer.document("options", |options| {
+            options.boolean("skipEmptyExchange", true);
+        });
+        writer.string("$db", database);
+    });
+}
+
+/// Appends a command that continues an authentication.
+pub fn write_sasl_continue(
+    out: &mut Vec<u8>,
+    request_id: i32,
+    database: &str,
+    conversation_id: i32,
+    payload: &[u8],
+) {
+    write_command(out, request_id, |writer| {
+        writer
+            .i32("saslContinue", 1)
+            .i32("conversationId", conversation_id);
+        writer.binary("payload", payload).string("$db", database);
+    });
+}
+
+fn write_command(
+    out: &mut Vec<u8>,
+    request_id: i32,
+    elements: impl FnOnce(&mut ElementWriter<'_>),
+) {
+    let mut document = Vec::new();
+    write_document(&mut document, elements);
+    write_message(out, request_id, 0, &document);
+}
+
+/// The server's part of an authentication step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaslReply<'a> {
+    /// Number to continue with.
+    pub conversation_id: i32,
+    /// Whether the server has accepted the user.
+    pub done: bool,
+    /// Message of the mechanism.
+    pub payload: &'a [u8],
+}
+
+impl<'a> SaslReply<'a> {
+    /// Reads the answer to a SASL command that succeeded.
+    pub fn read(document: Document<'a>) -> Result<Self, HandshakeError> {
+        let mut reply = SaslReply {
+            conversation_id: 0,
+            done: false,
+            payload: &[],
+        };
+        for element in document.elements() {
+            let element = element?;
+            match (element.name, element.value()?) {
+                (b"conversationId", Value::Int32(id)) => reply.conversation_id = id,
+                (b"done", Value::Boolean(done)) => reply.done = done,
+                (b"payload", Value::Binary { bytes, .. }) => reply.payload = bytes,
+                (b"payload", Value::String(text)) => reply.payload = text.as_bytes(),
+                (b"conversationId", _) => return Err(unexpected("conversationId")),
+                (b"done", _) => return Err(unexpected("done")),
+                (b"payload", _) => return Err(unexpected("payload")),
+                _ => {}
+            }
+        }
+        Ok(reply)
+    }
+}
+
+/// What a server is in its deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A server of its own.
+    Standalone,
+    /// Router of a sharded cluster.
+    Mongos,
+    /// The member of a replica set that takes writes.
+    Primary,
+    /// A member of a replica set that follows the primary.
+    Secondary,
+    /// A member of a replica set that can serve nothing now (starting, arbiter, not initiated).
+    Other,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hello {
+    /// Newest wire version it speaks.
+    pub max_wire_version: i32,
+    /// Whether it takes writes.
+    pub is_writable_primary: bool,
+    /// Whether it is a secondary of a replica set.
+    pub secondary: bool,
+    /// Whether it routes for a sharded cluster.
+    pub is_mongos: bool,
+    /// Whether it was started as a member of a replica set that is not initiated yet.
+    pub is_uninitiated_member: bool,
+    /// Name of its replica set.
+    pub set_name: Option<String>,
+    /// Members of its replica set, as `host:port`.
+    pub hosts: Vec<String>,
+    /// The primary it knows, as `host:port`.
+    pub primary: Option<String>,
+    /// Its own name in the replica set, as `host:port`.
+    pub me: Option<String>,
+    /// Ways of compression that both sides know, in the server's order.
+    pub compressors: Vec<Compressor>,
+    /// Mechanisms of the user that was asked for; `None` if the server does not say.
+    pub mechanisms: Option<Vec<String>>,
+    /// Longest document in bytes.
+    pub max_document_bytes: usize,
+    /// Longest message in bytes.
+    pub max_message_bytes: usize,
+    /// Largest number of writes in one command.
+    pub max_write_batch: usize,
+}
+
+impl Hello {
+    /// Reads the answer to a `hello` that succeeded. Refuses servers that are too old.
+    pub fn read(document: Document<'_>) -> Result<Self, HandshakeError> {
+        let mut hello = Hello {
+            max_document_bytes: DEFAULT_MAX_DOCUMENT_BYTES,
+            max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
+            max_write_batch: DEFAULT_MAX_WRITE_BATCH,
+            ..Hello::default()
+        };
+        for element in document.elements() {
+            hello.read_element(&element?)?;
+        }
+        if hello.max_wire_version < MIN_WIRE_VERSION {
+            let found = hello.max_wire_version;
+            return Err(HandshakeError::TooOld { found });
+        }
+        Ok(hello)
+    }
+
+    fn read_element(&mut self, element: &Element<'_>) -> Result<(), HandshakeError> {
+        match element.name {
+            b"maxWireVersion" => self.max_wire_version = number(element, "maxWireVersion")?,
+            b"isWritablePrimary" => {
+                self.is_writable_primary |= flag(element, "isWritablePrimary")?;
+            }
+            b"ismaster" => self.is_writable_primary |= flag(element, "ismaster")?,
+            b"secondary" => self.secondary = flag(element, "secondary")?,
+            b"isreplicaset" => self.is_uninitiated_member = flag(element, "isreplicaset")?,
+            b"msg" => self.is_mongos = text(element, "msg")? == "isdbgrid",
+            b"setName" => self.set_name = Some(text(element, "setName")?),
+            b"hosts" => self.hosts = texts(element, "hosts")?,
+            b"primary" => self.primary = Some(text(element, "primary")?),
+            b"me" => self.me = Some(text(element, "me")?),
+            b"compression" => {
+                let names = texts(element, "compression")?;
+                let known = names.iter().filter_map(|name| Compressor::from_name(name));
+                self.compressors = known.collect();
+            }
+            b"saslSupportedMechs" => {
+                self.mechanisms = Some(texts(element, "saslSupportedMechs")?);
+            }
+            b"maxBsonObjectSize" => {
+                self.max_document_bytes = number(element, "maxBsonObjectSize")?;
+            }
+            b"maxMessageSizeBytes" => {
+                self.max_message_bytes = number(element, "maxMessageSizeBytes")?;
+            }
+            b"maxWriteBatchSize" => self.max_write_batch = number(element, "maxWriteBatchSize")?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What the server is in its deployment.
+    pub fn role(&self) -> Role {
+        if self.is_mongos {
+            Role::Mongos
+        } else if self.is_uninitiated_member {
+            Role::Other
+        } else if self.set_name.is_none() {
+            Role::Standalone
+        } else if self.is_writable_primary {
+            Role::Primary
+        } else if self.secondary {
+            Role::Secondary
+        } else {
+            Role::Other
+        }
+    }
+}
+
+fn unexpected(field: &'static str) -> HandshakeError {
+    HandshakeError::Type { field }
+}
+
+fn number<T: TryFrom<i64>>(
+    element: &Element<'_>,
+    field: &'static str,
+) -> Result<T, HandshakeError> {
+    let number = element.number()?.ok_or(unexpected(field))?;
+    T::try_from(number).map_err(|_| unexpected(field))
+}
+
+fn flag(element: &Element<'_>, field: &'static str) -> Result<bool, HandshakeError> {
+    Ok(element.number()?.ok_or(unexpected(field))? != 0)
+}
+
+fn text(element: &Element<'_>, field: &'static str) -> Result<String, HandshakeError> {
+    match element.value()? {
+        Value::String(text) => Ok(text.to_owned()),
+        _ => Err(unexpected(field)),
+    }
+}
+
+fn texts(element: &Element<'_>, field: &'static str) -> Result<Vec<String>, HandshakeError> {
+    let array = element.document()?.ok_or(unexpected(field))?;
+    array
+        .elements()
+        .map(|element| text(&element?, field))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame;
+    use ::bson::doc;
+
+    fn sent(write: impl FnOnce(&mut Vec<u8>)) -> ::bson::Document {
+        let mut out = Vec::new();
+        write(&mut out);
+        let frame = frame::parse(&out).unwrap().unwrap();
+        assert_eq!((frame.length, frame.request_id), (out.len(), 5));
+        ::bson::Document::from_reader(frame.message().unwrap().document).unwrap()
+    }
+
+    fn read(document: &::bson::Document) -> Result<Hello, HandshakeError> {
+        let bytes = document.to_vec().unwrap();
+        Hello::read(Document::new(&bytes).unwrap())
+    }
+
+    #[test]
+    fn hello_introduces_the_client_and_asks_for_what_is_wanted() {
+        let client = doc! {
+            "application": { "name": "bench" },
+            "driver": { "name": "mongodyno", "version": env!("CARGO_PKG_VERSION") },
+            "os": { "type": operating_system(), "architecture": std::env::consts::ARCH },
+        };
+        let options = HelloOptions {
+            application: Some("bench"),
+            compressors: &[Compressor::Zstd, Compressor::Snappy],
+            mechanisms_of: Some("admin.me"),
+            legacy: false,
+        };
+        let expected = doc! {
+            "hello": 1, "client": client, "compression": ["zstd", "snappy"],
+            "saslSupportedMechs": "admin.me", "$db": "admin",
+        };
+        assert_eq!(sent(|out| write_hello(out, 5, &options)), expected);
+    }
+
+    #[test]
+    fn the_legacy_form_has_the_old_name() {
+        let options = HelloOptions {
+            legacy: true,
+            ..HelloOptions::default()
+        };
+        let hello = sent(|out| write_hello(out, 5, &options));
+        assert_eq!(hello.keys().next().map(String::as_str), Some("isMaster"));
+        assert_eq!(hello.get("helloOk"), Some(&true.into()));
+        assert!(
+            hello
+                .get_document("client")
+                .unwrap()
+                .get("application")
+                .is_none()
+        );
+        assert!(!hello.contains_key("saslSupportedMechs"));
+    }
+
+    #[test]
+    fn sasl_commands_carry_the_payload() {
+        let payload = |bytes: &[u8]| ::bson::Binary {
+            subtype: ::bson::spec::BinarySubtype::Generic,
+            bytes: bytes.to_vec(),
+        };
+        let start = sent(|out| write_sasl_start(out, 5, "admin", "SCRAM-SHA-1", b"n,,"));
+        let expected = doc! {
+            "saslStart": 1, "mechanism": "SCRAM-SHA-1", "payload": payload(b"n,,"),
+            "options": { "skipEmptyExchange": true }, "$db": "admin",
+        };
+        assert_eq!(start, expected);
+        let next = sent(|out| write_sasl_continue(out, 5, "admin", 3, b"c="));
+        let expected = doc! {
+            "saslContinue": 1, "conversationId": 3, "payload": payload(b"c="), "$db": "admin",
+        };
+        assert_eq!(next, expected);
+    }
+
+    #[test]
+    fn sasl_answers_are_read() {
+        let bytes = doc! { "conversationId": 7, "done": true, "payload": "v=x", "ok": 1 }
+            .to_vec()
+            .unwrap();
+        let reply = SaslReply::read(Document::new(&bytes).unwrap()).unwrap();
+        let expected = SaslReply {
+            conversation_id: 7,
+            done: true,
+            payload: b"v=x",
+        };
+        assert_eq!(reply, expected);
+        let bytes = doc! { "done": 1 }.to_vec().unwrap();
+        let error = SaslReply::read(Document::new(&bytes).unwrap()).unwrap_err();
+        assert_eq!(error, HandshakeError::Type { field: "done" });
+    }
+
+    #[test]
+    fn a_replica_set_member_describes_itself() {
+        let hello = read(&doc! {
+            "helloOk": true, "hosts": ["a:1", "b:2"], "setName": "rs0", "setVersion": 1,
+            "isWritablePrimary": true, "secondary": false, "primary": "a:1", "me": "a:1",
+            "maxBsonObjectSize": 1000, "maxMessageSizeBytes": 2000, "maxWriteBatchSize": 10,
+            "localTime": ::bson::DateTime::now(), "maxWireVersion": 21, "minWireVersion": 0,
+            "compression": ["zstd", "unheard-of", "zlib"], "saslSupportedMechs": ["SCRAM-SHA-256"],
+            "ok": 1.0,
+        })
+        .unwrap();
+        let expected = Hello {
+            max_wire_version: 21,
+            is_writable_primary: true,
+            set_name: Some("rs0".into()),
+            hosts: vec!["a:1".into(), "b:2".into()],
+            primary: Some("a:1".into()),
+            me: Some("a:1".into()),
+            compressors: vec![Compressor::Zstd, Compressor::Zlib { level: -1 }],
+            mechanisms: Some(vec!["SCRAM-SHA-256".into()]),
+            max_document_bytes: 1000,
+            max_message_bytes: 2000,
+            max_write_batch: 10,
+            ..Hello::default()
+        };
+        assert_eq!(hello, expected);
+    }
+
+    #[test]
+    fn the_role_follows_from_the_answer() {
+        for (document, role) in [
+            (doc! { "isWritablePrimary": true }, Role::Standalone),
+            (doc! { "ismaster": true, "msg": "isdbgrid" }, Role::Mongos),
+            (doc! { "setName": "r", "ismaster": true }, Role::Primary),
+            (doc! { "setName": "r", "secondary": true }, Role::Secondary),
+            (doc! { "setName": "r", "arbiterOnly": true }, Role::Other),
+            (doc! { "isreplicaset": true }, Role::Other),
+        ] {
+            let mut document = document;
+            document.insert("maxWireVersion", 6);
+            assert_eq!(read(&document).unwrap().role(), role, "{document}");
+        }
+    }
+
+    #[test]
+    fn old_servers_and_nonsense_are_refused() {
+        let old = read(&doc! { "maxWireVersion": 5 });
+        assert_eq!(old, Err(HandshakeError::TooOld { found: 5 }));
+        assert_eq!(read(&doc! {}), Err(HandshakeError::TooOld { found: 0 }));
+        for (document, field) in [
+            (doc! { "hosts": "a" }, "hosts"),
+            (doc! { "hosts": [1] }, "hosts"),
+            (doc! { "maxMessageSizeBytes": -1 }, "maxMessageSizeBytes"),
+            (doc! { "setName": 1 }, "setName"),
+        ] {
+            assert_eq!(read(&document), Err(HandshakeError::Type { field }));
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Reads of a reply what a load generator needs: did it work, how much was done, what failed, and
+//! the documents of a cursor as slices. Nothing is copied or built.
+
+use crate::bson::{BsonError, Document, Element, Value};
+use crate::frame::{self, FLAG_MORE_TO_COME, FrameError};
+use thiserror::Error;
+
+/// Why bytes are not a reply to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ReplyError {
+    /// The sections of the message are malformed.
+    #[error("reply is not a valid message")]
+    Frame(#[source] FrameError),
+    /// The document is malformed.
+    #[error("reply is not a valid document")]
+    Bson(#[source] BsonError),
+    /// A field has a type that it never has in a reply.
+    #[error("field `{field}` of the reply has an unexpected type")]
+    Type {
+        /// Name of the field.
+        field: &'static str,
+    },
+    /// There is no `ok`, which every reply has.
+    #[error("reply has no field `ok`")]
+    MissingOk,
+    /// The server announces a further reply, which was not asked for.
+    #[error("server announces a further reply that was not asked for")]
+    MoreToCome,
+}
+
+impl From<BsonError> for ReplyError {
+    fn from(error: BsonError) -> Self {
+        ReplyError::Bson(error)
+    }
+}
+
+impl From<FrameError> for ReplyError {
+    fn from(error: FrameError) -> Self {
+        ReplyError::Frame(error)
+    }
+}
+
+/// What a reply says.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reply<'a> {
+    /// Whether the command as a whole was carried out. Single writes may have failed even so.
+    pub ok: bool,
+    /// Code of the failure of the command; 0 if there is none.
+    pub code: i32,
+    /// Name of `code`, empty if there is none.
+    pub code_name: &'a str,
+    /// Text of the failure of the command, empty if there is none.
+    pub message: &'a str,
+    /// Documents inserted, deleted, or matched and upserted by updates.
+    pub n: i64,
+    /// Documents changed by updates.
+    pub n_modified: i64,
+    /// Documents made by upserts.
+    pub upserted: u32,
+    /// The first single write that failed.
+    pub first_write_error: Option<WriteError<'a>>,
+    /// Single writes that failed.
+    pub write_error_count: u32,
+    /// The writes were carried out, but not with the durability asked for.
+    pub write_concern_error: Option<WriteConcernError<'a>>,
+    /// Cursor of a find or getMore.
+    pub cursor: Option<Cursor<'a>>,
+    document: &'a [u8],
+}
+
+/// Failure of a single write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteError<'a> {
+    /// Place of the write in the command, from 0.
+    pub index: i64,
+    /// Code of the failure.
+    pub code: i32,
+    /// Text of the failure.
+    pub message: &'a str,
+}
+
+/// Failure to reach a write concern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteConcernError<'a> {
+    /// Code of the failure.
+    pub code: i32,
+    /// Text of the failure.
+    pub message: &'a str,
+}
+
+/// One batch of a cursor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor<'a> {
+    /// Number of the cursor for `getMore`; 0 when it is at its end.
+    pub id: i64,
+    /// Documents in this batch.
+    pub count: u32,
+    batch: Option<Document<'a>>,
+}
+
+impl<'a> Cursor<'a> {
+    /// The documents of this batch. Length and end of each have been checked, the elements have not.
+    pub fn documents(&self) -> impl Iterator<Item = Document<'a>> + use<'a> {
+        // `read` has walked the batch once, so an error cannot occur here.
+        let elements = self.batch.into_iter().flat_map(|batch| batch.elements());
+        elements.map_while(|element| element.ok()?.document().ok()?)
+    }
+}
+
+impl<'a> Reply<'a> {
+    /// The whole reply, for fields that are not read here.
+    pub fn document(&self) -> Result<Document<'a>, ReplyError> {
+        Ok(Document::new(self.document)?)
+    }
+}
+
+/// Reads a reply from the body of an `OP_MSG` frame.
+#[inline]
+pub fn read(body: &[u8]) -> Result<Reply<'_>, ReplyError> {
+    let message = frame::message(body)?;
+    if message.flags & FLAG_MORE_TO_COME != 0 {
+        return Err(ReplyError::MoreToCome);
+    }
+    read_document(message.document)
+}
+
+/// Reads a reply that is a bare document.
+pub fn read_document(bytes: &[u8]) -> Result<Reply<'_>, ReplyError> {
+    let mut reply = Reply {
+        document: bytes,
+        ..Reply::default()
+    };
+    let mut ok = None;
+    for element in Document::new(bytes)?.elements() {
+        let element = element?;
+        match element.name {
+            b"ok" => ok = Some(number(&element, "ok")? == 1),
+            b"n" => reply.n = number(&element, "n")?,
+            b"nModified" => reply.n_modified = number(&element, "nModified")?,
+            b"cursor" => reply.cursor = Some(cursor(&element)?),
+            b"upserted" => reply.upserted = count(&element, "upserted")?,
+            b"writeErrors" => read_write_errors(&mut reply, &element)?,
+            b"writeConcernError" => {
+                let (_, code, message) = failure(&element, "writeConcernError")?;
+                reply.write_concern_error = Some(WriteConcernError { code, message });
+            }
+            b"code" => reply.code = code(&element)?,
+            b"codeName" => reply.code_name = text(&element, "codeName")?,
+            b"errmsg" => reply.message = text(&element, "errmsg")?,
+            _ => {}
+        }
+    }
+    reply.ok = ok.ok_or(ReplyError::MissingOk)?;
+    Ok(reply)
+}
+
+fn cursor<'a>(element: &Element<'a>) -> Result<Cursor<'a>, ReplyError> {
+    let mut cursor = Cursor::default();
+    for part in document(element, "cursor")?.elements() {
+        let part = part?;
+        match part.name {
+            b"id" => cursor.id = number(&part, "cursor.id")?,
+            b"firstBatch" | b"nextBatch" => {
+                let batch = document(&part, "cursor batch")?;
+                cursor.count = count_documents(batch)?;
+                cursor.batch = Some(batch);
+            }
+            _ => {}
+        }
+    }
+    if cursor.batch.is_none() {
+        return Err(ReplyError::Type {
+            field: "cursor batch",
+        });
+    }
+    Ok(cursor)
+}
+
+fn count_documents(batch: Document<'_>) -> Result<u32, ReplyError> {
+    let mut count = 0;
+    for element in batch.elements() {
+        document(&element?, "cursor batch")?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn read_write_errors<'a>(reply: &mut Reply<'a>, element: &Element<'a>) -> Result<(), ReplyError> {
+    for element in document(element, "writeErrors")?.elements() {
+        let (index, code, message) = failure(&element?, "writeErrors")?;
+        let error = WriteError {
+            index,
+            code,
+            message,
+        };
+        reply.first_write_error.get_or_insert(error);
+        reply.write_error_count += 1;
+    }
+    Ok(())
+}
+
+/// Index, code and text of an embedded description of a failure.
+fn failure<'a>(
+    element: &Element<'a>,
+    field: &'static str,
+) -> Result<(i64, i32, &'a str), ReplyError> {
+    let (mut index, mut found_code, mut message) = (0, 0, "");
+    for part in document(element, field)?.elements() {
+        let part = part?;
+        match part.name {
+            b"index" => index = number(&part, "index")?,
+            b"code" => found_code = code(&part)?,
+            b"errmsg" => message = text(&part, "errmsg")?,
+            _ => {}
+        }
+    }
+    Ok((index, found_code, message))
+}
+
+fn code(element: &Element<'_>) -> Result<i32, ReplyError> {
+    let code = number(element, "code")?;
+    i32::try_from(code).map_err(|_| ReplyError::Type { field: "code" })
+}
+
+fn count(element: &Element<'_>, field: &'static str) -> Result<u32, ReplyError> {
+    let mut count = 0;
+    for element in document(element, field)?.elements() {
+        element?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+#[inline]
+fn number(element: &Element<'_>, field: &'static str) -> Result<i64, ReplyError> {
+    element.number()?.ok_or(ReplyError::Type { field })
+}
+
+fn text<'a>(element: &Element<'a>, field: &'static str) -> Result<&'a str, ReplyError> {
+    match element.value()? {
+        Value::String(text) => Ok(text),
+        _ => Err(ReplyError::Type { field }),
+    }
+}
+
+#[inline]
+fn document<'a>(element: &Element<'a>, field: &'static str) -> Result<Document<'a>, ReplyError> {
+    element.document()?.ok_or(ReplyError::Type { field })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::bson::{self, doc};
+
+    fn encode(document: &bson::Document) -> Vec<u8> {
+        let mut body = vec![0; 5];
+        body.extend(document.to_vec().unwrap());
+        body
+    }
+
+    #[test]
+    fn a_find_returns_its_documents_as_slices() {
+        let documents = [
+            doc! { "_id": "user1", "field0": 1 },
+            doc! { "_id": "user2" },
+        ];
+        let body = encode(&doc! {
+            "cursor": { "firstBatch": documents.to_vec(), "id": 99i64, "ns": "db.c" }, "ok": 1.0,
+        });
+        let reply = read(&body).unwrap();
+        let cursor = reply.cursor.unwrap();
+        assert!(reply.ok);
+        assert_eq!((cursor.id, cursor.count), (99, 2));
+        let found: Vec<_> = cursor.documents().collect();
+        for (found, expected) in found.iter().zip(&documents) {
+            let expected = expected.to_vec().unwrap();
+            assert_eq!(found.as_bytes(), expected);
+        }
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn an_empty_batch_is_a_document_not_found() {
+        let body = encode(&doc! { "cursor": {"id": 0i64, "nextBatch": []}, "ok": 1 });
+        let cursor = read(&body).unwrap().cursor.unwrap();
+        assert_eq!((cursor.id, cursor.count), (0, 0));
+        assert_eq!(cursor.documents().count(), 0);
+    }
+
+    #[test]
+    fn literal_bytes_of_an_update_are_read() {
+        let body = b"\0\0\0\0\0\x27\0\0\0\x10n\0\x01\0\0\0\x10nModified\0\x01\0\0\0\
+                     \x01ok\0\0\0\0\0\0\0\xf0\x3f\0";
+        let reply = read(body).unwrap();
+        assert_eq!((reply.ok, reply.n, reply.n_modified), (true, 1, 1));
+        assert_eq!(reply.cursor, None);
+    }
+
+    #[test]
+    fn a_failed_command_has_code_name_and_text() {
+        let body = encode(&doc! {
+            "ok": 0.0, "errmsg": "not authorized", "code": 13, "codeName": "Unauthorized",
+            "$clusterTime": {"x": bson::Timestamp { time: 1, increment: 1 }},
+        });
+        let reply = read(&body).unwrap();
+        assert!(!reply.ok);
+        assert_eq!((reply.code, reply.code_name), (13, "Unauthorized"));
+        assert_eq!(reply.message, "not authorized");
+    }
+
+    #[test]
+    fn failed_writes_are_counted_and_the_first_is_shown() {
+        let body = encode(&doc! {
+            "n": 3, "upserted": [{"index": 1, "_id": "a"}],
+            "writeErrors": [
+                {"index": 2, "code": 11000, "errmsg": "duplicate key", "keyPattern": {"_id": 1}},
+                {"index": 4, "code": 121, "errmsg": "validation"},
+            ],
+            "writeConcernError": {"code": 64, "codeName": "WriteConcernTimeout", "errmsg": "waiting"},
+            "ok": 1.0,
+        });
+        let reply = read(&body).unwrap();
+        let first = WriteError {
+            index: 2,
+            code: 11000,
+            message: "duplicate key",
+        };
+        assert_eq!(reply.first_write_error, Some(first));
+        assert_eq!(
+            (reply.write_error_count, reply.upserted, reply.n),
+            (2, 1, 3)
+        );
+        let concern = WriteConcernError {
+            code: 64,
+            message: "waiting",
+        };
+        assert_eq!(reply.write_concern_error, Some(concern));
+    }
+
+    #[test]
+    fn ok_is_understood_in_every_numeric_type() {
+        for (ok, expected) in [
+            (bson::Bson::Int32(1), true),
+            (bson::Bson::Int64(1), true),
+            (bson::Bson::Boolean(true), true),
+            (bson::Bson::Double(1.0), true),
+            (bson::Bson::Double(0.0), false),
+            (bson::Bson::Double(f64::NAN), false),
+        ] {
+            assert_eq!(read(&encode(&doc! { "ok": ok })).unwrap().ok, expected);
+        }
+    }
+
+    #[test]
+    fn replies_that_no_server_sends_are_errors() {
+        for (document, field) in [
+            (doc! { "ok": "yes" }, "ok"),
+            (doc! { "n": "1", "ok": 1 }, "n"),
+            (doc! { "cursor": 1, "ok": 1 }, "cursor"),
+            (doc! { "cursor": {"id": 0}, "ok": 1 }, "cursor batch"),
+            (
+                doc! { "cursor": {"firstBatch": [1]}, "ok": 1 },
+                "cursor batch",
+            ),
+            (doc! { "writeErrors": [1], "ok": 1 }, "writeErrors"),
+            (doc! { "code": i64::MAX, "ok": 0 }, "code"),
+            (doc! { "errmsg": 1, "ok": 0 }, "errmsg"),
+        ] {
+            assert_eq!(
+                read(&encode(&document)),
+                Err(ReplyError::Type { field }),
+                "{document}"
+            );
+        }
+        assert_eq!(read(&encode(&doc! { "n": 1 })), Err(ReplyError::MissingOk));
+        let mut body = encode(&doc! { "ok": 1 });
+        body[0] = 2;
+        assert_eq!(read(&body), Err(ReplyError::MoreToCome));
+    }
+}

@@ -1,0 +1,206 @@
+//! Bytes from a broken or hostile peer: whatever arrives, the answer is `Incomplete`, a value or
+//! an error, never a panic and never memory beyond what arrived.
+
+use bson::{Bson, doc};
+use dyno_wire::bson::Document;
+use dyno_wire::compress::{Compressor, Scratch};
+use dyno_wire::frame::{self, HEADER_BYTES};
+use dyno_wire::handshake::{Hello, SaslReply};
+use dyno_wire::reply;
+use dyno_wire::scram::{Client, Mechanism, SaltedPasswords};
+use proptest::prelude::*;
+
+/// Replies of all shapes, as complete messages.
+fn replies() -> Vec<Vec<u8>> {
+    let documents = [
+        doc! {
+            "cursor": {
+                "firstBatch": [{"_id": "user1", "f": "x".repeat(40)}, {"_id": "user2"}],
+                "id": 5i64, "ns": "db.c",
+            },
+            "ok": 1.0,
+        },
+        doc! {
+            "n": 2, "nModified": 1, "upserted": [{"index": 0, "_id": "a"}],
+            "writeErrors": [{"index": 1, "code": 11000, "errmsg": "dup", "keyValue": {"_id": "a"}}],
+            "writeConcernError": {"code": 64, "errmsg": "slow", "errInfo": {"wtimeout": true}},
+            "ok": 1.0,
+        },
+        doc! {
+            "ok": 0.0, "errmsg": "no", "code": 13, "codeName": "Unauthorized",
+            "operationTime": Bson::Timestamp(bson::Timestamp { time: 1, increment: 2 }),
+        },
+        doc! {
+            "isWritablePrimary": true, "hosts": ["a:1"], "setName": "r", "maxWireVersion": 21,
+            "compression": ["snappy"], "saslSupportedMechs": ["SCRAM-SHA-1"], "ok": 1.0,
+        },
+        doc! { "conversationId": 1, "done": false, "payload": "r=x,s=AAAA,i=4096", "ok": 1.0 },
+    ];
+    let encode = |document: &bson::Document| {
+        let mut out = Vec::new();
+        frame::write_message(
+            &mut out,
+            1,
+            2,
+            &document.to_vec().expect("it can be encoded"),
+        );
+        out
+    };
+    documents.iter().map(encode).collect()
+}
+
+/// Reads everything that can be read of a document.
+fn walk(document: Document<'_>, depth: usize) {
+    for element in document.elements() {
+        let Ok(element) = element else { return };
+        let _ = element.value();
+        let _ = element.number();
+        if let (Ok(Some(inner)), true) = (element.document(), depth < 50) {
+            walk(inner, depth + 1);
+        }
+    }
+}
+
+/// Reads `bytes` as every kind of answer. Returns whether it is a complete and valid reply.
+fn read_everything(bytes: &[u8]) -> bool {
+    let _ = frame::needed(bytes);
+    let Ok(Some(frame)) = frame::parse(bytes) else {
+        return false;
+    };
+    assert!(frame.length <= bytes.len() && frame.length >= HEADER_BYTES);
+    let Ok(message) = frame.message() else {
+        return false;
+    };
+    for sequence in message.sequences() {
+        let _ = Document::split(sequence.documents);
+    }
+    if let Ok(document) = Document::new(message.document) {
+        walk(document, 0);
+        let _ = Hello::read(document);
+        let _ = SaslReply::read(document);
+    }
+    let Ok(reply) = reply::read(frame.body) else {
+        return false;
+    };
+    if let Some(cursor) = reply.cursor {
+        // What `read` has counted is what the iterator gives, also for mutated batches.
+        assert_eq!(cursor.documents().count(), cursor.count as usize);
+        cursor.documents().for_each(|document| walk(document, 0));
+    }
+    true
+}
+
+#[test]
+fn every_truncation_of_a_reply_is_incomplete() {
+    for message in replies() {
+        assert!(read_everything(&message));
+        for end in 0..message.len() {
+            assert_eq!(frame::parse(&message[..end]), Ok(None), "{end} bytes");
+        }
+    }
+}
+
+#[test]
+fn every_truncation_with_a_fitting_message_length_is_an_error() {
+    for message in replies() {
+        for end in HEADER_BYTES..message.len() {
+            let mut short = message[..end].to_vec();
+            short[..4].copy_from_slice(&(end as u32).to_le_bytes());
+            assert!(!read_everything(&short), "{end} of {} bytes", message.len());
+        }
+    }
+}
+
+#[test]
+fn every_truncation_of_the_document_with_fitting_lengths_is_no_panic() {
+    for message in replies() {
+        let document = HEADER_BYTES + 5;
+        for end in document + 4..message.len() {
+            let mut short = message[..end].to_vec();
+            *short.last_mut().unwrap() = 0;
+            short[..4].copy_from_slice(&(end as u32).to_le_bytes());
+            let length = (end - document) as u32;
+            short[document..document + 4].copy_from_slice(&length.to_le_bytes());
+            read_everything(&short);
+        }
+    }
+}
+
+#[test]
+fn every_single_byte_changed_is_no_panic() {
+    for message in replies() {
+        for place in 0..message.len() {
+            for value in [0, 1, 2, 3, 4, 5, 0x0b, 0x0f, 0x10, 0x7f, 0x80, 0xff] {
+                let mut mutated = message.clone();
+                mutated[place] = value;
+                read_everything(&mutated);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn random_bytes_are_no_panic(bytes: Vec<u8>) {
+        read_everything(&bytes);
+        if let Ok(document) = Document::new(&bytes) {
+            walk(document, 0);
+        }
+    }
+
+    #[test]
+    fn random_documents_of_a_valid_length_are_no_panic(mut elements in prop::collection::vec(0u8..0x15, 0..200)) {
+        elements.push(0);
+        let length = (elements.len() + 4) as u32;
+        let bytes = [&length.to_le_bytes(), &elements[..]].concat();
+        let document = Document::new(&bytes).unwrap();
+        walk(document, 0);
+        let _ = Hello::read(document);
+        let _ = SaslReply::read(document);
+        let _ = reply::read_document(&bytes);
+    }
+
+    #[test]
+    fn mutated_replies_are_no_panic(
+        which in 0usize..5,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let mut message = replies().swap_remove(which);
+        for (place, value) in changes {
+            let place = place.index(message.len());
+            message[place] = value;
+        }
+        read_everything(&message);
+    }
+
+    #[test]
+    fn mutated_compressed_replies_are_no_panic(
+        which in 0usize..5,
+        compressor in prop::sample::select(&Compressor::ALL[..]),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let mut scratch = Scratch::default();
+        let packed = scratch.compress(compressor, &replies()[which]).unwrap();
+        let mut body = packed[HEADER_BYTES..].to_vec();
+        for (place, value) in changes {
+            let place = place.index(body.len());
+            body[place] = value;
+        }
+        if let Ok((_, unpacked)) = scratch.decompress(&body) {
+            let _ = frame::message(unpacked).map(|message| Document::new(message.document));
+            let _ = reply::read(unpacked);
+        }
+    }
+
+    #[test]
+    fn random_authentication_messages_are_no_panic(first: Vec<u8>, text in "r=N[a-z]{0,3},s=[A-Za-z=]{0,8},i=[0-9]{0,4}", last: Vec<u8>) {
+        let cache = SaltedPasswords::new();
+        for payload in [&first[..], text.as_bytes()] {
+            let mut client = Client::new(Mechanism::ScramSha256, "u", "p", "N").unwrap();
+            let _ = client.server_first(payload, &cache);
+            let _ = client.server_final(&last);
+        }
+    }
+}
