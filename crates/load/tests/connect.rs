@@ -491,7 +491,7 @@ fn users_authenticate_and_others_are_refused() {
     assert_eq!(error.code(), Some(13));
     for (user, source) in [
         ("me:wrong", "admin"),
-        ("you:pass", "admin"),
+        ("you:secret", "admin"),
         ("me:wrong", "other"),
     ] {
         let error = failure(&format!(
@@ -505,13 +505,11 @@ fn users_authenticate_and_others_are_refused() {
         else {
             panic!("{error:?}")
         };
-        assert_eq!(
-            (username.as_str(), source_database.as_str()),
-            (&user[..user.len() - 6].trim_end_matches(':')[..], source)
-        );
+        assert_eq!(Some(username.as_str()), user.split(':').next());
+        assert_eq!(source_database, source);
         let texts = format!("{error} {error:?} {:?}", error.hint());
         assert!(
-            !texts.contains("wrong") && !texts.contains("pass "),
+            !texts.contains("wrong") && !texts.contains("secret"),
             "{texts}"
         );
     }

@@ -58,6 +58,8 @@ mod tests {
             let draws: Vec<u64> = (0..2000).map(|_| latest.draw(newest, &mut rng)).collect();
             assert!(draws.iter().all(|d| (100..=newest).contains(d)));
             assert!(draws.iter().filter(|&&d| d == newest).count() > 100);
+            // The tail grows along: the oldest half is still reached.
+            assert!(draws.iter().any(|&d| d < 100 + (newest - 100) / 2));
         }
     }
 

@@ -389,8 +389,16 @@ impl Sample {
             .iter()
             .map(|group| group.draws_each * group.documents)
             .sum();
-        let documents_per_sampled = (1_u64 << (self.domain_bits - self.sample_bits)) as f64;
         let left = (draws as f64 - hot_draws).max(0.0);
+        if sampled == 0.0 {
+            // Too few draws for the sample to see one: most likely each was of another document.
+            groups.push(Group {
+                draws_each: 1.0,
+                documents: left,
+            });
+            return groups;
+        }
+        let documents_per_sampled = (1_u64 << (self.domain_bits - self.sample_bits)) as f64;
         groups.extend(cold.iter().map(|group| Group {
             draws_each: group.draws_each * left / (sampled * documents_per_sampled),
             documents: group.documents * documents_per_sampled,

@@ -1,0 +1,95 @@
+//! The worker loop allocates nothing per operation: ten times the operations cost no more memory calls.
+
+use dyno_load::clock::Clock;
+use dyno_load::connect::Connector;
+use dyno_load::engine::{self, Job, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::responder::{Behaviour, Responder};
+use dyno_load::workload::{Concerns, Workload};
+use dyno_plan::model::Schedule;
+use dyno_plan::units::Span;
+use dyno_record::model::PhaseKind;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Counts every request for memory of the process.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is passed on to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: see `alloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: see `alloc`.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of a whole run of a workload, and the recording windows it had.
+fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedule) -> (u64, u64) {
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let mut plan = dyno_plan::builtin::find(workload).unwrap();
+    plan.data.records = 1000;
+    let (target, credentials) = dyno_plan::uri::parse(&format!("mongodb://{address}")).unwrap();
+    let job = Job {
+        workload: Arc::new(Workload::mix(&plan, &Concerns::default()).unwrap()),
+        transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
+        phases: vec![PhaseSpec { kind: PhaseKind::Measure, duration: None, operations: Some(operations) }],
+        schedule,
+        clients: 8,
+        threads: 1,
+        pin: false,
+        seed: 1,
+        timeout: Duration::from_secs(10),
+        retry: Default::default(),
+        abort_on_failure: true,
+        clock: Clock::start(),
+        stop: Arc::new(AtomicBool::new(false)),
+        usage: ProcessUsage::default,
+    };
+    let mut windows = 0;
+    engine::run(job, &mut |_| {
+        windows += 1;
+        Ok(())
+    })
+    .unwrap();
+    (ALLOCATIONS.load(Ordering::Relaxed) - before, windows)
+}
+
+/// Memory calls that a recording window may cost: merging and handing over.
+const PER_WINDOW: u64 = 300;
+
+#[test]
+fn ten_times_the_operations_allocate_no_more() {
+    let responder = Responder::start(Behaviour::default()).unwrap();
+    let address = responder.address().to_string();
+    let open = Schedule::Constant { rate_per_s: 1e6, max_start_delay: Span::from_secs(60) };
+    for (workload, schedule) in
+        [("a", Schedule::Closed {}), ("d", Schedule::Closed {}), ("e", Schedule::Closed {}), ("f", open)]
+    {
+        let (short, short_windows) = allocations(&address, workload, 3_000, schedule.clone());
+        let (long, long_windows) = allocations(&address, workload, 30_000, schedule);
+        let more_windows = long_windows.saturating_sub(short_windows);
+        let more = long.saturating_sub(short);
+        assert!(
+            more <= (more_windows + 1) * PER_WINDOW,
+            "workload {workload}: 27 000 more operations made {more} more allocations in {more_windows} more windows"
+        );
+    }
+}
