@@ -351,6 +351,15 @@ impl Checker<'_> {
         };
         let found = value.get_ref();
         match (kind, found) {
+            ("number", DeValue::Float(number))
+                if !number.as_str().contains(|c: char| c.is_ascii_digit()) =>
+            {
+                let message = format!(
+                    "`{path}` is `{}`, but must be a finite number",
+                    number.as_str()
+                );
+                self.report(value.span().start, message, None);
+            }
             ("string", DeValue::String(_))
             | ("boolean", DeValue::Boolean(_))
             | ("number", DeValue::Integer(_) | DeValue::Float(_)) => {}
@@ -448,9 +457,28 @@ fn merge(table: &DeTable<'_>) -> Result<Plan, Problem> {
     };
     let mut merged = serde_json::to_value(plan).map_err(|error| Problem::new(error.to_string()))?;
     for (name, value) in table.iter().filter(|(name, _)| name.get_ref() != BASE) {
-        lay_over(&mut merged[name.get_ref().as_ref()], value.get_ref());
+        let name = name.get_ref().as_ref();
+        if name == "operations" {
+            // A mix is given as a whole: a weight that the base happens to have would go unnoticed.
+            merged[name] = Value::Object(Map::new());
+        }
+        lay_over(&mut merged[name], value.get_ref());
+    }
+    if gives_only(table, "phases", "operations", "duration") {
+        merged["phases"]["duration"] = Value::Null;
     }
     serde_json::from_value(merged).map_err(|error| Problem::new(error.to_string()))
+}
+
+/// Whether the file has `name` in a table, but not `other`: a number of operations alone is meant to
+/// end the phase alone, not together with the default duration.
+fn gives_only(table: &DeTable<'_>, inside: &str, name: &str, other: &str) -> bool {
+    let inner = table.iter().find(|(key, _)| key.get_ref() == inside);
+    let Some(DeValue::Table(inner)) = inner.map(|(_, value)| value.get_ref()) else {
+        return false;
+    };
+    let has = |name: &str| inner.iter().any(|(key, _)| key.get_ref() == name);
+    has(name) && !has(other)
 }
 
 /// A table changes the keys that it has; one that chooses a variant replaces the whole table.
@@ -605,6 +633,30 @@ durration = \"1s\"
     }
 
     #[test]
+    fn a_mix_replaces_the_one_of_the_base() {
+        let plan = parse("base = \"a\"\n[operations]\nread = 1\n", "t").unwrap();
+        assert_eq!((plan.operations.read, plan.operations.update), (1.0, 0.0));
+    }
+
+    #[test]
+    fn a_number_of_operations_alone_ends_the_phase_alone() {
+        let plan = parse("base = \"a\"\n[phases]\noperations = 7\n", "t").unwrap();
+        assert_eq!(
+            (plan.phases.operations, plan.phases.duration),
+            (Some(7), None)
+        );
+    }
+
+    #[test]
+    fn a_number_that_is_none_has_a_place() {
+        let problems = problems("base = \"a\"\n[operations]\nread = nan\n");
+        assert!(
+            problems[0].starts_with("line 3, column 8: `operations.read` is `nan`"),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
     fn broken_syntax_has_a_place() {
         let problems = problems("name = \"x\"\n[data\nrecords = 1\n");
         assert!(problems[0].starts_with("line 2"), "{problems:?}");
@@ -628,6 +680,7 @@ durration = \"1s\"
             millis in 1u64..10_000_000,
             ratio in 0.0f64..=1.0,
             operations in proptest::option::of(1u64..1 << 60),
+            timed: bool,
         ) {
             let mut plan = builtin::find("b").unwrap();
             plan.data.records = records;
@@ -635,6 +688,9 @@ durration = \"1s\"
             plan.client.seed = seed;
             plan.client.timeout = Span(std::time::Duration::from_millis(millis));
             plan.phases.operations = operations;
+            if operations.is_some() && !timed {
+                plan.phases.duration = None;
+            }
             let max_start_delay = Span(std::time::Duration::from_millis(millis));
             plan.schedule = if poisson {
                 Schedule::Poisson { rate_per_s: rate, max_start_delay }

@@ -1,4 +1,3 @@
-// WRITERS: read crates/plan/WRITERS-NOTE.md first.
 //! From what a person typed to what will be done: plan files, YCSB property files, connection
 //! strings and options become one validated [`Plan`]. No I/O but reading the named files.
 
@@ -7,8 +6,10 @@ pub mod file;
 pub mod model;
 mod nearest;
 pub mod problem;
+pub mod resolve;
 pub mod units;
 pub mod uri;
 pub mod validate;
+pub mod ycsb;
 
 pub use model::Plan;

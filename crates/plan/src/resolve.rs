@@ -6,6 +6,7 @@ use crate::model::{Backend, Plan, Schedule, ServerKind};
 use crate::nearest::nearest;
 use crate::problem::{self, Problem};
 use crate::units::Span;
+use crate::uri;
 use crate::validate::validate;
 use crate::ycsb::{self, Phase, Properties};
 use std::path::{Path, PathBuf};
@@ -45,10 +46,14 @@ impl PlanError {
     /// What to do about it, where that is not in the message.
     pub fn hint(&self) -> Option<String> {
         match self {
-            PlanError::Unknown { nearest: Some(name), .. } => Some(format!("did you mean `{name}`?")),
-            PlanError::Unknown { nearest: None, .. } => {
-                Some(format!("built-in plans: {}", builtin::names().collect::<Vec<_>>().join(", ")))
-            }
+            PlanError::Unknown {
+                nearest: Some(name),
+                ..
+            } => Some(format!("did you mean `{name}`?")),
+            PlanError::Unknown { nearest: None, .. } => Some(format!(
+                "built-in plans: {}",
+                builtin::names().collect::<Vec<_>>().join(", ")
+            )),
             PlanError::Unreadable { .. } => Some("check the path and its permissions".into()),
             PlanError::File(_) | PlanError::Properties(_) | PlanError::Invalid(_) => None,
         }
@@ -69,7 +74,7 @@ pub enum ScheduleKind {
 /// What options change; `None` leaves the plan as it is.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// Aim at this server, without credentials.
+    /// Aim at this server. It may hold credentials; they go to [`Resolved::uri`] and not into the plan.
     pub uri: Option<String>,
     /// Start this kind of server.
     pub server: Option<ServerKind>,
@@ -113,7 +118,8 @@ pub struct Overrides {
 pub struct Resolved {
     /// The plan; valid.
     pub plan: Plan,
-    /// A connection string from a property file or `-p mongodb.url`. It may hold credentials, so it is kept apart.
+    /// The connection string as it was given, from an option or a property; absent when the plan itself has
+    /// one or none is needed. It may hold credentials, so it is kept apart.
     pub uri: Option<String>,
     /// What the person should know, one sentence each.
     pub warnings: Vec<String>,
@@ -130,8 +136,43 @@ pub fn resolve(source: &str, overrides: &Overrides) -> Result<Resolved, PlanErro
     if !gives_threads && let Some(limit) = overrides.thread_limit {
         resolved.plan.client.threads = limit.clamp(1, resolved.plan.client.clients.max(1));
     }
+    separate_credentials(&mut resolved, overrides)?;
     let problems = validate(&resolved.plan);
-    if problems.is_empty() { Ok(resolved) } else { Err(PlanError::Invalid(problems)) }
+    if problems.is_empty() {
+        Ok(resolved)
+    } else {
+        Err(PlanError::Invalid(problems))
+    }
+}
+
+/// Keeps the connection string as it was given in `resolved.uri`, and in the plan the part of it that can be shown.
+fn separate_credentials(resolved: &mut Resolved, overrides: &Overrides) -> Result<(), PlanError> {
+    let given = overrides.uri.clone().or_else(|| resolved.uri.take());
+    let plan = &mut resolved.plan;
+    let Some(text) = given.filter(|_| matches!(plan.server.kind, ServerKind::Uri)) else {
+        return Ok(());
+    };
+    let (target, _) = uri::parse(&text).map_err(|error| {
+        let hint = error.hint();
+        PlanError::Invalid(vec![Problem {
+            hint,
+            ..Problem::new(format!("the connection string: {error}"))
+        }])
+    })?;
+    plan.server.uri = Some(target.to_string());
+    if let Some(pool) = target.options.max_pool_size
+        && pool > 0
+        && u64::from(plan.client.clients) > u64::from(pool)
+    {
+        let problem = Problem::new(format!(
+            "`maxPoolSize` is `{pool}`, but `{}` clients need a connection each",
+            plan.client.clients
+        ))
+        .with_hint("raise `maxPoolSize` or lower the number of clients");
+        return Err(PlanError::Invalid(vec![problem]));
+    }
+    resolved.uri = Some(text);
+    Ok(())
 }
 
 fn open(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
@@ -140,9 +181,15 @@ fn open(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
     }
     let path = Path::new(source);
     if !path.exists() {
-        return Err(PlanError::Unknown { name: source.into(), nearest: nearest(source, builtin::names()) });
+        return Err(PlanError::Unknown {
+            name: source.into(),
+            nearest: nearest(source, builtin::names()),
+        });
     }
-    let unreadable = |error| PlanError::Unreadable { path: path.into(), source: error };
+    let unreadable = |error| PlanError::Unreadable {
+        path: path.into(),
+        source: error,
+    };
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     if is_property_file(path, &text) {
         return from_properties(&text, source, overrides);
@@ -157,9 +204,15 @@ fn is_property_file(path: &Path, text: &str) -> bool {
         Some("properties") => true,
         _ => text.lines().any(|line| {
             let line = line.trim_start();
-            ["workload=", "workload:", "workload ", "recordcount", "readproportion"]
-                .iter()
-                .any(|start| line.starts_with(start))
+            [
+                "workload=",
+                "workload:",
+                "workload ",
+                "recordcount",
+                "readproportion",
+            ]
+            .iter()
+            .any(|start| line.starts_with(start))
         }),
     }
 }
@@ -169,24 +222,50 @@ fn from_properties(text: &str, origin: &str, overrides: &Overrides) -> Result<Re
     for (name, value) in &overrides.properties {
         properties.set(name, value);
     }
+    // The options stand in for properties that the file must have otherwise.
+    for (name, value) in [
+        ("recordcount", overrides.records),
+        ("operationcount", overrides.operations),
+    ] {
+        if let Some(value) = value {
+            properties.set(name, &value.to_string());
+        }
+    }
     let gives_uri = properties.get("mongodb.url").is_some();
-    let resolved = ycsb::resolve(&properties, Phase::Run, overrides.lenient).map_err(PlanError::Properties)?;
+    let gives_server = properties.get("dyno.server").is_some();
+    let resolved =
+        ycsb::resolve(&properties, Phase::Run, overrides.lenient).map_err(PlanError::Properties)?;
     let mut plan = resolved.plan;
-    // The tool's own server unless the properties aim at one.
-    plan.server = Default::default();
-    Ok(Resolved { plan, uri: gives_uri.then_some(resolved.uri), warnings: resolved.warnings })
+    if !gives_uri && !gives_server {
+        // The tool's own server unless the properties aim at one.
+        plan.server = Default::default();
+    }
+    Ok(Resolved {
+        plan,
+        uri: gives_uri.then_some(resolved.uri),
+        warnings: resolved.warnings,
+    })
 }
 
 fn with_properties(mut plan: Plan, overrides: &Overrides) -> Result<Resolved, PlanError> {
     if overrides.properties.is_empty() {
-        return Ok(Resolved { plan, uri: None, warnings: Vec::new() });
+        return Ok(Resolved {
+            plan,
+            uri: None,
+            warnings: Vec::new(),
+        });
     }
     let mut properties = Properties::default();
     for (name, value) in &overrides.properties {
         properties.set(name, value);
     }
-    let applied = ycsb::apply(&mut plan, &properties, overrides.lenient).map_err(PlanError::Properties)?;
-    Ok(Resolved { plan, uri: applied.uri, warnings: applied.warnings })
+    let applied =
+        ycsb::apply(&mut plan, &properties, overrides.lenient).map_err(PlanError::Properties)?;
+    Ok(Resolved {
+        plan,
+        uri: applied.uri,
+        warnings: applied.warnings,
+    })
 }
 
 fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
@@ -200,7 +279,10 @@ fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
     set(&mut client.backend, overrides.backend);
     set(&mut client.seed, overrides.seed);
     set(&mut client.timeout, overrides.timeout);
-    set(&mut client.tolerated_error_ratio, overrides.tolerated_error_ratio);
+    set(
+        &mut client.tolerated_error_ratio,
+        overrides.tolerated_error_ratio,
+    );
     set(&mut client.batch, overrides.batch);
     set(&mut plan.data.records, overrides.records);
     set(&mut plan.phases.warmup, overrides.warmup);
@@ -228,7 +310,11 @@ fn apply_server(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError>
     };
     if let Some(kind) = kind {
         plan.server.kind = kind;
-        plan.server.uri = overrides.uri.clone().or(plan.server.uri.take().filter(|_| kind == ServerKind::Uri));
+        plan.server.uri = overrides.uri.clone().or(plan
+            .server
+            .uri
+            .take()
+            .filter(|_| kind == ServerKind::Uri));
     }
     if overrides.mongod.is_some() {
         plan.server.mongod = overrides.mongod.clone();
@@ -250,8 +336,14 @@ fn apply_stop(plan: &mut Plan, overrides: &Overrides) {
 fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
     let (rate, delay) = match plan.schedule {
         Schedule::Closed {} => (None, Schedule::DEFAULT_MAX_START_DELAY),
-        Schedule::Constant { rate_per_s, max_start_delay }
-        | Schedule::Poisson { rate_per_s, max_start_delay } => (Some(rate_per_s), max_start_delay),
+        Schedule::Constant {
+            rate_per_s,
+            max_start_delay,
+        }
+        | Schedule::Poisson {
+            rate_per_s,
+            max_start_delay,
+        } => (Some(rate_per_s), max_start_delay),
     };
     let kind = overrides.schedule.unwrap_or(match plan.schedule {
         Schedule::Poisson { .. } => ScheduleKind::Poisson,
@@ -271,12 +363,14 @@ fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanErro
             return Err(PlanError::Invalid(vec![problem]));
         }
         ScheduleKind::Closed => Schedule::Closed {},
-        ScheduleKind::Constant => {
-            Schedule::Constant { rate_per_s: rate_per_s.ok_or_else(missing)?, max_start_delay: delay }
-        }
-        ScheduleKind::Poisson => {
-            Schedule::Poisson { rate_per_s: rate_per_s.ok_or_else(missing)?, max_start_delay: delay }
-        }
+        ScheduleKind::Constant => Schedule::Constant {
+            rate_per_s: rate_per_s.ok_or_else(missing)?,
+            max_start_delay: delay,
+        },
+        ScheduleKind::Poisson => Schedule::Poisson {
+            rate_per_s: rate_per_s.ok_or_else(missing)?,
+            max_start_delay: delay,
+        },
     };
     Ok(())
 }
@@ -286,7 +380,9 @@ mod tests {
     use super::*;
 
     fn resolved(source: &str, overrides: Overrides) -> Plan {
-        resolve(source, &overrides).unwrap_or_else(|error| panic!("{error}")).plan
+        resolve(source, &overrides)
+            .unwrap_or_else(|error| panic!("{error}"))
+            .plan
     }
 
     fn message(source: &str, overrides: Overrides) -> String {
@@ -298,10 +394,19 @@ mod tests {
 
     #[test]
     fn a_rate_alone_means_a_constant_schedule() {
-        let plan = resolved("a", Overrides { rate_per_s: Some(500.0), ..Default::default() });
+        let plan = resolved(
+            "a",
+            Overrides {
+                rate_per_s: Some(500.0),
+                ..Default::default()
+            },
+        );
         assert_eq!(
             plan.schedule,
-            Schedule::Constant { rate_per_s: 500.0, max_start_delay: Span::from_secs(10) }
+            Schedule::Constant {
+                rate_per_s: 500.0,
+                max_start_delay: Span::from_secs(10)
+            }
         );
     }
 
@@ -313,35 +418,63 @@ mod tests {
             ..Default::default()
         };
         assert!(message("a", overrides).contains("closed loop has no rate"));
-        let overrides = Overrides { schedule: Some(ScheduleKind::Poisson), ..Default::default() };
+        let overrides = Overrides {
+            schedule: Some(ScheduleKind::Poisson),
+            ..Default::default()
+        };
         assert!(message("a", overrides).contains("needs a rate"));
     }
 
     #[test]
     fn a_number_of_operations_replaces_the_default_duration() {
-        let plan = resolved("a", Overrides { operations: Some(1000), ..Default::default() });
-        assert_eq!((plan.phases.operations, plan.phases.duration), (Some(1000), None));
+        let plan = resolved(
+            "a",
+            Overrides {
+                operations: Some(1000),
+                ..Default::default()
+            },
+        );
+        assert_eq!(
+            (plan.phases.operations, plan.phases.duration),
+            (Some(1000), None)
+        );
         let both = Overrides {
             operations: Some(1000),
             duration: Some(Span::from_secs(3)),
             ..Default::default()
         };
         let plan = resolved("a", both);
-        assert_eq!((plan.phases.operations, plan.phases.duration), (Some(1000), Some(Span::from_secs(3))));
+        assert_eq!(
+            (plan.phases.operations, plan.phases.duration),
+            (Some(1000), Some(Span::from_secs(3)))
+        );
     }
 
     #[test]
     fn fewer_clients_than_threads_lower_the_threads() {
-        let overrides = Overrides { clients: Some(1), thread_limit: Some(8), ..Default::default() };
+        let overrides = Overrides {
+            clients: Some(1),
+            thread_limit: Some(8),
+            ..Default::default()
+        };
         assert_eq!(resolved("a", overrides).client.threads, 1);
-        let overrides = Overrides { clients: Some(2), threads: Some(3), ..Default::default() };
+        let overrides = Overrides {
+            clients: Some(2),
+            threads: Some(3),
+            ..Default::default()
+        };
         assert!(message("a", overrides).contains("client.threads"));
     }
 
     #[test]
     fn an_address_means_a_server_that_runs() {
-        let plan =
-            resolved("a", Overrides { uri: Some("mongodb://localhost".into()), ..Default::default() });
+        let plan = resolved(
+            "a",
+            Overrides {
+                uri: Some("mongodb://localhost".into()),
+                ..Default::default()
+            },
+        );
         assert_eq!(plan.server.kind, ServerKind::Uri);
         let both = Overrides {
             uri: Some("mongodb://localhost".into()),
@@ -352,14 +485,45 @@ mod tests {
     }
 
     #[test]
+    fn credentials_stay_out_of_the_plan() {
+        let uri = Some("mongodb://ann:secret@localhost/db".to_owned());
+        let resolved = resolve(
+            "a",
+            &Overrides {
+                uri: uri.clone(),
+                ..Default::default()
+            },
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        assert!(!file::to_toml(&resolved.plan).contains("secret"));
+        assert_eq!(resolved.uri, uri);
+    }
+
+    #[test]
+    fn more_clients_than_the_pool_allows_are_refused() {
+        let overrides = Overrides {
+            uri: Some("mongodb://h/?maxPoolSize=5".into()),
+            clients: Some(6),
+            ..Default::default()
+        };
+        assert!(message("a", overrides).contains("`maxPoolSize` is `5`"));
+    }
+
+    #[test]
     fn an_unknown_workload_names_the_nearest_one() {
-        assert!(message("90read10updates", Overrides::default()).contains("did you mean `90read10update`"));
+        assert!(
+            message("90read10updates", Overrides::default())
+                .contains("did you mean `90read10update`")
+        );
         assert!(message("no/such/file", Overrides::default()).contains("built-in plans: a, b"));
     }
 
     #[test]
     fn a_property_file_is_told_from_a_plan_by_its_content() {
-        assert!(is_property_file(Path::new("workloada"), "# comment\nrecordcount=1000\n"));
+        assert!(is_property_file(
+            Path::new("workloada"),
+            "# comment\nrecordcount=1000\n"
+        ));
         assert!(!is_property_file(Path::new("x.toml"), "recordcount=1000\n"));
         assert!(!is_property_file(Path::new("plan"), "name = \"x\"\n"));
     }

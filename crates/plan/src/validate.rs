@@ -4,6 +4,7 @@ use crate::model::{
     DataPlan, FieldLength, KeyDistribution, Plan, Schedule, ServerKind, ServerPlan,
 };
 use crate::problem::Problem;
+use crate::uri;
 use std::time::Duration;
 
 /// Longest name of a plan, in characters.
@@ -98,6 +99,24 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
         }
     }
     check_compressor(problems, server);
+    if let Some(text) = &server.uri {
+        check_uri(problems, text);
+    }
+}
+
+fn check_uri(problems: &mut Problems, text: &str) {
+    match uri::parse(text) {
+        Ok((_, None)) => {}
+        Ok((_, Some(_))) => problems.0.push(
+            Problem::new("`server.uri` holds credentials, but plans are kept and shown").with_hint(
+                "give the connection string by `--uri`, which is not recorded with its password",
+            ),
+        ),
+        Err(error) => problems.0.push(Problem {
+            hint: error.hint(),
+            ..Problem::new(format!("`server.uri`: {error}"))
+        }),
+    }
 }
 
 fn check_compressor(problems: &mut Problems, server: &ServerPlan) {
@@ -350,6 +369,13 @@ fn check_client(problems: &mut Problems, plan: &Plan) {
     problems.require(client.timeout.0 >= Duration::from_millis(1), || {
         "`client.timeout` must be at least 1ms".into()
     });
+    problems.require(i64::try_from(client.seed).is_ok(), || {
+        format!(
+            "`client.seed` is `{}`, but must be at most {}",
+            client.seed,
+            i64::MAX
+        )
+    });
     problems.ratio("client.tolerated_error_ratio", client.tolerated_error_ratio);
 }
 
@@ -410,9 +436,18 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 23] = [
+        let cases: [(&str, Change); 26] = [
             ("name", |p| p.name = "a b".into()),
             ("server.uri", |p| p.server.uri = Some("mongodb://h".into())),
+            ("server.uri`: ", |p| {
+                p.server.kind = ServerKind::Uri;
+                p.server.uri = Some("nonsense".into());
+            }),
+            ("holds credentials", |p| {
+                p.server.kind = ServerKind::Uri;
+                p.server.uri = Some("mongodb://u:secret@h".into());
+            }),
+            ("client.seed", |p| p.client.seed = u64::MAX),
             ("server.mongod", |p| {
                 p.server.mongod = Some("/bin/mongod".into())
             }),

@@ -1,6 +1,8 @@
 //! The committed JSON schema is the one of the code, plan files conform to it, and `docs/plans.md`
-//! describes every key of it. `UPDATE_SCHEMA=1` writes the schema anew.
+//! describes every key of it and every YCSB property. `UPDATE_SCHEMA=1` writes the schema and the
+//! table of properties anew.
 
+use dyno_plan::ycsb::{PROPERTIES, Property, Treatment};
 use dyno_plan::{builtin, file};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,9 +22,9 @@ fn documentation() -> String {
 
 /// The schema's opinion of a plan file, all of its objections in one text.
 fn objections(toml_text: &str) -> String {
-    let document: toml::Table = toml::from_str(toml_text).unwrap();
-    let document = serde_json::to_value(document).unwrap();
-    let validator = jsonschema::validator_for(&file::schema()).unwrap();
+    let document: toml::Table = toml::from_str(toml_text).expect("the text is TOML");
+    let document = serde_json::to_value(document).expect("no number is infinite");
+    let validator = jsonschema::validator_for(&file::schema()).expect("the schema is valid");
     validator
         .iter_errors(&document)
         .map(|error| format!("{}: {error}\n", error.instance_path()))
@@ -182,7 +184,7 @@ fn schema_keys() -> BTreeMap<String, Key> {
     keys
 }
 
-/// The rows of the tables whose first column is `Key`: dotted key, the whole row, the cell of the default.
+/// The rows of the tables whose first column is `Key`: dotted key, type, default.
 fn documented_keys() -> BTreeMap<String, (String, String)> {
     let text = documentation();
     let mut rows = BTreeMap::new();
@@ -206,7 +208,7 @@ fn documented_keys() -> BTreeMap<String, (String, String)> {
             } else {
                 format!("{section}.{name}")
             };
-            rows.insert(key, (line.to_owned(), cells[column].to_owned()));
+            rows.insert(key, (cells[1].to_owned(), cells[column].to_owned()));
         }
     }
     rows
@@ -238,9 +240,9 @@ fn the_documentation_names_every_allowed_value() {
     let documented = documented_keys();
     for (key, Key { choices, .. }) in schema_keys() {
         for choice in choices {
-            let (row, _) = &documented[&key];
+            let (kind, _) = &documented[&key];
             assert!(
-                row.contains(&format!("`{choice}`")),
+                kind.contains(&format!("`{choice}`")),
                 "{key} does not name `{choice}`"
             );
         }
@@ -280,6 +282,64 @@ fn documented_defaults_are_those_of_the_code() {
                 assert_eq!(Some(shown), number.as_f64(), "{key}");
             }
             other => assert_eq!(shown, Some(other.to_string().as_str()), "{key}"),
+        }
+    }
+}
+
+/// The table of YCSB properties as the documentation has it between its two markers.
+fn property_table() -> String {
+    let mut table = String::from("| Property | Default | Effect |\n|---|---|---|\n");
+    for Property {
+        name,
+        default,
+        treatment,
+    } in PROPERTIES
+    {
+        let default = match default {
+            None => "none".into(),
+            Some("") => "empty".into(),
+            Some(text) => format!("`{text}`"),
+        };
+        let effect = match treatment {
+            Treatment::Plan(key) => format!("sets `{key}`"),
+            Treatment::Client(what) => format!("`dyno ycsb`: {what}"),
+            Treatment::Target(what) => format!("connection string: {what}"),
+            Treatment::NoEffect(reason) => format!("accepted without effect: {reason}"),
+            Treatment::Refused(reason) => format!("refused: {reason}"),
+        };
+        table.push_str(&format!("| `{name}` | {default} | {effect} |\n"));
+    }
+    table
+}
+
+#[test]
+fn the_documentation_has_the_table_of_ycsb_properties() {
+    const START: &str = "<!-- properties -->\n";
+    const END: &str = "<!-- end of properties -->\n";
+    let text = documentation();
+    let (before, rest) = text.split_once(START).unwrap();
+    let (found, after) = rest.split_once(END).unwrap();
+    let expected = property_table();
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        let updated = format!("{before}{START}{expected}{END}{after}");
+        std::fs::write(in_crate("../../docs/plans.md"), updated).unwrap();
+    } else {
+        assert!(
+            found == expected,
+            "docs/plans.md is out of date, run `UPDATE_SCHEMA=1 cargo test -p dyno-plan --test schema`"
+        );
+    }
+}
+
+#[test]
+fn properties_that_set_the_plan_set_a_key_that_exists() {
+    let keys = schema_keys();
+    for Property {
+        name, treatment, ..
+    } in PROPERTIES
+    {
+        if let Treatment::Plan(key) = treatment {
+            assert!(keys.contains_key(*key), "`{name}` sets `{key}`");
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn decode(text: &str) -> Option<String> {
 }
 
 /// Encodes everything but the unreserved characters of RFC 3986.
-pub(super) fn encode(text: &str) -> String {
+pub(crate) fn encode(text: &str) -> String {
     encode_except(text, "")
 }
 

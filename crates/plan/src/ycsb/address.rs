@@ -29,7 +29,11 @@ pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Add
         for name in ADDITIONS {
             if reader.is_given(name) {
                 let message = format!("`{name}` adds to `mongodb.url`, which is not given");
-                reader.problem(name, message, "give `mongodb.url`, or write the option into `--uri`");
+                reader.problem(
+                    name,
+                    message,
+                    "give `mongodb.url`, or write the option into `--uri`",
+                );
             }
         }
         return None;
@@ -45,7 +49,10 @@ pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Add
     for (name, value) in options(reader) {
         if has_option(url, name) {
             let source = source_of(name);
-            reader.warn_unused(source, &format!("`mongodb.url` has `{name}` already, which counts"));
+            reader.warn_unused(
+                source,
+                &format!("`mongodb.url` has `{name}` already, which counts"),
+            );
         } else {
             text = with_option(&text, name, &value);
         }
@@ -62,7 +69,9 @@ fn parsed(reader: &mut Reader<'_>, url: &str) -> Option<(Target, Option<Credenti
     match uri::parse(url) {
         Ok(parsed) => Some(parsed),
         Err(error) => {
-            let hint = error.hint().unwrap_or_else(|| "see the manual of MongoDB's connection strings".into());
+            let hint = error
+                .hint()
+                .unwrap_or_else(|| "see the manual of MongoDB's connection strings".into());
             reader.problem("mongodb.url", format!("`mongodb.url`: {error}"), &hint);
             None
         }
@@ -89,7 +98,10 @@ fn options(reader: &mut Reader<'_>) -> Vec<(&'static str, String)> {
             ("primary", ("readPreference", "primary")),
             ("primary_preferred", ("readPreference", "primaryPreferred")),
             ("secondary", ("readPreference", "secondary")),
-            ("secondary_preferred", ("readPreference", "secondaryPreferred")),
+            (
+                "secondary_preferred",
+                ("readPreference", "secondaryPreferred"),
+            ),
             ("nearest", ("readPreference", "nearest")),
         ],
     );
@@ -114,33 +126,55 @@ fn source_of(option: &str) -> &'static str {
 /// Whether a connection string has an option, under any of its names.
 fn has_option(url: &str, name: &str) -> bool {
     let query = url.split_once('?').map_or("", |(_, query)| query);
-    query.split(['&', ';']).filter_map(|piece| piece.split_once('=')).any(|(given, _)| {
-        given.eq_ignore_ascii_case(name) || (name == "journal" && given.eq_ignore_ascii_case("j"))
-    })
+    query
+        .split(['&', ';'])
+        .filter_map(|piece| piece.split_once('='))
+        .any(|(given, _)| {
+            given.eq_ignore_ascii_case(name)
+                || (name == "journal" && given.eq_ignore_ascii_case("j"))
+        })
 }
 
 fn with_option(url: &str, name: &str, value: &str) -> String {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let hosts = base.split_once("://").map_or(base, |(_, hosts)| hosts);
     let slash = if hosts.contains('/') { "" } else { "/" };
-    let ampersand = if query.is_empty() || query.ends_with('&') { "" } else { "&" };
+    let ampersand = if query.is_empty() || query.ends_with('&') {
+        ""
+    } else {
+        "&"
+    };
     format!("{base}{slash}?{query}{ampersand}{name}={value}")
 }
 
 /// Puts user and password into a connection string that has none.
-fn with_credentials(reader: &mut Reader<'_>, url: String, given: Option<&Credentials>) -> Option<String> {
-    let user = reader.exact_text("mongodb.username").filter(|user| !user.is_empty());
-    let password = reader.exact_text("mongodb.password").filter(|password| !password.is_empty());
+fn with_credentials(
+    reader: &mut Reader<'_>,
+    url: String,
+    given: Option<&Credentials>,
+) -> Option<String> {
+    let user = reader
+        .exact_text("mongodb.username")
+        .filter(|user| !user.is_empty());
+    let password = reader
+        .exact_text("mongodb.password")
+        .filter(|password| !password.is_empty());
     let Some(user) = user else {
         if password.is_some() {
             let message = "`mongodb.password` is given without `mongodb.username`";
-            reader.problem("mongodb.password", message, "give both, or write them into `mongodb.url`");
+            reader.problem(
+                "mongodb.password",
+                message,
+                "give both, or write them into `mongodb.url`",
+            );
             return None;
         }
         return Some(url);
     };
     if given.is_some() {
-        reader.warnings.push("`mongodb.username` has no effect: `mongodb.url` names a user, who counts".into());
+        reader.warnings.push(
+            "`mongodb.username` has no effect: `mongodb.url` names a user, who counts".into(),
+        );
         return Some(url);
     }
     let (scheme, rest) = url.split_once("://")?;

@@ -181,18 +181,36 @@ fn positive(reader: &mut Reader<'_>, name: &str) -> Option<u64> {
 
 fn read_status(reader: &mut Reader<'_>, options: &mut YcsbClientOptions) {
     set(&mut options.status, reader.boolean("status"));
-    set(&mut options.status_interval_s, positive(reader, "status.interval"));
-    set(&mut options.label, reader.exact_text("label").map(Into::into));
+    set(
+        &mut options.status_interval_s,
+        positive(reader, "status.interval"),
+    );
+    set(
+        &mut options.label,
+        reader.exact_text("label").map(Into::into),
+    );
 }
 
 fn read_output(reader: &mut Reader<'_>, options: &mut YcsbClientOptions) {
     set(&mut options.exporter, exporter(reader));
-    options.export_file = reader.text("exportfile").filter(|path| !path.is_empty()).map(PathBuf::from);
+    options.export_file = reader
+        .text("exportfile")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
     set(&mut options.percentiles, percentiles(reader));
-    set(&mut options.hdr_fileoutput, reader.boolean("hdrhistogram.fileoutput"));
-    set(&mut options.hdr_output_path, reader.text("hdrhistogram.output.path").map(Into::into));
+    set(
+        &mut options.hdr_fileoutput,
+        reader.boolean("hdrhistogram.fileoutput"),
+    );
+    set(
+        &mut options.hdr_output_path,
+        reader.text("hdrhistogram.output.path").map(Into::into),
+    );
     if !options.hdr_fileoutput {
-        reader.warn_unused("hdrhistogram.output.path", "`hdrhistogram.fileoutput` is not `true`");
+        reader.warn_unused(
+            "hdrhistogram.output.path",
+            "`hdrhistogram.fileoutput` is not `true`",
+        );
     }
 }
 
@@ -219,10 +237,18 @@ fn percentiles(reader: &mut Reader<'_>) -> Option<Vec<f64>> {
     let text = reader.text("hdrhistogram.percentiles")?;
     let parsed: Option<Vec<f64>> = text
         .split(',')
-        .map(|part| part.trim().parse().ok().filter(|percentile| (0.0..=100.0).contains(percentile)))
+        .map(|part| {
+            part.trim()
+                .parse()
+                .ok()
+                .filter(|percentile| (0.0..=100.0).contains(percentile))
+        })
         .collect();
     if parsed.is_none() {
-        reader.refuse("hdrhistogram.percentiles", "numbers from 0 to 100, separated by commas");
+        reader.refuse(
+            "hdrhistogram.percentiles",
+            "numbers from 0 to 100, separated by commas",
+        );
     }
     parsed
 }
@@ -242,11 +268,23 @@ fn read_measurement(reader: &mut Reader<'_>, options: &mut YcsbClientOptions) {
         let reason = "without `target` the intended start of an operation is its start";
         reader.warn_unused("measurement.interval", reason);
     }
-    set(&mut options.histogram_verbose, reader.boolean("measurement.histogram.verbose"));
+    set(
+        &mut options.histogram_verbose,
+        reader.boolean("measurement.histogram.verbose"),
+    );
     let buckets = positive(reader, "histogram.buckets");
-    set(&mut options.histogram_buckets, buckets.map(|number| u32::try_from(number).unwrap_or(u32::MAX)));
-    set(&mut options.timeseries_granularity_ms, positive(reader, "timeseries.granularity"));
-    set(&mut options.report_latency_for_each_error, reader.boolean("reportlatencyforeacherror"));
+    set(
+        &mut options.histogram_buckets,
+        buckets.map(|number| u32::try_from(number).unwrap_or(u32::MAX)),
+    );
+    set(
+        &mut options.timeseries_granularity_ms,
+        positive(reader, "timeseries.granularity"),
+    );
+    set(
+        &mut options.report_latency_for_each_error,
+        reader.boolean("reportlatencyforeacherror"),
+    );
     set(&mut options.latency_tracked_errors, tracked_errors(reader));
 }
 
@@ -255,7 +293,8 @@ fn measurement_type(reader: &mut Reader<'_>) -> Option<MeasurementType> {
     if matches!(reader.text(NAME)?, "raw" | "hdrhistogram+raw") {
         let value = reader.text(NAME).unwrap_or_default();
         let message = format!("`{NAME}` is `{value}`, which is not supported");
-        let hint = "a run keeps histograms, not every single latency; use `hdrhistogram` or `timeseries`";
+        let hint =
+            "a run keeps histograms, not every single latency; use `hdrhistogram` or `timeseries`";
         reader.problem(NAME, message, hint);
         return None;
     }
@@ -264,7 +303,10 @@ fn measurement_type(reader: &mut Reader<'_>) -> Option<MeasurementType> {
         &[
             ("histogram", MeasurementType::Histogram),
             ("hdrhistogram", MeasurementType::HdrHistogram),
-            ("hdrhistogram+histogram", MeasurementType::HdrHistogramAndHistogram),
+            (
+                "hdrhistogram+histogram",
+                MeasurementType::HdrHistogramAndHistogram,
+            ),
             ("timeseries", MeasurementType::TimeSeries),
         ],
     )
@@ -273,7 +315,11 @@ fn measurement_type(reader: &mut Reader<'_>) -> Option<MeasurementType> {
 fn tracked_errors(reader: &mut Reader<'_>) -> Option<Vec<String>> {
     const NAME: &str = "latencytrackederrors";
     let text = reader.text(NAME)?;
-    let names: Vec<&str> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let names: Vec<&str> = text
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
     if let Some(unknown) = names.iter().find(|name| !STATUSES.contains(name)) {
         let message = format!("`{NAME}` has the unknown status `{unknown}`");
         let hint = match nearest(unknown, STATUSES) {
@@ -287,8 +333,14 @@ fn tracked_errors(reader: &mut Reader<'_>) -> Option<Vec<String>> {
 }
 
 fn read_retries(reader: &mut Reader<'_>, options: &mut YcsbClientOptions) {
-    set(&mut options.insertion_retry_limit, reader.count("core_workload_insertion_retry_limit"));
-    set(&mut options.insertion_retry_interval_s, reader.count("core_workload_insertion_retry_interval"));
+    set(
+        &mut options.insertion_retry_limit,
+        reader.count("core_workload_insertion_retry_limit"),
+    );
+    set(
+        &mut options.insertion_retry_interval_s,
+        reader.count("core_workload_insertion_retry_interval"),
+    );
     let keep_going = reader.boolean("core_workload_insertion_keep_going_on_error");
     set(&mut options.keep_going_on_error, keep_going);
 }

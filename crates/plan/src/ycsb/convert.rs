@@ -28,12 +28,18 @@ fn set<T>(target: &mut T, value: Option<T>) {
 }
 
 fn apply_server(plan: &mut Plan, reader: &mut Reader<'_>) {
-    let kinds =
-        [("uri", ServerKind::Uri), ("embedded", ServerKind::Embedded), ("mongod", ServerKind::Mongod)];
+    let kinds = [
+        ("uri", ServerKind::Uri),
+        ("embedded", ServerKind::Embedded),
+        ("mongod", ServerKind::Mongod),
+    ];
     if let Some(kind) = reader.choice("dyno.server", &kinds)
         && kind != plan.server.kind
     {
-        plan.server = ServerPlan { kind, ..Default::default() };
+        plan.server = ServerPlan {
+            kind,
+            ..Default::default()
+        };
     }
 }
 
@@ -46,7 +52,10 @@ fn apply_data(plan: &mut Plan, reader: &mut Reader<'_>) {
         data.insert_count = Some(count);
     }
     set(&mut data.field_count, reader.count("fieldcount"));
-    set(&mut data.field_name_prefix, reader.text("fieldnameprefix").map(Into::into));
+    set(
+        &mut data.field_name_prefix,
+        reader.text("fieldnameprefix").map(Into::into),
+    );
     data.field_length = field_length::read(&data.field_length, reader);
     set(&mut data.integrity, reader.boolean("dataintegrity"));
     // YCSB takes every word but `hashed` for `ordered`, misspelt ones included.
@@ -54,7 +63,9 @@ fn apply_data(plan: &mut Plan, reader: &mut Reader<'_>) {
     set(&mut data.key_order, reader.choice("insertorder", &orders));
     set(&mut data.zero_padding, reader.count("zeropadding"));
     // A value of 4 means that a quarter of the bytes is random.
-    let ratio = reader.number("compressibility", 1.0, 100.0).map(|factor| 1.0 - 1.0 / factor);
+    let ratio = reader
+        .number("compressibility", 1.0, 100.0)
+        .map(|factor| 1.0 - 1.0 / factor);
     set(&mut data.compressible_ratio, ratio);
 }
 
@@ -114,18 +125,24 @@ fn keys(current: &KeyDistribution, reader: &mut Reader<'_>) -> KeyDistribution {
         Some(Chooser::Zipfian) => KeyDistribution::ScrambledZipfian {},
         Some(Chooser::Latest) => KeyDistribution::Latest {},
         Some(Chooser::Sequential) => KeyDistribution::Sequential {},
-        Some(Chooser::Hotspot) => {
-            KeyDistribution::Hotspot { hot_data_ratio: 0.2, hot_operation_ratio: 0.8 }
-        }
-        Some(Chooser::Exponential) => {
-            KeyDistribution::Exponential { percentile: 95.0, data_ratio: 0.857_142_857_1 }
-        }
+        Some(Chooser::Hotspot) => KeyDistribution::Hotspot {
+            hot_data_ratio: 0.2,
+            hot_operation_ratio: 0.8,
+        },
+        Some(Chooser::Exponential) => KeyDistribution::Exponential {
+            percentile: 95.0,
+            data_ratio: 0.857_142_857_1,
+        },
     };
     let hot_data = reader.number("hotspotdatafraction", 0.0, 1.0);
     let hot_operations = reader.number("hotspotopnfraction", 0.0, 1.0);
     let new_percentile = reader.number("exponential.percentile", 0.0, 100.0);
     let fraction = reader.number("exponential.frac", 0.0, f64::MAX);
-    if let KeyDistribution::Hotspot { hot_data_ratio, hot_operation_ratio } = &mut keys {
+    if let KeyDistribution::Hotspot {
+        hot_data_ratio,
+        hot_operation_ratio,
+    } = &mut keys
+    {
         set(hot_data_ratio, hot_data);
         set(hot_operation_ratio, hot_operations);
     } else {
@@ -133,7 +150,11 @@ fn keys(current: &KeyDistribution, reader: &mut Reader<'_>) -> KeyDistribution {
         reader.warn_unused("hotspotdatafraction", reason);
         reader.warn_unused("hotspotopnfraction", reason);
     }
-    if let KeyDistribution::Exponential { percentile, data_ratio } = &mut keys {
+    if let KeyDistribution::Exponential {
+        percentile,
+        data_ratio,
+    } = &mut keys
+    {
         set(percentile, new_percentile);
         set(data_ratio, fraction);
     } else {
@@ -147,17 +168,29 @@ fn keys(current: &KeyDistribution, reader: &mut Reader<'_>) -> KeyDistribution {
 fn apply_access(plan: &mut Plan, reader: &mut Reader<'_>) {
     let access = &mut plan.access;
     set(&mut access.read_all_fields, reader.boolean("readallfields"));
-    set(&mut access.read_all_fields_by_name, reader.boolean("readallfieldsbyname"));
+    set(
+        &mut access.read_all_fields_by_name,
+        reader.boolean("readallfieldsbyname"),
+    );
     if !access.read_all_fields && access.read_all_fields_by_name {
         // YCSB looks at the second one only if the first is true.
         reader.warn_unused("readallfieldsbyname", "`readallfields` is `false`");
         access.read_all_fields_by_name = false;
     }
-    set(&mut access.write_all_fields, reader.boolean("writeallfields"));
+    set(
+        &mut access.write_all_fields,
+        reader.boolean("writeallfields"),
+    );
     set(&mut access.min_scan_length, reader.count("minscanlength"));
     set(&mut access.max_scan_length, reader.count("maxscanlength"));
-    let lengths = [("uniform", ScanLength::Uniform), ("zipfian", ScanLength::Zipfian)];
-    set(&mut access.scan_length_distribution, reader.choice("scanlengthdistribution", &lengths));
+    let lengths = [
+        ("uniform", ScanLength::Uniform),
+        ("zipfian", ScanLength::Zipfian),
+    ];
+    set(
+        &mut access.scan_length_distribution,
+        reader.choice("scanlengthdistribution", &lengths),
+    );
     set(&mut access.upsert, reader.boolean("mongodb.upsert"));
 }
 
@@ -166,9 +199,15 @@ fn apply_client(plan: &mut Plan, reader: &mut Reader<'_>) {
     set(&mut client.clients, reader.count("threadcount"));
     set(&mut client.batch, batch(reader));
     let backends = [("wire", Backend::Wire), ("driver", Backend::Driver)];
-    set(&mut client.backend, reader.choice("dyno.backend", &backends));
+    set(
+        &mut client.backend,
+        reader.choice("dyno.backend", &backends),
+    );
     set(&mut client.seed, reader.count("dyno.seed"));
-    set(&mut client.timeout, reader.parsed::<Span>("dyno.timeout", "a time span such as `10s`"));
+    set(
+        &mut client.timeout,
+        reader.parsed::<Span>("dyno.timeout", "a time span such as `10s`"),
+    );
 }
 
 /// The binding reads `batchsize`, its manual says `mongodb.batchsize`: both mean the same here.
@@ -179,7 +218,11 @@ fn batch(reader: &mut Reader<'_>) -> Option<u32> {
         && read != documented
     {
         let message = format!("`mongodb.batchsize` is `{documented}` and `batchsize` is `{read}`");
-        reader.problem("mongodb.batchsize", message, "they mean the same, give one of them");
+        reader.problem(
+            "mongodb.batchsize",
+            message,
+            "they mean the same, give one of them",
+        );
     } else if read.is_none() && documented.is_some_and(|batch| batch != 1) {
         let warning = "`mongodb.batchsize` is honoured here; YCSB's `mongodb` binding ignores it and reads `batchsize`";
         reader.warnings.push(warning.into());
@@ -199,13 +242,18 @@ fn apply_phases(plan: &mut Plan, reader: &mut Reader<'_>) {
 }
 
 fn apply_schedule(plan: &mut Plan, reader: &mut Reader<'_>) {
-    let Some(rate_per_s) = reader.number("target", 0.0, f64::MAX) else { return };
+    let Some(rate_per_s) = reader.number("target", 0.0, f64::MAX) else {
+        return;
+    };
     if rate_per_s == 0.0 {
         plan.schedule = Schedule::Closed {};
         return;
     }
     let max_start_delay = Schedule::DEFAULT_MAX_START_DELAY;
-    plan.schedule = Schedule::Constant { rate_per_s, max_start_delay };
+    plan.schedule = Schedule::Constant {
+        rate_per_s,
+        max_start_delay,
+    };
     reader.warnings.push(format!(
         "`target` is an open-loop schedule of {rate_per_s} operations per second over all threads: an \
          operation that cannot start within {max_start_delay} is dropped and counted, where YCSB \
@@ -237,10 +285,16 @@ pub(super) fn finish_phase(plan: &mut Plan, reader: &mut Reader<'_>, phase: Phas
 }
 
 fn check_phase(reader: &mut Reader<'_>, phase: Phase) {
-    let Some(is_run) = reader.boolean("dotransactions") else { return };
+    let Some(is_run) = reader.boolean("dotransactions") else {
+        return;
+    };
     if is_run != (phase == Phase::Run) {
         let message = format!("`dotransactions` is `{is_run}`, but the command is `{phase}`");
-        reader.problem("dotransactions", message, "remove it: the command chooses the phase");
+        reader.problem(
+            "dotransactions",
+            message,
+            "remove it: the command chooses the phase",
+        );
     }
 }
 

@@ -18,8 +18,14 @@ enum Kind {
 pub(super) fn read(current: &FieldLength, reader: &mut Reader<'_>) -> FieldLength {
     let (current_kind, current_shortest, current_longest) = match *current {
         FieldLength::Constant { bytes } => (Kind::Constant, 1, bytes),
-        FieldLength::Uniform { min_bytes, max_bytes } => (Kind::Uniform, min_bytes, max_bytes),
-        FieldLength::Zipfian { min_bytes, max_bytes } => (Kind::Zipfian, min_bytes, max_bytes),
+        FieldLength::Uniform {
+            min_bytes,
+            max_bytes,
+        } => (Kind::Uniform, min_bytes, max_bytes),
+        FieldLength::Zipfian {
+            min_bytes,
+            max_bytes,
+        } => (Kind::Zipfian, min_bytes, max_bytes),
         FieldLength::Histogram { .. } => (Kind::Histogram, 1, 100),
     };
     let given_kind = reader.choice(
@@ -37,8 +43,14 @@ pub(super) fn read(current: &FieldLength, reader: &mut Reader<'_>) -> FieldLengt
     warn_unused(kind, reader);
     match kind {
         Kind::Constant => FieldLength::Constant { bytes: max_bytes },
-        Kind::Uniform => FieldLength::Uniform { min_bytes, max_bytes },
-        Kind::Zipfian => FieldLength::Zipfian { min_bytes, max_bytes },
+        Kind::Uniform => FieldLength::Uniform {
+            min_bytes,
+            max_bytes,
+        },
+        Kind::Zipfian => FieldLength::Zipfian {
+            min_bytes,
+            max_bytes,
+        },
         Kind::Histogram if given_kind.is_some() || reader.is_given("fieldlengthhistogram") => {
             histogram(reader).unwrap_or_else(|| current.clone())
         }
@@ -48,12 +60,18 @@ pub(super) fn read(current: &FieldLength, reader: &mut Reader<'_>) -> FieldLengt
 
 fn warn_unused(kind: Kind, reader: &mut Reader<'_>) {
     if !matches!(kind, Kind::Uniform | Kind::Zipfian) {
-        reader.warn_unused("minfieldlength", "`fieldlengthdistribution` is neither `uniform` nor `zipfian`");
+        reader.warn_unused(
+            "minfieldlength",
+            "`fieldlengthdistribution` is neither `uniform` nor `zipfian`",
+        );
     }
     if kind == Kind::Histogram {
         reader.warn_unused("fieldlength", "`fieldlengthdistribution` is `histogram`");
     } else {
-        reader.warn_unused("fieldlengthhistogram", "`fieldlengthdistribution` is not `histogram`");
+        reader.warn_unused(
+            "fieldlengthhistogram",
+            "`fieldlengthdistribution` is not `histogram`",
+        );
     }
 }
 
@@ -65,7 +83,11 @@ fn histogram(reader: &mut Reader<'_>) -> Option<FieldLength> {
         Ok(text) => text,
         Err(error) => {
             let message = format!("cannot read the histogram `{path}`: {error}");
-            reader.problem(NAME, message, "`fieldlengthhistogram` is relative to the working directory");
+            reader.problem(
+                NAME,
+                message,
+                "`fieldlengthhistogram` is relative to the working directory",
+            );
             return None;
         }
     };
@@ -78,7 +100,11 @@ fn histogram(reader: &mut Reader<'_>) -> Option<FieldLength> {
         }
         Err(line) => {
             let hint = "the first line is `BlockSize` and a number, each further one a bucket from 0 and its count";
-            reader.problem(NAME, format!("line {line} of the histogram `{path}` is malformed"), hint);
+            reader.problem(
+                NAME,
+                format!("line {line} of the histogram `{path}` is malformed"),
+                hint,
+            );
             None
         }
     }
@@ -90,19 +116,30 @@ fn parse(text: &str) -> Result<FieldLength, usize> {
     let mut weights: Vec<u64> = Vec::new();
     let mut is_seen: Vec<bool> = Vec::new();
     let mut is_first = true;
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (index, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
         let malformed = || index + 1;
         let mut words = line.split_whitespace();
         let (Some(name), Some(number), None) = (words.next(), words.next(), words.next()) else {
             return Err(malformed());
         };
         if is_first {
-            let size = number.parse().ok().filter(|size| *size > 0 && name == "BlockSize");
+            let size = number
+                .parse()
+                .ok()
+                .filter(|size| *size > 0 && name == "BlockSize");
             block_bytes = size.ok_or_else(malformed)?;
             is_first = false;
             continue;
         }
-        let bucket: usize = name.parse().ok().filter(|bucket| *bucket < MOST_BUCKETS).ok_or_else(malformed)?;
+        let bucket: usize = name
+            .parse()
+            .ok()
+            .filter(|bucket| *bucket < MOST_BUCKETS)
+            .ok_or_else(malformed)?;
         if bucket >= weights.len() {
             weights.resize(bucket + 1, 0);
             is_seen.resize(bucket + 1, false);
@@ -115,7 +152,10 @@ fn parse(text: &str) -> Result<FieldLength, usize> {
     if weights.is_empty() {
         return Err(text.lines().count().max(1));
     }
-    Ok(FieldLength::Histogram { block_bytes, weights })
+    Ok(FieldLength::Histogram {
+        block_bytes,
+        weights,
+    })
 }
 
 #[cfg(test)]
@@ -126,7 +166,10 @@ mod tests {
     fn a_histogram_file_has_a_block_size_and_buckets() {
         assert_eq!(
             parse("BlockSize\t10\n0\t5\n2\t7\n\n"),
-            Ok(FieldLength::Histogram { block_bytes: 10, weights: vec![5, 0, 7] })
+            Ok(FieldLength::Histogram {
+                block_bytes: 10,
+                weights: vec![5, 0, 7]
+            })
         );
     }
 

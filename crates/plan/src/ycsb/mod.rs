@@ -19,7 +19,10 @@ pub use client::{Exporter, MeasurementInterval, MeasurementType, YcsbClientOptio
 pub use properties::Properties;
 pub use table::{PROPERTIES, Property, Treatment, find};
 
-use crate::model::{ClientPlan, DataPlan, OperationWeights, PhasePlan, Plan, ServerKind, ServerPlan};
+use crate::model::{
+    AccessPlan, ClientPlan, DataPlan, KeyDistribution, OperationWeights, PhasePlan, Plan, Schedule,
+    ServerKind, ServerPlan,
+};
 use crate::problem::Problem;
 use crate::units::Span;
 use crate::validate::validate;
@@ -73,13 +76,18 @@ pub struct Applied {
 /// # Errors
 /// All problems: unknown names, malformed and unsupported values, contradictions, and everything
 /// that makes the plan invalid, told with the names of the properties.
-pub fn resolve(properties: &Properties, phase: Phase, lenient: bool) -> Result<YcsbPlan, Vec<Problem>> {
+pub fn resolve(
+    properties: &Properties,
+    phase: Phase,
+    lenient: bool,
+) -> Result<YcsbPlan, Vec<Problem>> {
     let mut reader = Reader::new(properties, lenient);
     let mut plan = defaults(properties);
     convert::apply(&mut plan, &mut reader);
     check_classes(&mut reader);
     if !reader.is_given("recordcount") {
-        let hint = "give the number of documents of the whole data set, for example `-p recordcount=1000`";
+        let hint =
+            "give the number of documents of the whole data set, for example `-p recordcount=1000`";
         reader.problem("recordcount", "`recordcount` is missing", hint);
     }
     convert::finish_phase(&mut plan, &mut reader, phase);
@@ -89,13 +97,19 @@ pub fn resolve(properties: &Properties, phase: Phase, lenient: bool) -> Result<Y
     }
     let client = client::read(&mut reader);
     if reader.problems.is_empty() {
-        let problems: Vec<_> = validate(&plan).iter().map(|problem| reader.translate(problem)).collect();
+        let problems: Vec<_> = validate(&plan)
+            .iter()
+            .map(|problem| reader.translate(problem))
+            .collect();
         reader.problems = problems;
     }
     match address {
-        Some(Address { text: uri, .. }) if reader.problems.is_empty() => {
-            Ok(YcsbPlan { plan, uri, client, warnings: reader.warnings })
-        }
+        Some(Address { text: uri, .. }) if reader.problems.is_empty() => Ok(YcsbPlan {
+            plan,
+            uri,
+            client,
+            warnings: reader.warnings,
+        }),
         _ => Err(reader.problems),
     }
 }
@@ -104,13 +118,20 @@ pub fn resolve(properties: &Properties, phase: Phase, lenient: bool) -> Result<Y
 ///
 /// # Errors
 /// All problems of the properties themselves; the plan may then be changed in part.
-pub fn apply(plan: &mut Plan, properties: &Properties, lenient: bool) -> Result<Applied, Vec<Problem>> {
+pub fn apply(
+    plan: &mut Plan,
+    properties: &Properties,
+    lenient: bool,
+) -> Result<Applied, Vec<Problem>> {
     let mut reader = Reader::new(properties, lenient);
     convert::apply(plan, &mut reader);
     check_classes(&mut reader);
     let address = address::read(&mut reader, None);
     if let Some(address) = &address {
-        plan.server = ServerPlan { kind: ServerKind::Uri, ..Default::default() };
+        plan.server = ServerPlan {
+            kind: ServerKind::Uri,
+            ..Default::default()
+        };
         aim(plan, address);
     }
     client::read(&mut reader);
@@ -118,7 +139,10 @@ pub fn apply(plan: &mut Plan, properties: &Properties, lenient: bool) -> Result<
         reader.warn_unused(name, "it belongs to `dyno ycsb`");
     }
     if reader.problems.is_empty() {
-        Ok(Applied { uri: address.map(|address| address.text), warnings: reader.warnings })
+        Ok(Applied {
+            uri: address.map(|address| address.text),
+            warnings: reader.warnings,
+        })
     } else {
         Err(reader.problems)
     }
@@ -126,24 +150,54 @@ pub fn apply(plan: &mut Plan, properties: &Properties, lenient: bool) -> Result<
 
 /// YCSB's defaults. `recordcount` has none that could be used.
 fn defaults(properties: &Properties) -> Plan {
-    let client = ClientPlan { clients: 1, threads: 1, batch: 1, ..Default::default() };
-    let phases = PhasePlan { warmup: Span::from_secs(0), duration: None, operations: None };
+    let client = ClientPlan {
+        clients: 1,
+        threads: 1,
+        batch: 1,
+        ..Default::default()
+    };
+    let phases = PhasePlan {
+        warmup: Span::from_secs(0),
+        duration: None,
+        operations: None,
+    };
     Plan {
         name: name(properties),
-        server: ServerPlan { kind: ServerKind::Uri, ..Default::default() },
-        data: DataPlan { records: 0, ..Default::default() },
-        operations: OperationWeights { read: 0.95, update: 0.05, ..Default::default() },
+        server: ServerPlan {
+            kind: ServerKind::Uri,
+            ..Default::default()
+        },
+        data: DataPlan {
+            records: 0,
+            ..Default::default()
+        },
+        operations: OperationWeights {
+            read: 0.95,
+            update: 0.05,
+            ..Default::default()
+        },
+        description: String::new(),
+        keys: KeyDistribution::Uniform {},
+        access: AccessPlan::default(),
         client,
+        schedule: Schedule::Closed {},
         phases,
-        ..Default::default()
     }
 }
 
 /// The name of the last property file in the characters that a plan's name may have, or `ycsb`.
 fn name(properties: &Properties) -> String {
-    let file = properties.origins().last().and_then(|origin| Path::new(origin).file_name()?.to_str());
+    let file = properties
+        .origins()
+        .last()
+        .and_then(|origin| Path::new(origin).file_name()?.to_str());
     let allowed = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
-    let name: String = file.unwrap_or_default().chars().filter(allowed).take(64).collect();
+    let name: String = file
+        .unwrap_or_default()
+        .chars()
+        .filter(allowed)
+        .take(64)
+        .collect();
     match name.trim_start_matches('.') {
         "" => "ycsb".into(),
         name => name.into(),
@@ -156,7 +210,12 @@ fn aim(plan: &mut Plan, address: &Address) {
     if plan.server.kind == ServerKind::Uri {
         plan.server.uri = Some(address.target.to_string());
     }
-    if let Some(database) = address.target.database.as_ref().filter(|database| *database != "admin") {
+    if let Some(database) = address
+        .target
+        .database
+        .as_ref()
+        .filter(|database| *database != "admin")
+    {
         plan.data.database = database.clone();
     }
 }
@@ -164,8 +223,14 @@ fn aim(plan: &mut Plan, address: &Address) {
 /// The only classes there are, under the package names of all versions of YCSB.
 fn check_classes(reader: &mut Reader<'_>) {
     let last = |class: &str| class.rsplit('.').next().unwrap_or_default().to_owned();
-    if reader.text("workload").is_some_and(|class| last(class) != "CoreWorkload") {
-        reader.refuse("workload", "`site.ycsb.workloads.CoreWorkload`, the only workload class");
+    if reader
+        .text("workload")
+        .is_some_and(|class| last(class) != "CoreWorkload")
+    {
+        reader.refuse(
+            "workload",
+            "`site.ycsb.workloads.CoreWorkload`, the only workload class",
+        );
     }
     let is_mongodb = |class: &str| class == "mongodb" || last(class) == "MongoDbClient";
     if reader.text("db").is_some_and(|class| !is_mongodb(class)) {

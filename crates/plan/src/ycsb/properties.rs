@@ -57,11 +57,18 @@ impl Properties {
     /// # Errors
     /// All `\u` escapes that are malformed, each with its place.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Vec<Problem>> {
-        let mut properties = Properties { origins: vec![origin.to_owned()], ..Default::default() };
+        let mut properties = Properties {
+            origins: vec![origin.to_owned()],
+            ..Default::default()
+        };
         let mut problems = Vec::new();
         for line in logical_lines(text) {
             let (name, value) = split(&line.text);
-            let place = Place { origin: origin.to_owned(), line: line.number, column: line.column };
+            let place = Place {
+                origin: origin.to_owned(),
+                line: line.number,
+                column: line.column,
+            };
             match (unescape(name), unescape(value)) {
                 (Some(name), Some(value)) => properties.put_from_file(Entry { name, value, place: Some(place) }),
                 _ => problems.push(
@@ -71,12 +78,20 @@ impl Properties {
                 ),
             }
         }
-        if problems.is_empty() { Ok(properties) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(properties)
+        } else {
+            Err(problems)
+        }
     }
 
     /// Sets one property, as `-p name=value` does. It replaces what files say.
     pub fn set(&mut self, name: &str, value: &str) {
-        self.put(Entry { name: name.to_owned(), value: value.to_owned(), place: None });
+        self.put(Entry {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            place: None,
+        });
     }
 
     /// Lays `later` over these properties, as a further `-P` does.
@@ -129,7 +144,11 @@ impl Properties {
     }
 
     fn put(&mut self, entry: Entry) {
-        match self.entries.iter_mut().find(|known| known.name == entry.name) {
+        match self
+            .entries
+            .iter_mut()
+            .find(|known| known.name == entry.name)
+        {
             Some(known) => *known = entry,
             None => self.entries.push(entry),
         }
@@ -169,7 +188,11 @@ fn logical_lines(text: &str) -> Vec<LogicalLine> {
                 None => break,
             }
         }
-        lines.push(LogicalLine { text: joined, number: index + 1, column });
+        lines.push(LogicalLine {
+            text: joined,
+            number: index + 1,
+            column,
+        });
     }
     lines
 }
@@ -230,7 +253,11 @@ mod tests {
 
     fn pairs(text: &str) -> Vec<(String, String)> {
         let properties = Properties::parse(text, "file").expect(text);
-        properties.entries.into_iter().map(|entry| (entry.name, entry.value)).collect()
+        properties
+            .entries
+            .into_iter()
+            .map(|entry| (entry.name, entry.value))
+            .collect()
     }
 
     fn pair(text: &str) -> (String, String) {
@@ -241,7 +268,15 @@ mod tests {
 
     #[test]
     fn names_end_at_equals_colon_or_white_space() {
-        for text in ["a=b", "a:b", "a b", "a = b", "  a\t:  b", "a\u{c}=b", "\u{feff}a=b"] {
+        for text in [
+            "a=b",
+            "a:b",
+            "a b",
+            "a = b",
+            "  a\t:  b",
+            "a\u{c}=b",
+            "\u{feff}a=b",
+        ] {
             assert_eq!(pair(text), ("a".into(), "b".into()), "{text:?}");
         }
         assert_eq!(pair("a==b"), ("a".into(), "=b".into()));
@@ -256,8 +291,14 @@ mod tests {
 
     #[test]
     fn comments_and_empty_lines_hold_no_property() {
-        assert_eq!(pairs("# a=b\n  ! c=d\n\n \t \r\n#e=f \\\ng=h"), [("g".into(), "h".into())]);
-        assert_eq!(pair("a=b # no comment"), ("a".into(), "b # no comment".into()));
+        assert_eq!(
+            pairs("# a=b\n  ! c=d\n\n \t \r\n#e=f \\\ng=h"),
+            [("g".into(), "h".into())]
+        );
+        assert_eq!(
+            pair("a=b # no comment"),
+            ("a".into(), "b # no comment".into())
+        );
     }
 
     #[test]
@@ -271,7 +312,10 @@ mod tests {
     #[test]
     fn a_backslash_joins_lines_unless_it_is_escaped() {
         assert_eq!(pair("a=1,\\\n   2,\\\r\n\t3"), ("a".into(), "1,2,3".into()));
-        assert_eq!(pairs("a=1\\\\\nb=2"), [("a".into(), "1\\".into()), ("b".into(), "2".into())]);
+        assert_eq!(
+            pairs("a=1\\\\\nb=2"),
+            [("a".into(), "1\\".into()), ("b".into(), "2".into())]
+        );
         assert_eq!(pair("a=1\\"), ("a".into(), "1".into()));
         assert_eq!(pair("a=1\\\n#2"), ("a".into(), "1#2".into()));
     }
@@ -279,15 +323,24 @@ mod tests {
     #[test]
     fn escapes_are_replaced() {
         assert_eq!(pair("a\\ b\\=c\\:d=e"), ("a b=c:d".into(), "e".into()));
-        assert_eq!(pair("a=\\t\\n\\r\\f\\\\\\q\\\""), ("a".into(), "\t\n\r\u{c}\\q\"".into()));
-        assert_eq!(pair("a=\\u0041\\u00e4\\uD83D\\uDE00"), ("a".into(), "Aä😀".into()));
+        assert_eq!(
+            pair("a=\\t\\n\\r\\f\\\\\\q\\\""),
+            ("a".into(), "\t\n\r\u{c}\\q\"".into())
+        );
+        assert_eq!(
+            pair("a=\\u0041\\u00e4\\uD83D\\uDE00"),
+            ("a".into(), "Aä😀".into())
+        );
     }
 
     #[test]
     fn all_malformed_escapes_are_reported_with_their_places() {
         let problems =
             Properties::parse("a=1\n  b=\\u12\nc=\\u00zz\nd=\\u+123\ne=\\uD800", "f").unwrap_err();
-        let places: Vec<_> = problems.iter().map(|problem| (problem.line, problem.column)).collect();
+        let places: Vec<_> = problems
+            .iter()
+            .map(|problem| (problem.line, problem.column))
+            .collect();
         let place = |line, column| (Some(line), Some(column));
         assert_eq!(places, [place(2, 3), place(3, 1), place(4, 1), place(5, 1)]);
     }
@@ -297,7 +350,10 @@ mod tests {
         let mut properties = Properties::parse("a=1\nb=1", "first").unwrap();
         properties.extend(Properties::parse("b=2\nc=2", "second").unwrap());
         properties.set("c", "3");
-        let values: Vec<_> = ["a", "b", "c", "d"].into_iter().map(|name| properties.get(name)).collect();
+        let values: Vec<_> = ["a", "b", "c", "d"]
+            .into_iter()
+            .map(|name| properties.get(name))
+            .collect();
         assert_eq!(values, [Some("1"), Some("2"), Some("3"), None]);
         assert_eq!(properties.names().collect::<Vec<_>>(), ["a", "b", "c"]);
         assert!(properties.warnings().is_empty());
@@ -320,7 +376,9 @@ mod tests {
 
     /// Escapes as `java.util.Properties.store` does.
     fn escape(text: &str) -> String {
-        text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect()
+        text.encode_utf16()
+            .map(|unit| format!("\\u{unit:04x}"))
+            .collect()
     }
 
     proptest! {

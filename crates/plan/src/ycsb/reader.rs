@@ -18,7 +18,11 @@ impl<'a> Reader<'a> {
     /// Checks the names first. An unknown name is a problem, or a warning if `lenient`.
     pub(super) fn new(properties: &'a Properties, lenient: bool) -> Self {
         let warnings = properties.warnings().to_vec();
-        let mut reader = Reader { properties, problems: Vec::new(), warnings };
+        let mut reader = Reader {
+            properties,
+            problems: Vec::new(),
+            warnings,
+        };
         for entry in properties.entries() {
             reader.check_name(entry, lenient);
         }
@@ -30,14 +34,21 @@ impl<'a> Reader<'a> {
             return self.report_unknown(entry, lenient);
         };
         let value = entry.value.trim();
-        if property.default.is_some_and(|default| default.eq_ignore_ascii_case(value)) {
+        if property
+            .default
+            .is_some_and(|default| default.eq_ignore_ascii_case(value))
+        {
             return;
         }
         let name = &entry.name;
         match property.treatment {
-            Treatment::NoEffect(reason) => self.warnings.push(format!("`{name}` has no effect: {reason}")),
+            Treatment::NoEffect(reason) => self
+                .warnings
+                .push(format!("`{name}` has no effect: {reason}")),
             Treatment::Refused(reason) => {
-                let problem = entry.problem(format_args!("`{name}` is `{value}`, which is not supported"));
+                let problem = entry.problem(format_args!(
+                    "`{name}` is `{value}`, which is not supported"
+                ));
                 self.problems.push(problem.with_hint(reason));
             }
             Treatment::Plan(_) | Treatment::Client(_) | Treatment::Target(_) => {}
@@ -45,7 +56,9 @@ impl<'a> Reader<'a> {
     }
 
     fn report_unknown(&mut self, entry: &Entry, lenient: bool) {
-        let names = PROPERTIES.iter().map(|property| property.name.trim_end_matches(".*"));
+        let names = PROPERTIES
+            .iter()
+            .map(|property| property.name.trim_end_matches(".*"));
         let near = nearest(&entry.name, names);
         let problem = entry.problem(format_args!("unknown property `{}`", entry.name));
         let problem = match near {
@@ -53,8 +66,11 @@ impl<'a> Reader<'a> {
             None => problem.with_hint("remove it, or ignore unknown names by `--lenient`"),
         };
         if lenient {
-            let hint = near.map(|name| format!(", did you mean `{name}`?")).unwrap_or_default();
-            self.warnings.push(format!("{} is ignored{hint}", problem.message));
+            let hint = near
+                .map(|name| format!(", did you mean `{name}`?"))
+                .unwrap_or_default();
+            self.warnings
+                .push(format!("{} is ignored{hint}", problem.message));
         } else {
             self.problems.push(problem);
         }
@@ -99,7 +115,10 @@ impl<'a> Reader<'a> {
     /// A finite number from `smallest` to `largest`.
     pub(super) fn number(&mut self, name: &str, smallest: f64, largest: f64) -> Option<f64> {
         let text = self.text(name)?;
-        let number = text.parse::<f64>().ok().filter(|number| (smallest..=largest).contains(number));
+        let number = text
+            .parse::<f64>()
+            .ok()
+            .filter(|number| (smallest..=largest).contains(number));
         if number.is_none() {
             let expected = if largest == f64::MAX {
                 format!("a number from {smallest}")
@@ -124,9 +143,15 @@ impl<'a> Reader<'a> {
     /// One of several words, written exactly so.
     pub(super) fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(name)?;
-        let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        let found = choices
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, value)| *value);
         if found.is_none() {
-            let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let words: Vec<_> = choices
+                .iter()
+                .map(|(word, _)| format!("`{word}`"))
+                .collect();
             let mut expected = words.join(", ");
             if let Some(near) = nearest(text, choices.iter().map(|(word, _)| *word)) {
                 expected.push_str(&format!("; did you mean `{near}`?"));
@@ -139,7 +164,11 @@ impl<'a> Reader<'a> {
     /// Reports a value that is not what is expected.
     pub(super) fn refuse(&mut self, name: &str, expected: &str) {
         let value = self.text(name).unwrap_or_default();
-        self.problem(name, format_args!("`{name}` is `{value}`"), &format!("expected {expected}"));
+        self.problem(
+            name,
+            format_args!("`{name}` is `{value}`"),
+            &format!("expected {expected}"),
+        );
     }
 
     /// Reports a problem with a property, at its place if it was given.
@@ -154,7 +183,8 @@ impl<'a> Reader<'a> {
     /// Warns if a property was changed and has no effect for this reason.
     pub(super) fn warn_unused(&mut self, name: &str, reason: &str) {
         if self.is_changed(name) {
-            self.warnings.push(format!("`{name}` has no effect: {reason}"));
+            self.warnings
+                .push(format!("`{name}` has no effect: {reason}"));
         }
     }
 
@@ -165,7 +195,9 @@ impl<'a> Reader<'a> {
         let mut hint = problem.hint.clone();
         let mut place = None;
         for property in PROPERTIES {
-            let Treatment::Plan(key) = property.treatment else { continue };
+            let Treatment::Plan(key) = property.treatment else {
+                continue;
+            };
             let (key, name) = (format!("`{key}`"), format!("`{}`", property.name));
             if problem.message.contains(&key) {
                 place = place.or_else(|| self.entry(property.name));

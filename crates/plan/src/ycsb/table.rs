@@ -28,23 +28,43 @@ pub enum Treatment {
 }
 
 const fn plan(name: &'static str, default: &'static str, key: &'static str) -> Property {
-    Property { name, default: Some(default), treatment: Treatment::Plan(key) }
+    Property {
+        name,
+        default: Some(default),
+        treatment: Treatment::Plan(key),
+    }
 }
 
 const fn client(name: &'static str, default: &'static str, effect: &'static str) -> Property {
-    Property { name, default: Some(default), treatment: Treatment::Client(effect) }
+    Property {
+        name,
+        default: Some(default),
+        treatment: Treatment::Client(effect),
+    }
 }
 
 const fn target(name: &'static str, effect: &'static str) -> Property {
-    Property { name, default: None, treatment: Treatment::Target(effect) }
+    Property {
+        name,
+        default: None,
+        treatment: Treatment::Target(effect),
+    }
 }
 
 const fn no_effect(name: &'static str, default: &'static str, reason: &'static str) -> Property {
-    Property { name, default: Some(default), treatment: Treatment::NoEffect(reason) }
+    Property {
+        name,
+        default: Some(default),
+        treatment: Treatment::NoEffect(reason),
+    }
 }
 
 const fn refused(name: &'static str, default: &'static str, reason: &'static str) -> Property {
-    Property { name, default: Some(default), treatment: Treatment::Refused(reason) }
+    Property {
+        name,
+        default: Some(default),
+        treatment: Treatment::Refused(reason),
+    }
 }
 
 impl Property {
@@ -77,8 +97,16 @@ const NO_ENCRYPTION: &str = "field-level and queryable encryption are not suppor
 /// All known properties.
 pub const PROPERTIES: &[Property] = &[
     // Client
-    client("workload", "site.ycsb.workloads.CoreWorkload", "checked: `CoreWorkload` is the only workload class"),
-    client("db", "site.ycsb.db.MongoDbClient", "checked: the MongoDB binding is the only one"),
+    client(
+        "workload",
+        "site.ycsb.workloads.CoreWorkload",
+        "checked: `CoreWorkload` is the only workload class",
+    ),
+    client(
+        "db",
+        "site.ycsb.db.MongoDbClient",
+        "checked: the MongoDB binding is the only one",
+    ),
     plan("recordcount", "0", "data.records").without_default(),
     plan("operationcount", "0", "phases.operations"),
     plan("insertcount", "", "data.insert_count").without_default(),
@@ -86,23 +114,81 @@ pub const PROPERTIES: &[Property] = &[
     plan("threadcount", "1", "client.clients"),
     plan("target", "0", "schedule.rate_per_s"),
     plan("maxexecutiontime", "0", "phases.duration"),
-    client("dotransactions", "true", "checked: the command `load` or `run` chooses the phase"),
+    client(
+        "dotransactions",
+        "true",
+        "checked: the command `load` or `run` chooses the phase",
+    ),
     client("status", "false", "a status line on stderr"),
     client("status.interval", "10", "seconds between two status lines"),
     client("label", "", "text before the status line"),
-    client("exporter", "site.ycsb.measurements.exporter.TextMeasurementsExporter", "form of the final output"),
-    client("exportfile", "", "file for the final output, in place of stdout").without_default(),
-    client("measurementtype", "hdrhistogram", "figures of an operation; `raw` types are refused"),
-    client("measurement.interval", "op", "where latencies begin: at the send, at the intended start, or both"),
-    client("hdrhistogram.percentiles", "50,95,99", "percentiles of the final output"),
-    client("hdrhistogram.fileoutput", "false", "one histogram log per operation"),
-    client("hdrhistogram.output.path", "", "beginning of the names of these logs"),
-    client("measurement.histogram.verbose", "false", "the buckets of the histograms are printed too"),
-    client("histogram.buckets", "1000", "number of 1 ms buckets of the type `histogram`"),
-    client("timeseries.granularity", "1000", "milliseconds of a step of the type `timeseries`"),
-    client("reportlatencyforeacherror", "false", "a block for each kind of error"),
-    client("latencytrackederrors", "", "kinds of errors with blocks of their own").without_default(),
-    no_effect("spin.sleep", "false", "starts are always timed by sleeping and then spinning"),
+    client(
+        "exporter",
+        "site.ycsb.measurements.exporter.TextMeasurementsExporter",
+        "form of the final output",
+    ),
+    client(
+        "exportfile",
+        "",
+        "file for the final output, in place of stdout",
+    )
+    .without_default(),
+    client(
+        "measurementtype",
+        "hdrhistogram",
+        "figures of an operation; `raw` types are refused",
+    ),
+    client(
+        "measurement.interval",
+        "op",
+        "where latencies begin: at the send, at the intended start, or both",
+    ),
+    client(
+        "hdrhistogram.percentiles",
+        "50,95,99",
+        "percentiles of the final output",
+    ),
+    client(
+        "hdrhistogram.fileoutput",
+        "false",
+        "one histogram log per operation",
+    ),
+    client(
+        "hdrhistogram.output.path",
+        "",
+        "beginning of the names of these logs",
+    ),
+    client(
+        "measurement.histogram.verbose",
+        "false",
+        "the buckets of the histograms are printed too",
+    ),
+    client(
+        "histogram.buckets",
+        "1000",
+        "number of 1 ms buckets of the type `histogram`",
+    ),
+    client(
+        "timeseries.granularity",
+        "1000",
+        "milliseconds of a step of the type `timeseries`",
+    ),
+    client(
+        "reportlatencyforeacherror",
+        "false",
+        "a block for each kind of error",
+    ),
+    client(
+        "latencytrackederrors",
+        "",
+        "kinds of errors with blocks of their own",
+    )
+    .without_default(),
+    no_effect(
+        "spin.sleep",
+        "false",
+        "starts are always timed by sleeping and then spinning",
+    ),
     no_effect("measurement.trackjvm", "false", NO_JVM),
     no_effect("measurement.raw.output_file", "", NO_RAW),
     no_effect("measurement.raw.no_summary", "false", NO_RAW),
@@ -119,48 +205,100 @@ pub const PROPERTIES: &[Property] = &[
     plan("insertorder", "hashed", "data.key_order"),
     plan("zeropadding", "1", "data.zero_padding"),
     plan("readallfields", "true", "access.read_all_fields"),
-    plan("readallfieldsbyname", "false", "access.read_all_fields_by_name"),
+    plan(
+        "readallfieldsbyname",
+        "false",
+        "access.read_all_fields_by_name",
+    ),
     plan("writeallfields", "false", "access.write_all_fields"),
     plan("minscanlength", "1", "access.min_scan_length"),
     plan("maxscanlength", "1000", "access.max_scan_length"),
-    plan("scanlengthdistribution", "uniform", "access.scan_length_distribution"),
+    plan(
+        "scanlengthdistribution",
+        "uniform",
+        "access.scan_length_distribution",
+    ),
     plan("readproportion", "0.95", "operations.read"),
     plan("updateproportion", "0.05", "operations.update"),
     plan("insertproportion", "0.0", "operations.insert"),
     plan("scanproportion", "0.0", "operations.scan"),
-    plan("readmodifywriteproportion", "0.0", "operations.read_modify_write"),
+    plan(
+        "readmodifywriteproportion",
+        "0.0",
+        "operations.read_modify_write",
+    ),
     plan("requestdistribution", "uniform", "keys.distribution"),
     plan("hotspotdatafraction", "0.2", "keys.hot_data_ratio"),
     plan("hotspotopnfraction", "0.8", "keys.hot_operation_ratio"),
     plan("exponential.percentile", "95", "keys.percentile"),
     plan("exponential.frac", "0.8571428571", "keys.data_ratio"),
-    client("core_workload_insertion_retry_limit", "0", "how often a failed insert of the load phase is repeated"),
-    client("core_workload_insertion_retry_interval", "3", "seconds before it is repeated"),
-    client("core_workload_insertion_keep_going_on_error", "false", "a load goes on after an insert that failed for good"),
+    client(
+        "core_workload_insertion_retry_limit",
+        "0",
+        "how often a failed insert of the load phase is repeated",
+    ),
+    client(
+        "core_workload_insertion_retry_interval",
+        "3",
+        "seconds before it is repeated",
+    ),
+    client(
+        "core_workload_insertion_keep_going_on_error",
+        "false",
+        "a load goes on after an insert that failed for good",
+    ),
     // Other workload classes
     refused("disksize", "100000000", ONE_WORKLOAD),
     refused("occupancy", "0.9", ONE_WORKLOAD),
     refused("storageages", "10", ONE_WORKLOAD),
     // MongoDB binding
-    target("mongodb.url", "the connection string; `mongodb://localhost:27017/ycsb?w=1` for `dyno ycsb`"),
+    target(
+        "mongodb.url",
+        "the connection string; `mongodb://localhost:27017/ycsb?w=1` for `dyno ycsb`",
+    ),
     plan("batchsize", "1", "client.batch"),
     plan("mongodb.batchsize", "1", "client.batch"),
     plan("mongodb.upsert", "false", "access.upsert"),
-    target("mongodb.writeConcern", "`w` or `journal`, unless `mongodb.url` has it"),
-    target("mongodb.readPreference", "`readPreference`, unless `mongodb.url` has it"),
-    target("mongodb.maxconnections", "`maxPoolSize`, unless `mongodb.url` has it"),
-    no_effect("mongodb.threadsAllowedToBlockForConnectionMultiplier", "", NO_BATCH_POOL),
+    target(
+        "mongodb.writeConcern",
+        "`w` or `journal`, unless `mongodb.url` has it",
+    ),
+    target(
+        "mongodb.readPreference",
+        "`readPreference`, unless `mongodb.url` has it",
+    ),
+    target(
+        "mongodb.maxconnections",
+        "`maxPoolSize`, unless `mongodb.url` has it",
+    ),
+    no_effect(
+        "mongodb.threadsAllowedToBlockForConnectionMultiplier",
+        "",
+        NO_BATCH_POOL,
+    ),
     // Additions of mongodb-labs
     target("mongodb.username", "user, unless `mongodb.url` names one"),
     target("mongodb.password", "password of that user"),
     plan("compressibility", "1", "data.compressible_ratio"),
-    refused("datatype", "binData", "values are stored as binary data, as the MongoDB binding does"),
-    refused("mongodb.sharded", "false", "the collection is not sharded by this program; shard it before the load"),
+    refused(
+        "datatype",
+        "binData",
+        "values are stored as binary data, as the MongoDB binding does",
+    ),
+    refused(
+        "mongodb.sharded",
+        "false",
+        "the collection is not sharded by this program; shard it before the load",
+    ),
     refused("mongodb.fle", "false", NO_ENCRYPTION),
     refused("mongodb.qe", "false", NO_ENCRYPTION),
     refused("mongodb.fle.*", "", NO_ENCRYPTION),
     refused("mongodb.qe.*", "", NO_ENCRYPTION),
-    no_effect("noopsthreshold", "240", "operations without an answer end by the timeout of the plan"),
+    no_effect(
+        "noopsthreshold",
+        "240",
+        "operations without an answer end by the timeout of the plan",
+    ),
     // Ours
     plan("dyno.server", "uri", "server.kind"),
     plan("dyno.backend", "wire", "client.backend"),
@@ -183,8 +321,14 @@ mod tests {
 
     #[test]
     fn names_are_found_exactly_and_by_their_beginning() {
-        assert_eq!(find("recordcount").map(|property| property.name), Some("recordcount"));
-        assert_eq!(find("htrace.sampler.classes").map(|property| property.name), Some("htrace.*"));
+        assert_eq!(
+            find("recordcount").map(|property| property.name),
+            Some("recordcount")
+        );
+        assert_eq!(
+            find("htrace.sampler.classes").map(|property| property.name),
+            Some("htrace.*")
+        );
         assert_eq!(find("recordCount"), None);
         assert_eq!(find("htrace"), None);
     }
