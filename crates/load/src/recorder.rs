@@ -184,7 +184,10 @@ impl Part {
             }
             Err(error) => {
                 operation.errors += 1;
-                self.count_error(kind, error);
+                // The failure of a pair is that of one of its parts, which has been counted by its kind.
+                if kind != OperationKind::ReadModifyWrite {
+                    self.count_error(kind, error);
+                }
             }
         }
     }

@@ -50,7 +50,11 @@ fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedul
     let job = Job {
         workload: Arc::new(Workload::mix(&plan, &Concerns::default()).unwrap()),
         transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
-        phases: vec![PhaseSpec { kind: PhaseKind::Measure, duration: None, operations: Some(operations) }],
+        phases: vec![PhaseSpec {
+            kind: PhaseKind::Measure,
+            duration: None,
+            operations: Some(operations),
+        }],
         schedule,
         clients: 8,
         threads: 1,
@@ -79,10 +83,16 @@ const PER_WINDOW: u64 = 300;
 fn ten_times_the_operations_allocate_no_more() {
     let responder = Responder::start(Behaviour::default()).unwrap();
     let address = responder.address().to_string();
-    let open = Schedule::Constant { rate_per_s: 1e6, max_start_delay: Span::from_secs(60) };
-    for (workload, schedule) in
-        [("a", Schedule::Closed {}), ("d", Schedule::Closed {}), ("e", Schedule::Closed {}), ("f", open)]
-    {
+    let open = Schedule::Constant {
+        rate_per_s: 1e6,
+        max_start_delay: Span::from_secs(60),
+    };
+    for (workload, schedule) in [
+        ("a", Schedule::Closed {}),
+        ("d", Schedule::Closed {}),
+        ("e", Schedule::Closed {}),
+        ("f", open),
+    ] {
         let (short, short_windows) = allocations(&address, workload, 3_000, schedule.clone());
         let (long, long_windows) = allocations(&address, workload, 30_000, schedule);
         let more_windows = long_windows.saturating_sub(short_windows);

@@ -152,6 +152,37 @@ fn a_file_cut_at_any_byte_of_its_last_window_loses_that_window_only() {
     }
 }
 
+/// A kill while a window is written leaves a part of it: some files whole, one cut, the rest
+/// without it. The steps are coarse because the cuts of single files are tested byte by byte.
+#[test]
+fn a_kill_at_any_point_of_a_write_loses_the_window_that_was_being_written() {
+    let (_parent, directory) = temporary();
+    common::killed_run(&directory, 2);
+    let before = FILES.map(|name| fs::read(directory.join(name)).unwrap());
+    fs::remove_dir_all(&directory).unwrap();
+    common::killed_run(&directory, 3);
+    let after = FILES.map(|name| fs::read(directory.join(name)).unwrap());
+    for (name, content) in FILES.into_iter().zip(&before) {
+        fs::write(directory.join(name), content).unwrap();
+    }
+    let expected = common::accumulated(2).to_record();
+    for ((name, old), new) in FILES.into_iter().zip(&before).zip(&after) {
+        for end in (old.len() + 1..new.len()).step_by(11) {
+            fs::write(directory.join(name), &new[..end]).unwrap();
+            let run = Run::open(&directory).unwrap();
+            assert_eq!(run.document.phases[0], expected, "{name} cut at {end}");
+            assert_eq!(run.notes.len(), 1, "{name} cut at {end}");
+            assert!(
+                run.notes[0].contains(name),
+                "{name} cut at {end}: {:?}",
+                run.notes
+            );
+        }
+        fs::write(directory.join(name), new).unwrap();
+    }
+    assert_eq!(Run::open(&directory).unwrap().intervals.len(), 3);
+}
+
 #[test]
 fn files_cut_inside_their_headers_give_a_run_without_windows() {
     for name in FILES {

@@ -1,0 +1,46 @@
+# The two commands of the README are `make run` and `make test`. Everything else is in scripts/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO := scripts/cargo
+WORKLOAD ?= a
+# More options for `dyno run`, such as: make run ARGS="--duration 2m --clients 64"
+ARGS ?=
+
+.PHONY: help setup build run test bench bench-parts lint clean-runs
+
+help: ## say what can be made
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+
+setup: ## install what is missing to build and run
+	@scripts/setup.sh
+
+build: setup ## build the release binary, target/release/dyno
+	@$(CARGO) build --release --locked --package mongodyno
+
+run: build ## measure workload WORKLOAD (default: a) on the embedded server
+	@target/release/dyno run $(WORKLOAD) $(ARGS)
+
+test: ## install what is missing and run every test, with real servers
+	@scripts/setup.sh test
+	@$(CARGO) build --locked --package mongodyno
+	@scripts/smoke.sh target/debug/dyno target/smoke
+	@DYNO_REQUIRE_SERVERS=1 $(CARGO) test --locked --workspace --no-fail-fast
+	@cd web && npm run --silent check
+	@cd web && npm test --silent -- ../target/smoke/report.html ../target/smoke/screenshots
+
+bench: setup ## print what the generator costs and how true its numbers are (minutes)
+	@$(CARGO) run --release --locked --quiet --package dyno-bench
+
+bench-parts: setup ## print the times of single parts: encoding, histograms, key choice
+	@$(CARGO) bench --locked --workspace --benches
+
+lint: setup ## check the form, with warnings as errors
+	@$(CARGO) fmt --all --check
+	@$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --locked --workspace --no-deps --document-private-items
+
+clean-runs: ## remove all recorded runs in runs/
+	@rm -rf runs

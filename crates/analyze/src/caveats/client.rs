@@ -1,0 +1,181 @@
+//! Doubts about the load generator: did it offer what the plan says, and was it the limit itself?
+
+use super::{Facts, about_phase, duration_us, percent};
+use dyno_record::model::{Caveat, CaveatKind, LatencySummary, PhaseKind, PhaseRecord};
+use serde_json::Value;
+
+/// Share of its CPUs above which the client is the limit. Above 90 % work waits for the CPU: with
+/// random arrivals the queue for a server that is 90 % busy is nine times the work in service.
+const BUSY_RATIO: f64 = 0.9;
+/// Share of the rate that the selfcheck reached above which the client is the limit. The null
+/// responder answers faster than any database, so its rate is not quite reached with a real one.
+const SELFCHECK_RATIO: f64 = 0.9;
+/// Key of the selfcheck's figure: highest rate that one worker thread reached.
+const SELFCHECK_RATE: &str = "/max_rate_per_core_per_s";
+/// In a closed loop the start delay is time that the client loses between two operations. From a
+/// tenth of the median service time on it changes the rate as much as a tenth more work would.
+const CLOSED_DELAY_RATIO: f64 = 0.1;
+/// Start delays below 100 µs are within what a healthy client does between two system calls.
+const CLOSED_DELAY_FLOOR_US: f64 = 100.0;
+/// Share of arrivals that may start more than 1 ms late. At 1 % they begin to decide the 99th
+/// percentile of the response time.
+const LATE_RATIO: f64 = 0.01;
+/// Largest shortfall of the achieved rate against the offered one.
+const RATE_SHORTFALL_RATIO: f64 = 0.01;
+/// Standard deviations by which a random number of arrivals may fall short: once in 740 runs.
+const POISSON_DEVIATIONS: f64 = 3.0;
+
+/// The client was too busy for its numbers to describe the server.
+pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Vec<Caveat> {
+    let Some(phase) = facts.measure else {
+        return Vec::new();
+    };
+    let reasons: Vec<String> = [
+        busy_cpus(facts, phase),
+        near_selfcheck(facts, phase),
+        slow_turnaround(phase),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if reasons.is_empty() {
+        return Vec::new();
+    }
+    vec![about_phase(
+        CaveatKind::GeneratorBottleneck,
+        PhaseKind::Measure,
+        format!("the client may have been the limit: {}", reasons.join("; ")),
+        "give the client more worker threads (`--threads`) or CPUs of its own, and compare with `dyno selfcheck`",
+    )]
+}
+
+/// CPU time per worker. An open loop spins before each start, so there a busy CPU counts only if
+/// the schedule suffered from it.
+fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
+    if phase.duration_s <= 0.0 {
+        return None;
+    }
+    let used = (phase.client.cpu_user_s + phase.client.cpu_system_s) / phase.duration_s;
+    let cpus = facts.worker_cpus();
+    let schedule_kept = phase.offered_rate_per_s.is_some()
+        && late_ratio(phase) <= LATE_RATIO
+        && shortfall(facts, phase).is_none();
+    (used / cpus >= BUSY_RATIO && !schedule_kept)
+        .then(|| format!("it used {used:.2} of the {cpus} CPUs that its threads can fill"))
+}
+
+fn near_selfcheck(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
+    let selfcheck = facts.document.selfcheck.as_ref()?;
+    let per_core = selfcheck.pointer(SELFCHECK_RATE).and_then(Value::as_f64)?;
+    let limit = per_core * facts.worker_cpus();
+    let ratio = phase.achieved_rate_per_s / limit;
+    (limit > 0.0 && ratio >= SELFCHECK_RATIO).then(|| {
+        format!(
+            "it reached {} of the {limit:.0}/s that `dyno selfcheck` found possible",
+            percent(ratio)
+        )
+    })
+}
+
+fn slow_turnaround(phase: &PhaseRecord) -> Option<String> {
+    if phase.offered_rate_per_s.is_some() {
+        return None;
+    }
+    let is_slow = |delay: &LatencySummary, service: &LatencySummary| {
+        delay.p99 >= CLOSED_DELAY_FLOOR_US && delay.p99 >= CLOSED_DELAY_RATIO * service.p50
+    };
+    let slow = phase.operations.iter().filter(|(_, operation)| {
+        operation.count > 0 && is_slow(&operation.start_delay_us, &operation.service_time_us)
+    });
+    let (name, operation) =
+        slow.max_by(|a, b| f64::total_cmp(&a.1.start_delay_us.p99, &b.1.start_delay_us.p99))?;
+    Some(format!(
+        "99th percentile of the start delay of `{name}` is {}, its median service time {}",
+        duration_us(operation.start_delay_us.p99),
+        duration_us(operation.service_time_us.p50)
+    ))
+}
+
+/// Arrivals of the schedule were never sent.
+pub(super) fn dropped_arrivals(facts: &Facts<'_>) -> Vec<Caveat> {
+    let with_arrivals = facts
+        .document
+        .phases
+        .iter()
+        .filter_map(|phase| Some((phase.name, phase.arrivals?)));
+    with_arrivals
+        .filter(|(_, arrivals)| arrivals.dropped > 0)
+        .map(|(name, arrivals)| {
+            let share = arrivals.dropped as f64 / arrivals.due.max(1) as f64;
+            about_phase(
+                CaveatKind::DroppedArrivals,
+                name,
+                format!(
+                    "{} of {} arrivals ({}) were never sent; the latencies are those of the others",
+                    arrivals.dropped,
+                    arrivals.due,
+                    percent(share)
+                ),
+                "the server cannot take the offered rate: lower `--rate`, or raise `--clients` if it has room left",
+            )
+        })
+        .collect()
+}
+
+/// Many operations started late: response time includes waiting in the client.
+pub(super) fn late_starts(facts: &Facts<'_>) -> Vec<Caveat> {
+    let Some(phase) = facts.measure.filter(|phase| late_ratio(phase) > LATE_RATIO) else {
+        return Vec::new();
+    };
+    vec![about_phase(
+        CaveatKind::LateStarts,
+        PhaseKind::Measure,
+        format!(
+            "{} of the operations started more than 1 ms late; response time includes that wait",
+            percent(late_ratio(phase))
+        ),
+        "raise `--clients` if all connections were busy; the start delay tells how long operations waited",
+    )]
+}
+
+/// Share of the started arrivals that were late; 0 with a closed loop.
+fn late_ratio(phase: &PhaseRecord) -> f64 {
+    match phase.arrivals {
+        Some(arrivals) if arrivals.started > 0 => arrivals.late as f64 / arrivals.started as f64,
+        _ => 0.0,
+    }
+}
+
+/// The achieved rate is below the offered one.
+pub(super) fn rate_not_achieved(facts: &Facts<'_>) -> Vec<Caveat> {
+    let missed = facts
+        .measure
+        .and_then(|phase| Some((phase, shortfall(facts, phase)?)));
+    let Some((phase, (offered, ratio))) = missed else {
+        return Vec::new();
+    };
+    vec![about_phase(
+        CaveatKind::RateNotAchieved,
+        PhaseKind::Measure,
+        format!(
+            "achieved {:.1}/s of the {offered:.1}/s offered, {} less",
+            phase.achieved_rate_per_s,
+            percent(ratio)
+        ),
+        "the latencies belong to the achieved rate; lower `--rate` for a server that keeps up",
+    )]
+}
+
+/// The offered rate and the share of it that is missing, if that is too much.
+fn shortfall(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<(f64, f64)> {
+    let offered = phase.offered_rate_per_s.filter(|rate| *rate > 0.0)?;
+    let expected = offered * phase.duration_s;
+    let is_poisson = facts.plan("/schedule/kind").and_then(Value::as_str) == Some("poisson");
+    let chance = if is_poisson && expected > 0.0 {
+        POISSON_DEVIATIONS / expected.sqrt()
+    } else {
+        0.0
+    };
+    let missing = 1.0 - phase.achieved_rate_per_s / offered;
+    (missing > RATE_SHORTFALL_RATIO.max(chance)).then_some((offered, missing))
+}

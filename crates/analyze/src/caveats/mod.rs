@@ -1,0 +1,186 @@
+//! Reasons to doubt a run, found in its document and its windows. One function per kind, each with
+//! its threshold and why it is that one. What only the run itself can see (probes that failed,
+//! server settings that differ) is added by those who see it.
+
+mod client;
+mod machine;
+mod result;
+mod server;
+
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunDocument};
+use dyno_record::reader::IntervalPoint;
+use serde_json::Value;
+
+/// What the caveats need to know of one recording window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IntervalTotals {
+    /// Phase that the window belongs to.
+    pub phase: PhaseKind,
+    /// Start, from the start of the run.
+    pub start_s: f64,
+    /// Length.
+    pub duration_s: f64,
+    /// Logical operations that succeeded.
+    pub succeeded: u64,
+    /// Logical operations that failed.
+    pub failed: u64,
+}
+
+impl From<&IntervalPoint> for IntervalTotals {
+    fn from(point: &IntervalPoint) -> Self {
+        IntervalTotals {
+            phase: point.phase,
+            start_s: point.start_s,
+            duration_s: point.duration_s,
+            succeeded: point.succeeded,
+            failed: point.failed,
+        }
+    }
+}
+
+/// All caveats that follow from a document and its windows, the gravest kinds first. The caveats
+/// that the document holds already are not looked at and not repeated.
+pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Caveat> {
+    let facts = Facts::new(document, intervals);
+    const FINDERS: [fn(&Facts<'_>) -> Vec<Caveat>; 21] = [
+        result::partial,
+        result::integrity,
+        result::errors,
+        client::generator_bottleneck,
+        client::dropped_arrivals,
+        client::rate_not_achieved,
+        client::late_starts,
+        result::little_law,
+        result::not_steady,
+        result::too_few_intervals,
+        result::too_few_operations,
+        result::clamped_values,
+        result::reconnects,
+        server::document_count,
+        server::fits_in_cache,
+        server::durability,
+        machine::shared_machine,
+        machine::cpu_frequency,
+        machine::clock_coarse,
+        machine::settings,
+        machine::storage_settings,
+    ];
+    FINDERS.iter().flat_map(|find| find(&facts)).collect()
+}
+
+/// The document seen from the caveats' side.
+struct Facts<'a> {
+    document: &'a RunDocument,
+    /// The phase that is the result.
+    measure: Option<&'a PhaseRecord>,
+    intervals: &'a [IntervalTotals],
+}
+
+impl<'a> Facts<'a> {
+    fn new(document: &'a RunDocument, intervals: &'a [IntervalTotals]) -> Self {
+        let is_measure = |phase: &&PhaseRecord| phase.name == PhaseKind::Measure;
+        Facts {
+            document,
+            measure: document.phases.iter().find(is_measure),
+            intervals,
+        }
+    }
+
+    /// A value of the plan.
+    fn plan(&self, pointer: &str) -> Option<&'a Value> {
+        self.document.plan.pointer(pointer)
+    }
+
+    /// Worker threads of the client, but not more than it has CPUs.
+    fn worker_cpus(&self) -> f64 {
+        let threads = self.plan("/client/threads").and_then(Value::as_u64);
+        let cpus = self.document.environment.cpus;
+        let usable = match (threads, cpus) {
+            (Some(threads), Some(cpus)) => threads.min(cpus),
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => 1,
+        };
+        usable.max(1) as f64
+    }
+
+    /// Windows of the measure phase that are long enough to compare: the last one of a phase is
+    /// cut where the phase ends.
+    fn full_measure_windows(&self) -> Vec<&'a IntervalTotals> {
+        let of_phase = || {
+            self.intervals
+                .iter()
+                .filter(|window| window.phase == PhaseKind::Measure)
+        };
+        let longest_s = of_phase()
+            .map(|window| window.duration_s)
+            .fold(0.0, f64::max);
+        of_phase()
+            .filter(|window| window.duration_s > 0.0 && window.duration_s >= 0.9 * longest_s)
+            .collect()
+    }
+
+    /// Logical operations of a phase that ended: succeeded and failed.
+    fn finished(&self, phase: PhaseKind) -> (u64, u64) {
+        let windows = self.intervals.iter().filter(|window| window.phase == phase);
+        windows.fold((0, 0), |(succeeded, failed), window| {
+            (succeeded + window.succeeded, failed + window.failed)
+        })
+    }
+}
+
+/// A caveat about one phase.
+fn about_phase(kind: CaveatKind, phase: PhaseKind, message: String, hint: &str) -> Caveat {
+    Caveat {
+        kind,
+        message,
+        hint: Some(hint.to_owned()),
+        phase: Some(phase),
+    }
+}
+
+/// A caveat about the whole run.
+fn about_run(kind: CaveatKind, message: String, hint: &str) -> Caveat {
+    Caveat {
+        kind,
+        message,
+        hint: Some(hint.to_owned()),
+        phase: None,
+    }
+}
+
+/// `0.0123` as `1.2 %`; shares below 0.1 % keep two digits that count.
+fn percent(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    if value == 0.0 || value.abs() >= 0.1 {
+        return format!("{value:.1} %");
+    }
+    let digits = (1.0 - value.abs().log10().floor()).clamp(1.0, 12.0) as usize;
+    format!("{value:.digits$} %")
+}
+
+/// Bytes in the largest binary unit that they fill.
+fn bytes(value: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if value < 1024 {
+        return format!("{value} B");
+    }
+    let mut scaled = value as f64 / 1024.0;
+    let mut unit = 0;
+    while scaled >= 1024.0 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    format!("{scaled:.1} {}", UNITS[unit])
+}
+
+/// Microseconds in a unit that people read.
+fn duration_us(value: f64) -> String {
+    if value >= 1_000.0 {
+        format!("{:.1} ms", value / 1_000.0)
+    } else {
+        format!("{value:.0} µs")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! Doubts about the figures: too few, unsteady, incomplete, or at odds with each other.
+
+use super::{Facts, about_phase, about_run, percent};
+use crate::little;
+use crate::steady_state::{self, SteadyState};
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunStatus};
+
+/// Fewest windows of the measure phase. With fewer, one checkpoint or one stall decides the
+/// result, and the tests for a steady state have nothing to work with.
+const MIN_INTERVALS: usize = 10;
+/// Values that must lie beyond a percentile before it is more than an anecdote: with 10 of them
+/// the relative standard error of their number is 1/√10, a third.
+const VALUES_BEYOND: u64 = 10;
+/// The percentiles shown, from the highest on, with the operations per value beyond them.
+const PERCENTILES: [(&str, u64); 5] = [
+    ("p99.99", 10_000),
+    ("p99.9", 1_000),
+    ("p99", 100),
+    ("p95", 20),
+    ("p90", 10),
+];
+/// Kind under which wrong values that were read are counted.
+const INTEGRITY: &str = "integrity";
+
+/// The run ended early.
+pub(super) fn partial(facts: &Facts<'_>) -> Vec<Caveat> {
+    let what = match facts.document.status {
+        RunStatus::Complete => return Vec::new(),
+        RunStatus::Running => "the run has not ended",
+        RunStatus::Partial => "the run ended early",
+        RunStatus::Failed => "the run was stopped by a fault",
+    };
+    let message = match &facts.document.status_reason {
+        Some(reason) => format!("{what}: {reason}"),
+        None => what.to_owned(),
+    };
+    vec![about_run(
+        CaveatKind::Partial,
+        message,
+        "the figures hold for the time that was measured, which is shorter than planned",
+    )]
+}
+
+/// Checking values that were read found wrong ones.
+pub(super) fn integrity(facts: &Facts<'_>) -> Vec<Caveat> {
+    let wrong = |phase: &PhaseRecord| phase.errors.get(INTEGRITY).copied().unwrap_or(0);
+    let phases = facts.document.phases.iter();
+    phases
+        .filter(|phase| wrong(phase) > 0)
+        .map(|phase| {
+            about_phase(
+                CaveatKind::Integrity,
+                phase.name,
+                format!("{} operations read values that were never written", wrong(phase)),
+                "the data was loaded with another field length or without integrity values, or the server returned wrong data",
+            )
+        })
+        .collect()
+}
+
+/// Operations failed. There is no threshold: a failed operation has no latency, and the slowest
+/// ones are those that fail first.
+pub(super) fn errors(facts: &Facts<'_>) -> Vec<Caveat> {
+    let failures = |phase: &PhaseRecord| phase.errors.values().sum::<u64>();
+    let phases = facts.document.phases.iter();
+    phases
+        .filter(|phase| failures(phase) > 0)
+        .map(|phase| {
+            let kinds: Vec<String> = phase
+                .errors
+                .iter()
+                .map(|(kind, count)| format!("{kind}: {count}"))
+                .collect();
+            let (succeeded, failed) = facts.finished(phase.name);
+            let share = match succeeded + failed {
+                0 => String::new(),
+                all => format!(" of {all} ({})", percent(failed as f64 / all as f64)),
+            };
+            // Without windows the number by kind is the only one there is.
+            let count = if succeeded + failed == 0 {
+                failures(phase)
+            } else {
+                failed
+            };
+            about_phase(
+                CaveatKind::Errors,
+                phase.name,
+                format!("{count} operations{share} failed: {}", kinds.join(", ")),
+                "failed operations are in neither the rate nor the latencies",
+            )
+        })
+        .collect()
+}
+
+/// The measurement disagrees with Little's law.
+pub(super) fn little_law(facts: &Facts<'_>) -> Vec<Caveat> {
+    let ratio = facts.measure.and_then(|phase| phase.little_ratio);
+    let Some(ratio) = ratio.filter(|ratio| !little::holds(*ratio)) else {
+        return Vec::new();
+    };
+    vec![about_phase(
+        CaveatKind::LittleLaw,
+        PhaseKind::Measure,
+        format!(
+            "the mean number in flight is {ratio:.3} times rate × mean service time; it should be 1 within {}",
+            percent(little::LITTLE_TOLERANCE_RATIO)
+        ),
+        "the phase is too short for its longest operations, or the client measured wrongly",
+    )]
+}
+
+/// The rate drifted during the measure phase.
+pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
+    let windows = facts.full_measure_windows();
+    let rates: Vec<f64> = windows
+        .iter()
+        .map(|window| window.succeeded as f64 / window.duration_s)
+        .collect();
+    let message = match steady_state::assess(&rates) {
+        SteadyState::Steady | SteadyState::Undecided => return Vec::new(),
+        SteadyState::Trend { change_ratio } => format!(
+            "the rate {} by {} from start to end of the phase",
+            if change_ratio > 0.0 { "rose" } else { "fell" },
+            percent(change_ratio.abs())
+        ),
+        SteadyState::Step { change_ratio } => format!(
+            "the second half of the phase was {} {} than the first",
+            percent(change_ratio.abs()),
+            if change_ratio > 0.0 {
+                "faster"
+            } else {
+                "slower"
+            }
+        ),
+    };
+    vec![about_phase(
+        CaveatKind::NotSteady,
+        PhaseKind::Measure,
+        message,
+        "use a longer `--warmup`, and a `--duration` of several checkpoints (60 s each)",
+    )]
+}
+
+/// The measure phase is too short.
+pub(super) fn too_few_intervals(facts: &Facts<'_>) -> Vec<Caveat> {
+    let count = facts.full_measure_windows().len();
+    if facts.measure.is_none() || count >= MIN_INTERVALS {
+        return Vec::new();
+    }
+    vec![about_phase(
+        CaveatKind::TooFewIntervals,
+        PhaseKind::Measure,
+        format!(
+            "the measure phase has {count} full windows; below {MIN_INTERVALS} a single stall decides the result"
+        ),
+        "use a longer `--duration`, or more `--operations`",
+    )]
+}
+
+/// Too few operations for the highest percentiles shown.
+pub(super) fn too_few_operations(facts: &Facts<'_>) -> Vec<Caveat> {
+    let Some(phase) = facts.measure else {
+        return Vec::new();
+    };
+    let short: Vec<String> = phase
+        .operations
+        .iter()
+        .filter(|(_, operation)| operation.count > 0)
+        .filter_map(|(name, operation)| {
+            let sound = highest_sound_percentile(operation.count);
+            (sound != Some(PERCENTILES[0].0))
+                .then(|| format!("`{name}` up to {}", sound.unwrap_or("the median")))
+        })
+        .collect();
+    if short.is_empty() {
+        return Vec::new();
+    }
+    vec![about_phase(
+        CaveatKind::TooFewOperations,
+        PhaseKind::Measure,
+        format!(
+            "too few operations for all percentiles shown; with {VALUES_BEYOND} values beyond them are {}",
+            short.join(", ")
+        ),
+        "use a longer `--duration`, or read the higher percentiles as single cases",
+    )]
+}
+
+/// The highest percentile that enough of `count` values lie beyond.
+fn highest_sound_percentile(count: u64) -> Option<&'static str> {
+    PERCENTILES
+        .iter()
+        .find(|(_, operations_per_value)| count / operations_per_value >= VALUES_BEYOND)
+        .map(|(name, _)| *name)
+}
+
+/// Values above the histogram's range.
+pub(super) fn clamped_values(facts: &Facts<'_>) -> Vec<Caveat> {
+    let clamped = |phase: &PhaseRecord| phase.operations.values().map(|o| o.clamped).sum::<u64>();
+    let phases = facts.document.phases.iter();
+    phases
+        .filter(|phase| clamped(phase) > 0)
+        .map(|phase| {
+            about_phase(
+                CaveatKind::ClampedValues,
+                phase.name,
+                format!(
+                    "{} latencies above 60 s are recorded as 60 s; maximum and high percentiles are too low",
+                    clamped(phase)
+                ),
+                "lower the offered rate or set a `--timeout` below 60 s",
+            )
+        })
+        .collect()
+}
+
+/// Connections were replaced during the phase.
+pub(super) fn reconnects(facts: &Facts<'_>) -> Vec<Caveat> {
+    let phases = facts.document.phases.iter();
+    phases
+        .filter(|phase| phase.reconnects > 0)
+        .map(|phase| {
+            about_phase(
+                CaveatKind::Reconnects,
+                phase.name,
+                format!(
+                    "{} connections were replaced during the phase",
+                    phase.reconnects
+                ),
+                "see the errors by kind, and the server's log for why it closed them",
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,103 @@
+//! Doubts about what the server was asked to do: how much data, from where, and how safely.
+
+use super::{Facts, about_phase, about_run, bytes};
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
+use serde_json::Value;
+
+/// The number of documents differs from what the plan assumes. There is no threshold: keys are
+/// drawn from exactly the documents that the plan names.
+pub(super) fn document_count(facts: &Facts<'_>) -> Vec<Caveat> {
+    let planned = facts.plan("/data/records").and_then(Value::as_u64);
+    let (Some(found), Some(planned)) = (facts.document.server.documents, planned) else {
+        return Vec::new();
+    };
+    // A warm-up with inserts or deletes may have changed the number before it was taken.
+    let may_be_more = weight(facts, "insert") > 0.0;
+    let may_be_fewer = weight(facts, "delete") > 0.0;
+    let differs = (found > planned && !may_be_more) || (found < planned && !may_be_fewer);
+    if !differs {
+        return Vec::new();
+    }
+    vec![about_run(
+        CaveatKind::DocumentCount,
+        format!("the collection held {found} documents, the plan assumes {planned}"),
+        "load the data set again (`dyno load`), or set `--records` to what is there",
+    )]
+}
+
+/// The data set fits into the server's cache: uncompressed data and cache are compared, because
+/// the cache holds pages uncompressed. Indexes are left out, so a set of nearly the cache's size
+/// may still be read from storage.
+pub(super) fn fits_in_cache(facts: &Facts<'_>) -> Vec<Caveat> {
+    let server = &facts.document.server;
+    let (Some(data_bytes), Some(cache_bytes)) = (server.data_bytes, server.cache_bytes) else {
+        return Vec::new();
+    };
+    if data_bytes == 0 || data_bytes > cache_bytes || facts.measure.is_none() {
+        return Vec::new();
+    }
+    vec![about_phase(
+        CaveatKind::FitsInCache,
+        PhaseKind::Measure,
+        format!(
+            "the data set ({} uncompressed) fits into the server's cache ({}); reads measure memory, not storage",
+            bytes(data_bytes),
+            bytes(cache_bytes)
+        ),
+        "raise `--records` or lower the cache to measure storage",
+    )]
+}
+
+/// Writes are acknowledged before they are durable. Stated, not judged: it is a choice, but results
+/// that differ in it cannot be compared.
+pub(super) fn durability(facts: &Facts<'_>) -> Vec<Caveat> {
+    const WRITES: [&str; 4] = ["update", "insert", "read_modify_write", "delete"];
+    if !WRITES.iter().any(|name| weight(facts, name) > 0.0) {
+        return Vec::new();
+    }
+    let Some(what) = early_acknowledgement(facts) else {
+        return Vec::new();
+    };
+    vec![about_run(
+        CaveatKind::Durability,
+        format!(
+            "{what} (write concern `{}`)",
+            facts.document.server.write_concern
+        ),
+        "compare only with results of the same write concern and journal settings",
+    )]
+}
+
+/// How writes are acknowledged before they are on the disk, if they are.
+fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
+    let server = &facts.document.server;
+    let concern: String = server
+        .write_concern
+        .to_lowercase()
+        .chars()
+        .filter(|c| !c.is_whitespace() && !matches!(c, '"' | '\'' | '{' | '}'))
+        .map(|c| if c == ':' { '=' } else { c })
+        .collect();
+    let has = |setting: &str| concern.split([',', '&', ';']).any(|part| part == setting);
+    if has("w=0") {
+        return Some("writes are not acknowledged at all");
+    }
+    let syncs_on_commit = facts.plan("/server/sync_on_commit") == Some(&Value::Bool(true));
+    let waits_for_journal = has("j=true") || has("journal=true") || syncs_on_commit;
+    let is_standalone = matches!(server.topology.as_deref(), Some("standalone") | None);
+    // A majority in a replica set waits for the journal by default
+    // (`writeConcernMajorityJournalDefault`), and it is the default write concern there.
+    let is_majority = has("w=majority") || has("majority") || concern == "serverdefault";
+    if waits_for_journal || (is_majority && !is_standalone) {
+        return None;
+    }
+    Some(
+        "writes are acknowledged before the journal is on the disk; a crash may lose the last ones",
+    )
+}
+
+/// Weight of an operation in the plan.
+fn weight(facts: &Facts<'_>, operation: &str) -> f64 {
+    let weight = facts.plan("/operations").and_then(|all| all.get(operation));
+    weight.and_then(Value::as_f64).unwrap_or(0.0)
+}

@@ -1,0 +1,470 @@
+//! Both sides of every threshold.
+
+use super::*;
+use dyno_record::model::{
+    Arrivals, ClientUsage, Environment, LatencySummary, OperationRecord, RunStatus, SCHEMA_VERSION,
+    ServerRecord, StorageRecord,
+};
+use serde_json::json;
+
+/// A run without any caveat: a remote server that is larger than its cache, and a fixed CPU.
+fn sound() -> (RunDocument, Vec<IntervalTotals>) {
+    let latency = |value: f64| LatencySummary {
+        mean: value,
+        p50: value,
+        p99: value,
+        ..LatencySummary::default()
+    };
+    let operation = OperationRecord {
+        count: 300_000,
+        errors: 0,
+        rate_per_s: 10_000.0,
+        documents: 300_000,
+        clamped: 0,
+        response_time_us: latency(500.0),
+        service_time_us: latency(500.0),
+        start_delay_us: latency(5.0),
+    };
+    let measure = PhaseRecord {
+        name: PhaseKind::Measure,
+        start_s: 0.0,
+        duration_s: 30.0,
+        offered_rate_per_s: None,
+        achieved_rate_per_s: 10_000.0,
+        operations: [("read".to_owned(), operation)].into(),
+        errors: Default::default(),
+        arrivals: None,
+        client: ClientUsage {
+            cpu_user_s: 3.0,
+            cpu_system_s: 12.0,
+            cpu_us_per_operation: 50.0,
+            max_rss_bytes: 1 << 24,
+        },
+        mean_in_flight: 5.0,
+        little_ratio: Some(1.0),
+        keys: None,
+        reconnects: 0,
+    };
+    let document = RunDocument {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: "0.1.0".to_owned(),
+        name: "sound".to_owned(),
+        started_at: "2026-08-22T10:15:00Z".to_owned(),
+        status: RunStatus::Complete,
+        status_reason: None,
+        plan: json!({
+            "client": {"threads": 1},
+            "data": {"records": 1000},
+            "operations": {"read": 1.0},
+            "schedule": {"kind": "closed"},
+        }),
+        environment: Environment {
+            cpus: Some(4),
+            cpu_governor: Some("performance".to_owned()),
+            clock_source: Some("tsc".to_owned()),
+            clock_read_ns: Some(22.0),
+            ..Environment::default()
+        },
+        server: ServerRecord {
+            kind: "uri".to_owned(),
+            topology: Some("standalone".to_owned()),
+            version: Some("7.0.14".to_owned()),
+            cache_bytes: Some(1 << 30),
+            data_bytes: Some((1 << 30) + 1),
+            documents: Some(1000),
+            write_concern: "w: 1".to_owned(),
+            ..ServerRecord::default()
+        },
+        phases: vec![measure],
+        caveats: Vec::new(),
+        selfcheck: None,
+    };
+    let window = |i: u32| IntervalTotals {
+        phase: PhaseKind::Measure,
+        start_s: f64::from(i),
+        duration_s: 1.0,
+        succeeded: 10_000,
+        failed: 0,
+    };
+    (document, (0..30).map(window).collect())
+}
+
+fn kinds(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<CaveatKind> {
+    caveats(document, intervals)
+        .iter()
+        .map(|caveat| caveat.kind)
+        .collect()
+}
+
+/// Kinds of the sound run after a change.
+fn after(change: impl FnOnce(&mut RunDocument)) -> Vec<CaveatKind> {
+    let (mut document, intervals) = sound();
+    change(&mut document);
+    kinds(&document, &intervals)
+}
+
+/// Messages of the sound run after a change.
+fn messages(change: impl FnOnce(&mut RunDocument)) -> Vec<String> {
+    let (mut document, intervals) = sound();
+    change(&mut document);
+    caveats(&document, &intervals)
+        .into_iter()
+        .map(|caveat| caveat.message)
+        .collect()
+}
+
+fn measure(document: &mut RunDocument) -> &mut PhaseRecord {
+    &mut document.phases[0]
+}
+
+fn read(document: &mut RunDocument) -> &mut OperationRecord {
+    measure(document).operations.get_mut("read").unwrap()
+}
+
+/// An open loop that offers `rate_per_s`.
+fn open_loop(document: &mut RunDocument, rate_per_s: f64, kind: &str) {
+    document.plan["schedule"] = json!({"kind": kind, "rate_per_s": rate_per_s});
+    let phase = measure(document);
+    phase.offered_rate_per_s = Some(rate_per_s);
+    phase.arrivals = Some(Arrivals {
+        due: 300_000,
+        started: 300_000,
+        dropped: 0,
+        late: 0,
+    });
+}
+
+const NONE: [CaveatKind; 0] = [];
+
+#[test]
+fn a_sound_run_has_no_caveats() {
+    let (document, intervals) = sound();
+    assert_eq!(caveats(&document, &intervals), []);
+}
+
+#[test]
+fn a_run_without_phases_is_only_what_it_is() {
+    let (mut document, _) = sound();
+    document.phases.clear();
+    assert_eq!(kinds(&document, &[]), NONE);
+    document.status = RunStatus::Failed;
+    assert_eq!(kinds(&document, &[]), [CaveatKind::Partial]);
+}
+
+#[test]
+fn a_busy_client_is_the_bottleneck_of_a_closed_loop() {
+    // 30 s on one worker: 27 s of CPU time are 90 %.
+    assert_eq!(after(|d| measure(d).client.cpu_user_s = 14.99), NONE);
+    assert_eq!(
+        after(|d| measure(d).client.cpu_user_s = 15.0),
+        [CaveatKind::GeneratorBottleneck]
+    );
+    // Two workers can fill two CPUs, but not on a machine with one.
+    let two = |cpus: u64| {
+        after(|d| {
+            measure(d).client.cpu_user_s = 15.0;
+            d.plan["client"]["threads"] = json!(2);
+            d.environment.cpus = Some(cpus);
+        })
+    };
+    assert_eq!(two(4), NONE);
+    assert_eq!(two(1), [CaveatKind::GeneratorBottleneck]);
+}
+
+#[test]
+fn a_busy_client_that_keeps_its_schedule_is_spinning() {
+    let busy = |late: u64| {
+        after(|d| {
+            open_loop(d, 10_000.0, "constant");
+            measure(d).client.cpu_user_s = 17.0;
+            measure(d).arrivals.as_mut().unwrap().late = late;
+        })
+    };
+    assert_eq!(busy(3_000), NONE);
+    assert_eq!(
+        busy(3_001),
+        [CaveatKind::GeneratorBottleneck, CaveatKind::LateStarts]
+    );
+}
+
+#[test]
+fn a_rate_near_that_of_the_selfcheck_is_the_clients_own() {
+    let with =
+        |per_core: f64| after(|d| d.selfcheck = Some(json!({"max_rate_per_core_per_s": per_core})));
+    assert_eq!(with(11_111.0), [CaveatKind::GeneratorBottleneck]);
+    assert_eq!(with(11_112.0), NONE);
+    assert_eq!(after(|d| d.selfcheck = Some(json!({}))), NONE);
+}
+
+#[test]
+fn a_slow_turnaround_in_a_closed_loop_is_the_clients_own() {
+    let with = |delay_us: f64, service_us: f64| {
+        after(|d| {
+            read(d).start_delay_us.p99 = delay_us;
+            read(d).service_time_us.p50 = service_us;
+        })
+    };
+    assert_eq!(with(100.0, 1_000.0), [CaveatKind::GeneratorBottleneck]);
+    assert_eq!(with(99.9, 500.0), NONE);
+    assert_eq!(with(100.0, 1_001.0), NONE);
+    let open = after(|d| {
+        open_loop(d, 10_000.0, "constant");
+        read(d).start_delay_us.p99 = 5_000.0;
+    });
+    assert_eq!(open, NONE);
+}
+
+#[test]
+fn one_dropped_arrival_is_said() {
+    let found = messages(|d| {
+        open_loop(d, 10_000.0, "constant");
+        measure(d).arrivals.as_mut().unwrap().dropped = 1;
+    });
+    assert_eq!(
+        found,
+        ["1 of 300000 arrivals (0.00033 %) were never sent; the latencies are those of the others"]
+    );
+}
+
+#[test]
+fn the_rate_may_fall_short_by_one_percent() {
+    let with = |achieved: f64, kind: &str| {
+        after(|d| {
+            open_loop(d, 10_000.0, kind);
+            measure(d).achieved_rate_per_s = achieved;
+        })
+    };
+    assert_eq!(with(9_900.1, "constant"), NONE);
+    assert_eq!(with(9_899.9, "constant"), [CaveatKind::RateNotAchieved]);
+    assert_eq!(with(9_899.9, "poisson"), [CaveatKind::RateNotAchieved]);
+}
+
+#[test]
+fn a_short_poisson_run_may_fall_short_by_chance() {
+    // 900 arrivals: three standard deviations are 10 %.
+    let with = |achieved: f64, kind: &str| {
+        after(|d| {
+            open_loop(d, 30.0, kind);
+            measure(d).achieved_rate_per_s = achieved;
+        })
+    };
+    assert_eq!(with(27.1, "poisson"), NONE);
+    assert_eq!(with(26.9, "poisson"), [CaveatKind::RateNotAchieved]);
+    assert_eq!(with(27.1, "constant"), [CaveatKind::RateNotAchieved]);
+}
+
+#[test]
+fn a_drifting_rate_is_not_steady() {
+    let with = |change: f64| {
+        let (document, mut intervals) = sound();
+        for (i, window) in intervals.iter_mut().enumerate() {
+            window.succeeded = (10_000.0 * (1.0 + change * i as f64 / 29.0)) as u64;
+        }
+        kinds(&document, &intervals)
+    };
+    assert_eq!(with(0.04), NONE);
+    assert_eq!(with(0.10), [CaveatKind::NotSteady]);
+    assert_eq!(with(-0.10), [CaveatKind::NotSteady]);
+}
+
+#[test]
+fn windows_of_other_phases_and_cut_ones_do_not_count() {
+    let (document, intervals) = sound();
+    let with = |count: usize, extra: IntervalTotals| {
+        let mut windows = intervals[..count].to_vec();
+        windows.push(extra);
+        kinds(&document, &windows)
+    };
+    let cut = IntervalTotals {
+        duration_s: 0.2,
+        succeeded: 100,
+        ..intervals[0]
+    };
+    let load = IntervalTotals {
+        phase: PhaseKind::Load,
+        succeeded: 5,
+        ..intervals[0]
+    };
+    assert_eq!(with(10, cut), NONE);
+    assert_eq!(with(9, cut), [CaveatKind::TooFewIntervals]);
+    assert_eq!(with(9, load), [CaveatKind::TooFewIntervals]);
+}
+
+#[test]
+fn a_percentile_needs_ten_values_beyond_it() {
+    assert_eq!(after(|d| read(d).count = 100_000), NONE);
+    let message = |count: u64| messages(|d| read(d).count = count).join("");
+    assert!(message(99_999).ends_with("`read` up to p99.9"));
+    assert!(message(9_999).ends_with("`read` up to p99"));
+    assert!(message(999).ends_with("`read` up to p95"));
+    assert!(message(99).ends_with("`read` up to the median"));
+}
+
+#[test]
+fn ratios_beyond_two_percent_break_littles_law() {
+    assert_eq!(after(|d| measure(d).little_ratio = Some(1.0199)), NONE);
+    assert_eq!(after(|d| measure(d).little_ratio = Some(0.9801)), NONE);
+    assert_eq!(
+        after(|d| measure(d).little_ratio = Some(1.0201)),
+        [CaveatKind::LittleLaw]
+    );
+    assert_eq!(
+        after(|d| measure(d).little_ratio = Some(0.9799)),
+        [CaveatKind::LittleLaw]
+    );
+    assert_eq!(after(|d| measure(d).little_ratio = None), NONE);
+}
+
+#[test]
+fn failures_are_said_with_their_kinds_and_share() {
+    let (mut document, mut intervals) = sound();
+    measure(&mut document).errors =
+        [("timeout".to_owned(), 4), ("server_11000".to_owned(), 2)].into();
+    intervals[3].failed = 6;
+    let found = caveats(&document, &intervals);
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].kind, found[0].phase),
+        (CaveatKind::Errors, Some(PhaseKind::Measure))
+    );
+    assert_eq!(
+        found[0].message,
+        "6 operations of 300006 (0.0020 %) failed: server_11000: 2, timeout: 4"
+    );
+}
+
+#[test]
+fn wrong_values_are_said_apart_from_other_failures() {
+    let found = after(|d| measure(d).errors = [("integrity".to_owned(), 1)].into());
+    assert_eq!(found, [CaveatKind::Integrity, CaveatKind::Errors]);
+}
+
+#[test]
+fn single_events_that_should_not_happen_are_said() {
+    assert_eq!(after(|d| read(d).clamped = 1), [CaveatKind::ClampedValues]);
+    assert_eq!(
+        after(|d| measure(d).reconnects = 1),
+        [CaveatKind::Reconnects]
+    );
+    assert_eq!(
+        after(|d| d.status = RunStatus::Partial),
+        [CaveatKind::Partial]
+    );
+    let running = messages(|d| {
+        d.status = RunStatus::Running;
+        d.status_reason = Some("killed".to_owned());
+    });
+    assert_eq!(running, ["the run has not ended: killed"]);
+}
+
+#[test]
+fn the_number_of_documents_must_be_the_planned_one() {
+    let with = |found: u64, operation: &str| {
+        after(|d| {
+            d.server.documents = Some(found);
+            d.server.write_concern = "j: true".to_owned();
+            d.plan["operations"] = json!({ operation: 1.0 });
+        })
+    };
+    assert_eq!(with(999, "read"), [CaveatKind::DocumentCount]);
+    assert_eq!(with(1001, "read"), [CaveatKind::DocumentCount]);
+    assert_eq!(with(1001, "insert"), NONE);
+    assert_eq!(with(999, "insert"), [CaveatKind::DocumentCount]);
+    assert_eq!(with(999, "delete"), NONE);
+}
+
+#[test]
+fn data_up_to_the_size_of_the_cache_fits() {
+    assert_eq!(
+        after(|d| d.server.data_bytes = Some(1 << 30)),
+        [CaveatKind::FitsInCache]
+    );
+    assert_eq!(after(|d| d.server.data_bytes = None), NONE);
+}
+
+#[test]
+fn early_acknowledgement_is_stated_for_writes() {
+    let with = |concern: &str, topology: &str| {
+        messages(|d| {
+            d.server.write_concern = concern.to_owned();
+            d.server.topology = Some(topology.to_owned());
+            d.plan["operations"] = json!({"read": 0.5, "update": 0.5});
+        })
+    };
+    let journal = "writes are acknowledged before the journal is on the disk";
+    assert!(with("{ w: 0 }", "standalone")[0].starts_with("writes are not acknowledged at all"));
+    assert!(with("w=1", "replica_set")[0].starts_with(journal));
+    assert!(with("server default", "standalone")[0].starts_with(journal));
+    assert_eq!(with("server default", "replica_set"), NO_MESSAGES);
+    assert_eq!(with("{\"w\": \"majority\"}", "sharded"), NO_MESSAGES);
+    assert_eq!(with("w: 1, j: true", "standalone"), NO_MESSAGES);
+    let synced = after(|d| {
+        d.plan["operations"] = json!({"insert": 1.0});
+        d.plan["server"] = json!({"sync_on_commit": true});
+    });
+    assert_eq!(synced, NONE);
+}
+
+const NO_MESSAGES: [String; 0] = [];
+
+#[test]
+fn the_machine_is_doubted_for_its_settings() {
+    let governor = |name: &str| after(|d| d.environment.cpu_governor = Some(name.to_owned()));
+    assert_eq!(governor("powersave"), [CaveatKind::CpuFrequency]);
+    assert_eq!(after(|d| d.environment.cpu_governor = None), NONE);
+    let clock = |name: &str| after(|d| d.environment.clock_source = Some(name.to_owned()));
+    assert_eq!(clock("hpet"), [CaveatKind::ClockCoarse]);
+    assert_eq!(clock("arch_sys_counter"), NONE);
+    assert_eq!(after(|d| d.environment.clock_read_ns = Some(100.0)), NONE);
+    assert_eq!(
+        after(|d| d.environment.clock_read_ns = Some(100.1)),
+        [CaveatKind::ClockCoarse]
+    );
+}
+
+#[test]
+fn settings_that_concern_the_server_count_on_its_machine_only() {
+    let with = |local: bool, version: &str, mode: &str, swap: u64| {
+        after(|d| {
+            d.server.local = local;
+            d.server.kind = "mongod".to_owned();
+            d.server.version = Some(version.to_owned());
+            d.environment.transparent_hugepages = Some(mode.to_owned());
+            d.environment.swap_bytes = Some(swap);
+        })
+    };
+    let shared = CaveatKind::SharedMachine;
+    let setting = CaveatKind::MachineSetting;
+    assert_eq!(with(false, "7.0.14", "always", 1 << 30), NONE);
+    assert_eq!(with(true, "7.0.14", "never", 0), [shared]);
+    assert_eq!(with(true, "7.0.14", "always", 0), [shared, setting]);
+    assert_eq!(with(true, "8.0.3", "always", 0), [shared]);
+    assert_eq!(with(true, "8.0.3", "madvise", 0), [shared, setting]);
+    assert_eq!(with(true, "8.0.3", "always", 1), [shared, setting]);
+}
+
+#[test]
+fn readahead_beyond_32_sectors_is_said() {
+    let with = |readahead_bytes: u64| {
+        after(|d| {
+            d.environment.data_storage = Some(StorageRecord {
+                readahead_bytes: Some(readahead_bytes),
+                ..StorageRecord::default()
+            });
+        })
+    };
+    assert_eq!(with(16 * 1024), NONE);
+    assert_eq!(with(16 * 1024 + 1), [CaveatKind::MachineSetting]);
+}
+
+#[test]
+fn numbers_in_messages_are_readable() {
+    assert_eq!(percent(0.0), "0.0 %");
+    assert_eq!(percent(0.0123), "1.2 %");
+    assert_eq!(percent(0.000_012), "0.0012 %");
+    assert_eq!(bytes(1023), "1023 B");
+    assert_eq!(bytes(1536), "1.5 KiB");
+    assert_eq!(bytes(3 << 30), "3.0 GiB");
+    assert_eq!(duration_us(999.0), "999 µs");
+    assert_eq!(duration_us(1_500.0), "1.5 ms");
+}

@@ -1,0 +1,565 @@
+//! What can be typed. The doc comments are the help text; what they mean is done in `commands`.
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use dyno_plan::units::{Rate, Span};
+use std::path::PathBuf;
+
+/// A dynamometer for MongoDB: puts a server on the bench, loads it, and says what it saw and how far to trust it
+///
+/// Exit status: 0 done; 1 done, but more operations failed than are tolerated; 2 bad arguments or
+/// plan; 3 something around is not as needed (server, disk, permission); 4 internal error; 130
+/// interrupted, what was measured until then is saved.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dyno",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: CommonArguments,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct CommonArguments {
+    /// Say only errors and warnings on standard error
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Say more on standard error: details of connections and of the server's start
+    #[arg(long, short, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// Folder for what is kept between runs (the result of `selfcheck`)
+    ///
+    /// Default: `$XDG_STATE_HOME/mongodyno`, or `~/.local/state/mongodyno`.
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "DYNO_STATE_DIR",
+        hide_env_values = true
+    )]
+    pub(crate) state_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a workload: load what is missing, warm up, measure, report
+    Run(Box<RunArguments>),
+    /// Run the load phase of a workload alone
+    Load(Box<LoadArguments>),
+    /// Do what `bin/ycsb` does, with the same options, properties and output
+    ///
+    /// `dyno ycsb --help` lists the options. They are those of YCSB, with a single dash.
+    #[command(disable_help_flag = true)]
+    Ycsb(YcsbArguments),
+    /// Render a recorded run again
+    Report(ReportArguments),
+    /// Measure the load generator itself and keep the result
+    Selfcheck(SelfcheckArguments),
+    /// Print the completions of a shell
+    Completions(CompletionArguments),
+    /// Print the manual page, or write one page per command into a folder
+    Man(ManArguments),
+    /// Serve as a responder with known behaviour until standard input ends
+    #[command(hide = true)]
+    Responder(ResponderArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) target: TargetArguments,
+    #[command(flatten)]
+    pub(crate) client: ClientArguments,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+    /// End the measure phase after this many operations
+    ///
+    /// Without `--duration` there is then no limit of time.
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub(crate) operations: Option<u64>,
+    /// End the measure phase after this time, such as `90s` or `5m`; default of the built-in plans: 30s
+    ///
+    /// Without `--operations` there is then no limit of operations.
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    pub(crate) duration: Option<Span>,
+    /// Time under load before measuring starts; default of the built-in plans: 5s
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    pub(crate) warmup: Option<Span>,
+    /// Offered rate in operations per second, such as `20000` or `20k`
+    ///
+    /// Without `--schedule` it means a constant schedule.
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Load")]
+    pub(crate) rate: Option<Rate>,
+    /// When operations start
+    #[arg(long, value_name = "SCHEDULE", help_heading = "Load")]
+    pub(crate) schedule: Option<ScheduleName>,
+    /// Largest share of failed operations, 0 to 1, with which the exit status is still 0; default: 0
+    #[arg(long, value_name = "RATIO", help_heading = "Load")]
+    pub(crate) tolerate_errors: Option<f64>,
+    /// Load nothing; the collection must hold the documents already
+    #[arg(long, help_heading = "Data", conflicts_with = "fresh")]
+    pub(crate) no_load: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    #[command(flatten)]
+    pub(crate) target: TargetArguments,
+    #[command(flatten)]
+    pub(crate) client: ClientArguments,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+}
+
+/// What is run, and against which server.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TargetArguments {
+    /// A built-in plan, a plan file (TOML), or a YCSB property file
+    ///
+    /// Built-in: `a` to `f` (the mixes of YCSB), `90read10update`, `50read50update`, `30write70read`,
+    /// `read`, `write`.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) workload: String,
+    /// Aim at a server that runs already
+    ///
+    /// A connection string (`mongodb://…` or `mongodb+srv://…`). Its database, if it names one
+    /// other than `admin`, is used in place of the plan's. Credentials in it go to the server only.
+    /// The variable keeps them out of the list of processes.
+    #[arg(
+        long,
+        value_name = "URI",
+        env = "DYNO_URI",
+        hide_env_values = true,
+        help_heading = "Server"
+    )]
+    pub(crate) uri: Option<String>,
+    /// Start this kind of server for the run; default: `embedded`, unless `--uri` is given
+    #[arg(long, value_name = "KIND", help_heading = "Server")]
+    pub(crate) server: Option<ServerName>,
+    /// Path of the `mongod` to start; default: `mongod` on `PATH`. Implies `--server mongod`
+    #[arg(
+        long,
+        value_name = "PATH",
+        help_heading = "Server",
+        conflicts_with = "uri"
+    )]
+    pub(crate) mongod: Option<String>,
+    /// Data folder of the server that is started; it is kept
+    ///
+    /// Default: a temporary folder inside the run directory, removed at the end.
+    #[arg(
+        long,
+        value_name = "DIR",
+        help_heading = "Server",
+        conflicts_with = "uri"
+    )]
+    pub(crate) data_dir: Option<String>,
+    /// Path of the embedded server `secantusd-rs`
+    ///
+    /// Default: where `make setup` puts it, beside `dyno`, or on `PATH`.
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "DYNO_EMBEDDED_SERVER",
+        help_heading = "Server"
+    )]
+    pub(crate) embedded_server: Option<PathBuf>,
+    /// YCSB property `NAME=VALUE`, laid over the plan; may be repeated, the last one wins
+    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property, help_heading = "Load")]
+    pub(crate) properties: Vec<(String, String)>,
+    /// Accept unknown YCSB property names, with a warning
+    #[arg(long, help_heading = "Load")]
+    pub(crate) lenient: bool,
+}
+
+/// How the client works.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ClientArguments {
+    /// Concurrent connections, each with at most one operation in flight (YCSB's threads); default: 16
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub(crate) clients: Option<u32>,
+    /// Worker threads that share the connections, at most one per connection
+    ///
+    /// Default: half of the cores if the server is on this machine, else all of them.
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub(crate) threads: Option<u32>,
+    /// Who speaks the protocol: `wire` is our own and cheapest path, `driver` the official driver
+    #[arg(long, value_name = "BACKEND", help_heading = "Client")]
+    pub(crate) backend: Option<BackendName>,
+    /// Start of all random sequences; the same seed repeats the same operations; default: 42
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub(crate) seed: Option<u64>,
+    /// An operation without an answer after this time has failed; default: 10s
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Client")]
+    pub(crate) timeout: Option<Span>,
+}
+
+/// Which documents there are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DataArguments {
+    /// Documents of the data set; default of the built-in plans: 100000
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    pub(crate) records: Option<u64>,
+    /// Documents per insert command of the load phase; default: 100
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    pub(crate) batch: Option<u32>,
+    /// Drop the collection first
+    #[arg(long, help_heading = "Data")]
+    pub(crate) fresh: bool,
+}
+
+/// What is written where.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OutputArguments {
+    /// Run directory; default: `runs/TIME-NAME`
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) out: Option<PathBuf>,
+    /// What is printed on standard output
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "human",
+        help_heading = "Output"
+    )]
+    pub(crate) format: RunFormat,
+    /// Print the resolved plan and do nothing
+    #[arg(long, help_heading = "Output")]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct YcsbArguments {
+    /// `load` or `run`, the binding `mongodb`, and YCSB's options
+    #[arg(
+        value_name = "ARGUMENTS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) arguments: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// Run directory
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// What to render
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: ReportFormat,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SelfcheckArguments {
+    /// Length of each of the measurements
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "3s")]
+    pub(crate) duration: Span,
+    /// Connections of the measurement of the highest rate
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) clients: u32,
+    /// What is printed on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: SelfcheckFormat,
+    /// Do not keep the result
+    #[arg(long)]
+    pub(crate) no_save: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionArguments {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Folder for the pages; it is made if it is missing
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResponderArguments {
+    /// TCP port on 127.0.0.1; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Bytes of all values of the document that reads return
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) document_bytes: u32,
+    /// Documents that `count` reports at first
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) documents: u64,
+    /// Distance from the beginning of one stall to the next
+    #[arg(long, value_name = "TIME", value_parser = span, requires = "stall_length")]
+    pub(crate) stall_every: Option<Span>,
+    /// Length of a stall: nothing is answered
+    #[arg(long, value_name = "TIME", value_parser = span, requires = "stall_every")]
+    pub(crate) stall_length: Option<Span>,
+    /// Service time of a single queue in microseconds
+    #[arg(long, value_name = "N")]
+    pub(crate) service_us: Option<u64>,
+    /// The service time is exponentially distributed, with `--service-us` as its mean
+    #[arg(long, requires = "service_us")]
+    pub(crate) exponential: bool,
+    /// Every Nth data command meets this fault; may be repeated
+    ///
+    /// KIND is `error=CODE`, `write-error=CODE`, `drop`, `hang`, `garbage`, `truncate`, `wrong-response` or `not-found`.
+    #[arg(long, value_name = "KIND:N", value_parser = crate::commands::responder::fault_rule)]
+    pub(crate) fault: Vec<dyno_load::responder::FaultRule>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerName {
+    /// The embedded server `secantusd-rs`
+    Embedded,
+    /// MongoDB's own server
+    Mongod,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScheduleName {
+    /// Each client starts its next operation when its last one has ended
+    Closed,
+    /// Operations start at equal distances, whatever the server does
+    Constant,
+    /// Operations start at random, exponentially distributed distances, whatever the server does
+    Poisson,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BackendName {
+    /// Our own protocol path
+    Wire,
+    /// The official Rust driver
+    Driver,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunFormat {
+    /// Tables for people
+    Human,
+    /// One JSON document, as in `run.json`
+    Json,
+    /// The text that YCSB prints
+    Ycsb,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Tables for people
+    Human,
+    /// Markdown
+    Markdown,
+    /// One self-contained page with charts
+    Html,
+    /// One JSON document, as in `run.json`
+    Json,
+    /// The text that YCSB prints
+    Ycsb,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SelfcheckFormat {
+    /// A table for people
+    Human,
+    /// One JSON document, as it is kept
+    Json,
+}
+
+pub(crate) fn span(text: &str) -> Result<Span, String> {
+    text.parse()
+        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    text.parse()
+        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+}
+
+pub(crate) fn property(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.to_owned()))
+        }
+        _ => Err("expected NAME=VALUE".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn run(arguments: &[&str]) -> Result<Box<RunArguments>, clap::Error> {
+        let all = ["dyno", "run", "a"].iter().chain(arguments);
+        Arguments::try_parse_from(all).map(|arguments| match arguments.command {
+            Command::Run(run) => run,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn the_definition_of_the_arguments_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn options_left_out_change_nothing() {
+        let run = run(&[]).expect("a workload is enough");
+        assert_eq!(run.target.workload, "a");
+        assert_eq!(
+            (run.operations, run.duration, run.warmup, run.rate),
+            (None, None, None, None)
+        );
+        assert_eq!(
+            (run.client.clients, run.client.threads, run.client.seed),
+            (None, None, None)
+        );
+        assert_eq!(
+            (run.data.records, run.data.batch, run.data.fresh),
+            (None, None, false)
+        );
+        assert_eq!(run.output.format, RunFormat::Human);
+        assert!(!run.no_load && !run.output.dry_run && run.output.out.is_none());
+    }
+
+    #[test]
+    fn every_option_of_run_is_read() {
+        let run = run(&[
+            "--server",
+            "mongod",
+            "--mongod",
+            "/m",
+            "--data-dir",
+            "/d",
+            "--records",
+            "7",
+            "--operations",
+            "8",
+            "--duration",
+            "9s",
+            "--warmup",
+            "1s",
+            "--clients",
+            "3",
+            "--threads",
+            "2",
+            "--rate",
+            "20k",
+            "--schedule",
+            "poisson",
+            "--backend",
+            "driver",
+            "--seed",
+            "5",
+            "-p",
+            "fieldcount=3",
+            "-p",
+            "x=a=b",
+            "--timeout",
+            "250ms",
+            "--tolerate-errors",
+            "0.01",
+            "--out",
+            "/o",
+            "--format",
+            "json",
+            "--dry-run",
+            "--no-load",
+            "--batch",
+            "6",
+            "--lenient",
+        ])
+        .expect("all of them are valid");
+        assert_eq!(run.target.server, Some(ServerName::Mongod));
+        assert_eq!(run.target.mongod.as_deref(), Some("/m"));
+        assert_eq!(run.target.data_dir.as_deref(), Some("/d"));
+        assert_eq!(
+            (run.data.records, run.operations, run.data.batch),
+            (Some(7), Some(8), Some(6))
+        );
+        assert_eq!(
+            (run.duration, run.warmup),
+            (Some(Span::from_secs(9)), Some(Span::from_secs(1)))
+        );
+        assert_eq!(
+            (run.client.clients, run.client.threads, run.client.seed),
+            (Some(3), Some(2), Some(5))
+        );
+        assert_eq!(run.rate, Some(Rate(20_000.0)));
+        assert_eq!(run.schedule, Some(ScheduleName::Poisson));
+        assert_eq!(run.client.backend, Some(BackendName::Driver));
+        let properties =
+            [("fieldcount", "3"), ("x", "a=b")].map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(run.target.properties, properties);
+        assert_eq!(
+            run.client.timeout,
+            Some(Span(std::time::Duration::from_millis(250)))
+        );
+        assert_eq!(run.tolerate_errors, Some(0.01));
+        assert_eq!(run.output.out, Some("/o".into()));
+        assert_eq!(run.output.format, RunFormat::Json);
+        assert!(run.output.dry_run && run.no_load && run.target.lenient);
+    }
+
+    #[test]
+    fn bad_values_and_conflicts_are_refused() {
+        for arguments in [
+            &["--duration", "soon"][..],
+            &["--rate", "0"],
+            &["--rate", "fast"],
+            &["--schedule", "open"],
+            &["--backend", "java"],
+            &["--format", "xml"],
+            &["--clients", "-1"],
+            &["-p", "novalue"],
+            &["-p", "=x"],
+            &["--no-load", "--fresh"],
+            &["--uri", "mongodb://h", "--mongod", "/m"],
+            &["--uri", "mongodb://h", "--data-dir", "/d"],
+            &["--quiet", "--verbose"],
+            &["--unknown"],
+        ] {
+            assert!(run(arguments).is_err(), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_of_ycsb_are_passed_on_untouched() {
+        let all = [
+            "dyno", "ycsb", "run", "mongodb", "-s", "-P", "w", "-p", "a=b", "-threads", "4",
+            "--help",
+        ];
+        let arguments = Arguments::try_parse_from(all).expect("they are read later");
+        let Command::Ycsb(ycsb) = arguments.command else {
+            panic!("not ycsb")
+        };
+        assert_eq!(ycsb.arguments, all[2..]);
+    }
+
+    #[test]
+    fn a_stall_of_the_responder_needs_both_times() {
+        assert!(Arguments::try_parse_from(["dyno", "responder", "--stall-every", "1s"]).is_err());
+        let both = [
+            "dyno",
+            "responder",
+            "--stall-every",
+            "1s",
+            "--stall-length",
+            "10ms",
+        ];
+        assert!(Arguments::try_parse_from(both).is_ok());
+    }
+}

@@ -1,0 +1,19 @@
+//! `dyno completions`: the completions of a shell.
+
+use crate::args::{Arguments, CompletionArguments};
+use crate::exit::{Exit, Failure};
+use crate::messages::print_data;
+use clap::CommandFactory;
+
+/// See the module.
+pub(crate) fn completions(arguments: &CompletionArguments) -> Result<Exit, Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(
+        arguments.shell,
+        &mut Arguments::command(),
+        "dyno",
+        &mut text,
+    );
+    print_data(&String::from_utf8_lossy(&text))?;
+    Ok(Exit::Done)
+}

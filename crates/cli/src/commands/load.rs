@@ -1,0 +1,49 @@
+//! `dyno load`: the load phase of a workload alone.
+
+use crate::args::LoadArguments;
+use crate::commands::run::end;
+use crate::exit::{Exit, Failure};
+use crate::messages::print_data;
+use crate::progress::Progress;
+use crate::session::collection::Wishes;
+use crate::session::execute::{Conduct, Extent, Hands, execute};
+use crate::session::task;
+use dyno_load::backend::RetryRule;
+use std::io::IsTerminal;
+
+/// See the module.
+pub(crate) fn load(arguments: &LoadArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
+    let task = task::of_load(
+        &arguments.target,
+        &arguments.client,
+        &arguments.data,
+        hands.surroundings,
+    )?;
+    task::check_data_stays(&task.plan)?;
+    if arguments.output.dry_run {
+        print_data(&dyno_plan::file::to_toml(&task.plan))?;
+        return Ok(Exit::Done);
+    }
+    let conduct = Conduct {
+        extent: Extent::Load,
+        wishes: Wishes::default(),
+        fresh: arguments.data.fresh,
+        retry: RetryRule::default(),
+        abort_load: true,
+        out: arguments.output.out.as_deref(),
+        embedded_server: arguments.target.embedded_server.as_deref(),
+        selfcheck: None,
+    };
+    let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
+    let outcome = execute(&task, &conduct, &mut progress, hands);
+    drop(progress);
+    match outcome? {
+        Some(finished) => end(
+            finished,
+            arguments.output.format,
+            task.plan.client.tolerated_error_ratio,
+            hands,
+        ),
+        None => Ok(Exit::Done),
+    }
+}

@@ -1,0 +1,82 @@
+//! One file per command, each from its arguments to an exit code: wiring only.
+
+pub(crate) mod completions;
+pub(crate) mod load;
+pub(crate) mod man;
+pub(crate) mod report;
+pub(crate) mod responder;
+pub(crate) mod run;
+pub(crate) mod selfcheck;
+pub(crate) mod ycsb;
+
+use crate::args::{Arguments, Command};
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::messages::Messages;
+use crate::session::execute::Hands;
+use crate::surroundings::Surroundings;
+use clap::error::ErrorKind;
+use std::process::ExitCode;
+use tracing::Level;
+
+/// Does the command that was typed.
+pub(crate) fn dispatch(
+    arguments: Arguments,
+    surroundings: &Surroundings,
+    messages: Messages,
+) -> Result<Exit, Failure> {
+    let state_dir = arguments
+        .common
+        .state_dir
+        .or_else(|| surroundings.state_dir.clone());
+    let state_dir = state_dir.as_deref();
+    match arguments.command {
+        Command::Report(report) => report::report(&report, surroundings),
+        Command::Completions(completions) => completions::completions(&completions),
+        Command::Man(man) => man::man(&man, messages),
+        measuring => {
+            let interrupt = Interrupt::install()?;
+            let hands = Hands {
+                surroundings,
+                interrupt: &interrupt,
+                messages,
+            };
+            match measuring {
+                Command::Run(run) => run::run(&run, state_dir, hands),
+                Command::Load(load) => load::load(&load, hands),
+                Command::Ycsb(ycsb) => ycsb::ycsb(&ycsb, state_dir, hands),
+                Command::Selfcheck(selfcheck) => selfcheck::selfcheck(&selfcheck, state_dir, hands),
+                Command::Responder(responder) => responder::responder(&responder, &interrupt),
+                Command::Report(_) | Command::Completions(_) | Command::Man(_) => {
+                    unreachable!("they are done above")
+                }
+            }
+        }
+    }
+}
+
+/// The end of a command line that is no command: help and version are data, the rest is an error.
+pub(crate) fn parse_end(error: &clap::Error) -> ExitCode {
+    // A closed stream is no reason for another exit code.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done.into(),
+        _ => Exit::BadInput.into(),
+    }
+}
+
+/// What libraries log goes to standard error: warnings, or more if it is wanted.
+pub(crate) fn start_log(messages: Messages, verbose: bool) {
+    let level = match (messages.quiet(), verbose) {
+        (true, _) => Level::ERROR,
+        (false, false) => Level::WARN,
+        (false, true) => Level::DEBUG,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(messages.colour())
+        .with_target(false)
+        .without_time()
+        .init();
+}

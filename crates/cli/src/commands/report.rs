@@ -1,0 +1,32 @@
+//! `dyno report`: renders a recorded run again.
+
+use crate::args::{ReportArguments, ReportFormat};
+use crate::exit::{Exit, Failure};
+use crate::messages::print_data;
+use crate::session::output;
+use crate::surroundings::Surroundings;
+use dyno_report::{Format, RenderOptions, render};
+
+/// See the module.
+pub(crate) fn report(
+    arguments: &ReportArguments,
+    surroundings: &Surroundings,
+) -> Result<Exit, Failure> {
+    let run = output::open(&arguments.run)?;
+    let format = match arguments.format {
+        ReportFormat::Human => Format::Human,
+        ReportFormat::Markdown => Format::Markdown,
+        ReportFormat::Html => Format::Html,
+        ReportFormat::Json => Format::Json,
+        ReportFormat::Ycsb => Format::Ycsb,
+    };
+    match &arguments.output {
+        Some(path) => output::write_file(path, &render(&run, format, &RenderOptions::default())?)?,
+        None => print_data(&render(
+            &run,
+            format,
+            &output::terminal_options(surroundings),
+        )?)?,
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,100 @@
+//! `dyno run`: from a workload to a saved run and its report.
+
+use crate::args::{RunArguments, RunFormat};
+use crate::exit::{Exit, Failure};
+use crate::messages::print_data;
+use crate::progress::Progress;
+use crate::selfcheck;
+use crate::session::collection::Wishes;
+use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
+use crate::session::{output, task};
+use dyno_load::backend::RetryRule;
+use dyno_report::{Format, render};
+use std::io::IsTerminal;
+use std::path::Path;
+
+/// See the module.
+pub(crate) fn run(
+    arguments: &RunArguments,
+    state_dir: Option<&Path>,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
+    let task = task::of_run(arguments, hands.surroundings)?;
+    if arguments.output.dry_run {
+        for warning in &task.warnings {
+            hands.messages.warning(warning);
+        }
+        print_data(&dyno_plan::file::to_toml(&task.plan))?;
+        return Ok(Exit::Done);
+    }
+    let conduct = Conduct {
+        extent: Extent::Whole,
+        wishes: Wishes {
+            no_load: arguments.no_load,
+        },
+        fresh: arguments.data.fresh,
+        retry: RetryRule::default(),
+        abort_load: true,
+        out: arguments.output.out.as_deref(),
+        embedded_server: arguments.target.embedded_server.as_deref(),
+        selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, hands)),
+    };
+    let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
+    let outcome = execute(&task, &conduct, &mut progress, hands);
+    drop(progress);
+    let finished =
+        outcome?.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;
+    end(
+        finished,
+        arguments.output.format,
+        task.plan.client.tolerated_error_ratio,
+        hands,
+    )
+}
+
+/// Prints the result and judges it.
+pub(crate) fn end(
+    finished: Finished,
+    format: RunFormat,
+    tolerated_error_ratio: f64,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
+    let place = finished.directory.display();
+    if let Some(fault) = finished.fault {
+        hands.messages.note(&format!(
+            "what was recorded is in `{place}`, `dyno report {place}` shows it"
+        ));
+        return Err(fault);
+    }
+    let format = match format {
+        RunFormat::Human => Format::Human,
+        RunFormat::Json => Format::Json,
+        RunFormat::Ycsb => Format::Ycsb,
+    };
+    print_data(&render(
+        &finished.run,
+        format,
+        &output::terminal_options(hands.surroundings),
+    )?)?;
+    hands.messages.note(&format!(
+        "report: {}",
+        finished.directory.join(output::HTML).display()
+    ));
+    if finished.interrupted {
+        hands
+            .messages
+            .warning(&format!("interrupted; the partial run is in `{place}`"));
+        return Ok(Exit::Interrupted);
+    }
+    let ratio = finished.totals.failed_ratio();
+    if ratio > tolerated_error_ratio {
+        let totals = finished.totals;
+        hands.messages.warning(&format!(
+            "{} of {} operations failed, a share of {ratio:.6}; tolerated are {tolerated_error_ratio}",
+            totals.failed,
+            totals.failed + totals.succeeded
+        ));
+        return Ok(Exit::CheckFailed);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,229 @@
+//! `dyno ycsb`: what `bin/ycsb` does, behaving correctly where it does not, and saying so.
+
+use crate::args::YcsbArguments;
+use crate::exit::{Exit, Failure};
+use crate::messages::{Messages, print_data};
+use crate::selfcheck;
+use crate::session::collection::Wishes;
+use crate::session::document::VERSION;
+use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
+use crate::session::task::{self, Remote, Task};
+use crate::surroundings::Surroundings;
+use crate::ycsb::arguments::{HELP, Parsed, YcsbCommand, parse};
+use crate::ycsb::output::export;
+use crate::ycsb::status::Status;
+use dyno_load::backend::RetryRule;
+use dyno_plan::model::ServerKind;
+use dyno_plan::resolve::PlanError;
+use dyno_plan::uri::redact;
+use dyno_plan::ycsb::{Phase, YcsbClientOptions, YcsbPlan, resolve};
+use dyno_record::model::PhaseKind;
+use std::path::{Path, PathBuf};
+
+/// See the module.
+pub(crate) fn ycsb(
+    arguments: &YcsbArguments,
+    state_dir: Option<&Path>,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
+    let command = match parse(&arguments.arguments)? {
+        Parsed::Help => {
+            print_data(HELP)?;
+            return Ok(Exit::Done);
+        }
+        Parsed::Run(command) => command,
+    };
+    let messages = hands.messages;
+    greet(&arguments.arguments, messages);
+    let resolved = resolve(&command.properties, command.phase, command.lenient)
+        .map_err(PlanError::Properties)?;
+    let options = resolved.client.clone();
+    let task = task(resolved, &command, hands.surroundings)?;
+    let folder = Folder::new(command.out.as_deref());
+    let conduct = conduct(&command, &options, &folder, state_dir, hands);
+    let mut status = Status::new(options.clone());
+    messages.note("Starting test.");
+    let outcome = execute(&task, &conduct, &mut status, hands);
+    let finished =
+        outcome?.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;
+    end(
+        finished,
+        command.phase,
+        &options,
+        task.plan.client.tolerated_error_ratio,
+        status.take_failure(),
+        messages,
+    )
+}
+
+/// The lines that scripts look for on standard error.
+fn greet(arguments: &[String], messages: Messages) {
+    messages.note(&format!("Command line: {}", redact(&arguments.join(" "))));
+    messages.note(&format!(
+        "YCSB Client: mongodyno {VERSION}\n\nLoading workload..."
+    ));
+}
+
+fn task(
+    resolved: YcsbPlan,
+    command: &YcsbCommand,
+    surroundings: &Surroundings,
+) -> Result<Task, Failure> {
+    let YcsbPlan {
+        mut plan,
+        uri,
+        client,
+        mut warnings,
+    } = resolved;
+    warnings.splice(0..0, command.notes.iter().cloned());
+    if client.report_latency_for_each_error || !client.latency_tracked_errors.is_empty() {
+        warnings.push(
+            "`reportlatencyforeacherror` and `latencytrackederrors` have no effect: latencies of failures are not kept".into(),
+        );
+    }
+    let remote = match plan.server.kind {
+        ServerKind::Uri => Some(Remote::parse(&uri)?),
+        ServerKind::Embedded | ServerKind::Mongod => {
+            if command.phase == Phase::Load {
+                task::check_data_stays(&plan)?;
+            }
+            None
+        }
+    };
+    let mut threads = task::local_threads(surroundings.cores);
+    if let Some(remote) = &remote {
+        task::aim(&mut plan, remote);
+        if !remote.is_local(surroundings.hostname.as_deref()) {
+            threads = surroundings.cores;
+        }
+        warnings.extend(task::limit_clients(&mut plan, &remote.target));
+    }
+    plan.client.threads = threads.clamp(1, plan.client.clients);
+    task::check(&plan)?;
+    Ok(Task {
+        plan,
+        remote,
+        warnings,
+    })
+}
+
+fn conduct<'a>(
+    command: &YcsbCommand,
+    options: &YcsbClientOptions,
+    folder: &'a Folder,
+    state_dir: Option<&Path>,
+    hands: Hands<'a>,
+) -> Conduct<'a> {
+    let started = command
+        .properties
+        .get("dyno.server")
+        .is_some_and(|kind| kind != "uri");
+    Conduct {
+        extent: match command.phase {
+            Phase::Load => Extent::BlindLoad,
+            // A server that is started for the run is empty: there is nothing to be blind to.
+            Phase::Run if started => Extent::Whole,
+            Phase::Run => Extent::BlindMix,
+        },
+        wishes: Wishes::default(),
+        fresh: false,
+        retry: RetryRule {
+            limit: options.insertion_retry_limit,
+            interval_ns: options
+                .insertion_retry_interval_s
+                .saturating_mul(1_000_000_000),
+        },
+        abort_load: !options.keep_going_on_error,
+        out: Some(folder.path()),
+        embedded_server: hands.surroundings.embedded_server.as_deref(),
+        selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, hands)),
+    }
+}
+
+/// Prints the final output and judges the run. YCSB's exit status is 0 whatever happened.
+fn end(
+    finished: Finished,
+    phase: Phase,
+    options: &YcsbClientOptions,
+    tolerated_error_ratio: f64,
+    log_failure: Option<Failure>,
+    messages: Messages,
+) -> Result<Exit, Failure> {
+    let kind = match phase {
+        Phase::Load => PhaseKind::Load,
+        Phase::Run => PhaseKind::Measure,
+    };
+    if finished
+        .run
+        .document
+        .phases
+        .iter()
+        .any(|record| record.name == kind)
+    {
+        export(&finished.run, kind, options)?;
+    }
+    let totals = finished.totals;
+    if let Some(fault) = finished.fault {
+        // Failed inserts end a load; that is a failed check rather than a fault of the surroundings.
+        if phase == Phase::Load && totals.failed > 0 && fault.exit == Exit::Environment {
+            messages.failure(&fault);
+            return Ok(Exit::CheckFailed);
+        }
+        return Err(fault);
+    }
+    if let Some(failure) = log_failure {
+        return Err(failure);
+    }
+    if finished.interrupted {
+        messages.warning("interrupted; the output covers what was done until then");
+        return Ok(Exit::Interrupted);
+    }
+    if totals.failed_ratio() > tolerated_error_ratio {
+        messages.warning(&format!(
+            "{} of {} operations failed, so the exit status is 1 (YCSB's would be 0) and they are not part of the throughput (in YCSB they are)",
+            totals.failed,
+            totals.failed + totals.succeeded
+        ));
+        return Ok(Exit::CheckFailed);
+    }
+    Ok(Exit::Done)
+}
+
+/// The run directory: the person's, or a temporary one, since YCSB leaves nothing in the current folder.
+struct Folder {
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Folder {
+    fn new(asked: Option<&Path>) -> Self {
+        match asked {
+            Some(path) => Folder {
+                path: path.to_owned(),
+                temporary: false,
+            },
+            None => {
+                let name = format!("dyno-ycsb-{}", std::process::id());
+                Folder {
+                    path: std::env::temp_dir().join(name),
+                    temporary: true,
+                }
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.temporary
+            && let Err(error) = std::fs::remove_dir_all(&self.path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!("cannot remove `{}`: {error}", self.path.display());
+        }
+    }
+}

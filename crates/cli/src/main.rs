@@ -1,0 +1,34 @@
+//! `dyno`: puts a MongoDB server on the bench, loads it, and says what it saw.
+
+mod args;
+mod commands;
+mod exit;
+mod interrupt;
+mod messages;
+mod progress;
+mod selfcheck;
+mod session;
+mod surroundings;
+mod ycsb;
+
+use clap::Parser;
+use messages::Messages;
+use std::process::ExitCode;
+use surroundings::Surroundings;
+
+fn main() -> ExitCode {
+    let arguments = match args::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return commands::parse_end(&error),
+    };
+    let surroundings = Surroundings::read();
+    let messages = Messages::new(surroundings.no_color, arguments.common.quiet);
+    commands::start_log(messages, arguments.common.verbose);
+    match commands::dispatch(arguments, &surroundings, messages) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            messages.failure(&failure);
+            failure.exit.into()
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! How the program speaks: data on standard output, everything else on standard error, in the form
+//! `error:`, `caused by:`, `hint:`. No text leaves without its credentials removed.
+
+use crate::exit::{Exit, Failure};
+use dyno_plan::uri::redact;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+
+/// Speaks on standard error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Messages {
+    colour: bool,
+    quiet: bool,
+}
+
+impl Messages {
+    /// Colour only on a terminal, and not if the person does not want it (`NO_COLOR` set and not empty).
+    pub(crate) fn new(no_color: bool, quiet: bool) -> Self {
+        Messages {
+            colour: !no_color && io::stderr().is_terminal(),
+            quiet,
+        }
+    }
+
+    /// Whether standard error may hold colours.
+    pub(crate) fn colour(self) -> bool {
+        self.colour
+    }
+
+    /// Whether only errors and warnings are wanted.
+    pub(crate) fn quiet(self) -> bool {
+        self.quiet
+    }
+
+    /// What went wrong, why, and what to do.
+    pub(crate) fn failure(self, failure: &Failure) {
+        write_line(&self.failure_text(failure));
+    }
+
+    /// Something that the person should know, although the work goes on.
+    pub(crate) fn warning(self, text: &str) {
+        write_line(&format!(
+            "{} {}",
+            self.label("warning:", YELLOW),
+            redact(text)
+        ));
+    }
+
+    /// What is being done. Not said with `--quiet`.
+    pub(crate) fn note(self, text: &str) {
+        if !self.quiet {
+            write_line(&redact(text));
+        }
+    }
+
+    fn failure_text(self, failure: &Failure) -> String {
+        let mut text = format!("{} {}", self.label("error:", RED), failure.error);
+        for cause in failure.error.chain().skip(1) {
+            let _ = write!(text, "\n  caused by: {cause}");
+        }
+        if !failure.log_tail.is_empty() {
+            text.push_str("\n  the server's last output:");
+            for line in &failure.log_tail {
+                let _ = write!(text, "\n    {line}");
+            }
+        }
+        if let Some(hint) = &failure.hint {
+            let _ = write!(text, "\n\n{} {hint}", self.label("hint:", CYAN));
+        }
+        redact(&text)
+    }
+
+    fn label(self, text: &str, colour: &str) -> String {
+        if self.colour {
+            format!("{colour}{text}{PLAIN}")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+const RED: &str = "\x1b[1;31m";
+const YELLOW: &str = "\x1b[1;33m";
+const CYAN: &str = "\x1b[1;36m";
+const PLAIN: &str = "\x1b[0m";
+
+/// Nobody can be told that standard error is closed.
+fn write_line(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Writes data to standard output. A reader that has gone (`dyno … | head`) is no fault.
+pub(crate) fn print_data(text: &str) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    let written = output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::of(Exit::Environment, error).context("cannot write to standard output"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN_MESSAGES: Messages = Messages {
+        colour: false,
+        quiet: false,
+    };
+
+    fn failure() -> Failure {
+        Failure::new(Exit::Environment, "found `WiredTiger.lock`")
+            .context("cannot start `mongod`")
+            .with_hint("pass another `--data-dir`")
+    }
+
+    #[test]
+    fn an_error_has_its_causes_and_a_hint() {
+        assert_eq!(
+            PLAIN_MESSAGES.failure_text(&failure()),
+            "error: cannot start `mongod`\n  caused by: found `WiredTiger.lock`\n\nhint: pass another `--data-dir`"
+        );
+    }
+
+    #[test]
+    fn the_last_output_of_a_server_is_part_of_the_error() {
+        let mut failure = failure();
+        failure.log_tail = vec!["no space".into()];
+        let text = PLAIN_MESSAGES.failure_text(&failure);
+        assert!(
+            text.contains("\n  the server's last output:\n    no space\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn colour_changes_the_labels_only() {
+        let coloured = Messages {
+            colour: true,
+            quiet: false,
+        }
+        .failure_text(&failure());
+        let plain: String = [RED, CYAN, PLAIN]
+            .iter()
+            .fold(coloured.clone(), |text, code| text.replace(code, ""));
+        assert_ne!(coloured, plain);
+        assert_eq!(plain, PLAIN_MESSAGES.failure_text(&failure()));
+    }
+
+    #[test]
+    fn credentials_are_removed_from_every_part_of_an_error() {
+        let uri = "mongodb://user:secret@host/db";
+        let mut failure = Failure::new(Exit::Environment, format!("cause {uri}"))
+            .context(format!("error {uri}"))
+            .with_hint(format!("hint {uri}"));
+        failure.log_tail = vec![format!("log {uri}")];
+        let text = PLAIN_MESSAGES.failure_text(&failure);
+        assert!(!text.contains("secret"), "{text}");
+        assert_eq!(text.matches("***@host").count(), 4, "{text}");
+    }
+}

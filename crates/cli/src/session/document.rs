@@ -1,0 +1,41 @@
+//! The run document as it is before anything was measured.
+
+use dyno_plan::Plan;
+use dyno_record::model::{Environment, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord};
+use jiff::Timestamp;
+
+/// Version of this program.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A document with status `running` and without results.
+pub(crate) fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> RunDocument {
+    RunDocument {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: VERSION.into(),
+        name: plan.name.clone(),
+        started_at: started.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+        status: RunStatus::Running,
+        status_reason: None,
+        plan: serde_json::to_value(plan).expect("a plan is plain data"),
+        environment,
+        server: ServerRecord::default(),
+        phases: Vec::new(),
+        caveats: Vec::new(),
+        selfcheck: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_document_is_running_and_says_when_it_started() {
+        let plan = dyno_plan::builtin::find("a").expect("it is built in");
+        let started = "2026-08-22T10:15:00.5Z".parse().expect("it is a time");
+        let document = initial(&plan, started, Environment::default());
+        assert_eq!(document.status, RunStatus::Running);
+        assert_eq!(document.started_at, "2026-08-22T10:15:00.500Z");
+        assert_eq!(document.plan["data"]["records"], plan.data.records);
+    }
+}

@@ -1,0 +1,603 @@
+//! The course of a session: run directory, server, collection, phases, and the saved run, in this
+//! order, with everything taken back when nothing was recorded and everything kept once it was.
+
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::messages::Messages;
+use crate::session::collection::{self, Decision, Wishes};
+use crate::session::directory::RunDirectory;
+use crate::session::recorder::{Expectation, Recorder, Totals, Watch};
+use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
+use crate::session::task::Task;
+use crate::session::{document, output};
+use crate::surroundings::Surroundings;
+use dyno_load::LoadError;
+use dyno_load::backend::RetryRule;
+use dyno_load::clock::Clock;
+use dyno_load::connect::Control;
+use dyno_load::engine::{self, Job, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::prepare;
+use dyno_load::workload::{LoadTask, Workload};
+use dyno_plan::Plan;
+use dyno_plan::model::Schedule;
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus};
+use dyno_record::reader::Run;
+use dyno_record::writer::RunWriter;
+use jiff::Timestamp;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Which phases are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Load what is missing, warm up, measure.
+    Whole,
+    /// Load only.
+    Load,
+    /// Load the documents of this client whatever is there, as YCSB does.
+    BlindLoad,
+    /// Measure whatever is there, as YCSB does.
+    BlindMix,
+}
+
+/// How a session is done.
+pub(crate) struct Conduct<'a> {
+    pub(crate) extent: Extent,
+    pub(crate) wishes: Wishes,
+    /// Drop the collection first.
+    pub(crate) fresh: bool,
+    /// When failed inserts of the load phase are sent again.
+    pub(crate) retry: RetryRule,
+    /// End the load phase with the first insert that finally fails.
+    pub(crate) abort_load: bool,
+    /// Run directory that was asked for.
+    pub(crate) out: Option<&'a Path>,
+    /// Path of the embedded server that was named.
+    pub(crate) embedded_server: Option<&'a Path>,
+    /// Result of the last selfcheck.
+    pub(crate) selfcheck: Option<serde_json::Value>,
+}
+
+/// What the program has at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Hands<'a> {
+    pub(crate) surroundings: &'a Surroundings,
+    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) messages: Messages,
+}
+
+/// A session that has a saved run.
+pub(crate) struct Finished {
+    pub(crate) run: Run,
+    pub(crate) directory: PathBuf,
+    /// Operations of the last phase that was meant to be the result.
+    pub(crate) totals: Totals,
+    pub(crate) interrupted: bool,
+    /// What ended the session early, other than a signal.
+    pub(crate) fault: Option<Failure>,
+}
+
+/// Does the session. An error means that nothing was recorded and nothing is left behind; `None` means
+/// that there was nothing to do.
+pub(crate) fn execute(
+    task: &Task,
+    conduct: &Conduct<'_>,
+    watch: &mut dyn Watch,
+    hands: Hands<'_>,
+) -> Result<Option<Finished>, Failure> {
+    for warning in &task.warnings {
+        hands.messages.warning(warning);
+    }
+    let started = Timestamp::now();
+    let clock = Clock::start();
+    let directory = RunDirectory::create(conduct.out, &task.plan.name, started)?;
+    let mut session = match Session::new(task, conduct, watch, hands, &directory, started, clock) {
+        Ok(session) => session,
+        Err(failure) => {
+            directory.discard();
+            return Err(failure);
+        }
+    };
+    let result = session.perform();
+    if session.recorder.is_empty() {
+        drop(session);
+        directory.discard();
+        return match result {
+            _ if hands.interrupt.requested() => Err(Failure::new(
+                Exit::Interrupted,
+                "interrupted before anything was recorded",
+            )),
+            result => result.map(|()| None),
+        };
+    }
+    session.save(result.err()).map(Some)
+}
+
+struct Session<'a> {
+    plan: &'a Plan,
+    task: &'a Task,
+    conduct: &'a Conduct<'a>,
+    hands: Hands<'a>,
+    directory: PathBuf,
+    places: ServerPlaces<'a>,
+    clock: Clock,
+    document: RunDocument,
+    recorder: Recorder<'a>,
+    /// Caveats that only this program can know of.
+    caveats: Vec<Caveat>,
+}
+
+impl<'a> Session<'a> {
+    fn new(
+        task: &'a Task,
+        conduct: &'a Conduct<'a>,
+        watch: &'a mut dyn Watch,
+        hands: Hands<'a>,
+        directory: &'a RunDirectory,
+        started: Timestamp,
+        clock: Clock,
+    ) -> Result<Self, Failure> {
+        let plan = &task.plan;
+        let places = ServerPlaces {
+            surroundings: hands.surroundings,
+            embedded: conduct.embedded_server,
+            run: directory.path(),
+        };
+        let observation = dyno_observe::environment::observe(data_folder(plan, &places).as_deref());
+        let mut document = document::initial(plan, started, observation.environment);
+        document.selfcheck.clone_from(&conduct.selfcheck);
+        let writer =
+            RunWriter::create(directory.path(), &dyno_plan::file::to_toml(plan), &document)?;
+        Ok(Session {
+            plan,
+            task,
+            conduct,
+            hands,
+            directory: directory.path().to_owned(),
+            places,
+            clock,
+            document,
+            recorder: Recorder::new(writer, watch),
+            caveats: dyno_observe::health::caveat(&observation.probes)
+                .into_iter()
+                .collect(),
+        })
+    }
+
+    /// Everything between the run directory and the saved run. The server is gone when it returns.
+    fn perform(&mut self) -> Result<(), Failure> {
+        self.hands.interrupt.check()?;
+        let remote = self.task.remote.as_ref();
+        let mut server =
+            ServerUnderTest::open(self.plan, remote, &self.places, self.hands.interrupt)?;
+        let result = self.with_server(&server).map_err(|mut failure| {
+            if server.has_ended() {
+                failure = failure.context("the server ended by itself");
+                failure.exit = Exit::Environment;
+            }
+            if failure.exit == Exit::Environment {
+                failure.log_tail = server.log_tail();
+            }
+            failure
+        });
+        let stopped = server.stop();
+        result.and(stopped)
+    }
+
+    fn with_server(&mut self, server: &ServerUnderTest) -> Result<(), Failure> {
+        let mut control = server.control()?;
+        self.document.server = server.describe(&mut control, self.plan)?;
+        if self.conduct.fresh {
+            prepare::drop_collection(&mut control, &self.plan.data)?;
+        }
+        let concerns = server.concerns();
+        if let Some(load) = self.plan_load(&mut control)? {
+            prepare::create_collection(&mut control, &self.plan.data)?;
+            let workload = Arc::new(Workload::load(self.plan, load, &concerns)?);
+            self.load(workload, load, server.transporter()?)?;
+            self.hands.interrupt.check()?;
+        }
+        self.check_collection(&mut control)?;
+        self.save_progress()?;
+        if matches!(self.conduct.extent, Extent::Whole | Extent::BlindMix) {
+            let workload = Arc::new(Workload::mix(self.plan, &concerns)?);
+            self.measure(workload, server.transporter()?)?;
+        }
+        self.look_back(&mut control);
+        Ok(())
+    }
+
+    /// The load phase, if there is something to load.
+    fn plan_load(&mut self, control: &mut Control) -> Result<Option<LoadTask>, Failure> {
+        let data = &self.plan.data;
+        let load = |keep_existing| LoadTask {
+            first: data.insert_start,
+            count: collection::own_documents(self.plan),
+            batch: self.plan.client.batch,
+            keep_existing,
+        };
+        match self.conduct.extent {
+            Extent::BlindMix => return Ok(None),
+            Extent::BlindLoad => return Ok(Some(load(false))),
+            Extent::Whole | Extent::Load => {}
+        }
+        let state = prepare::collection_state(control, self.plan)?;
+        Ok(
+            match collection::decide(self.plan, &state, self.conduct.wishes)? {
+                Decision::Ready => {
+                    let note = format!(
+                        "the collection holds its {} documents, nothing to load",
+                        state.documents
+                    );
+                    self.hands.messages.note(&note);
+                    None
+                }
+                Decision::Load => Some(load(false)),
+                Decision::Complete => {
+                    let note = format!(
+                        "the collection holds {} of {} documents, loading the rest",
+                        state.documents, data.records
+                    );
+                    self.hands.messages.note(&note);
+                    Some(load(true))
+                }
+            },
+        )
+    }
+
+    fn load(
+        &mut self,
+        workload: Arc<Workload>,
+        load: LoadTask,
+        transporter: Transporter,
+    ) -> Result<(), Failure> {
+        let client = &self.plan.client;
+        let clients = client.load_clients.unwrap_or(client.clients);
+        let expected = Expectation {
+            kind: PhaseKind::Load,
+            duration: None,
+            operations: Some(load.count),
+        };
+        let spec = PhaseSpec {
+            kind: PhaseKind::Load,
+            duration: None,
+            operations: workload.load_operations(),
+        };
+        self.recorder
+            .begin(Arc::clone(&workload), vec![expected], None);
+        self.drive(JobPart {
+            workload,
+            transporter,
+            phases: vec![spec],
+            schedule: Schedule::Closed {},
+            clients,
+            retry: self.conduct.retry,
+            abort_on_failure: self.conduct.abort_load,
+        })
+        .map_err(|error| Failure::from(error).context("the load phase failed"))
+    }
+
+    fn measure(
+        &mut self,
+        workload: Arc<Workload>,
+        transporter: Transporter,
+    ) -> Result<(), Failure> {
+        let phases = &self.plan.phases;
+        let mut specs = Vec::new();
+        if !phases.warmup.0.is_zero() {
+            specs.push(PhaseSpec {
+                kind: PhaseKind::Warmup,
+                duration: Some(phases.warmup.0),
+                operations: None,
+            });
+        }
+        specs.push(PhaseSpec {
+            kind: PhaseKind::Measure,
+            duration: phases.duration.map(|duration| duration.0),
+            operations: phases.operations,
+        });
+        let expected = specs
+            .iter()
+            .map(|spec| Expectation {
+                kind: spec.kind,
+                duration: spec.duration,
+                operations: spec.operations,
+            })
+            .collect();
+        self.recorder.begin(
+            Arc::clone(&workload),
+            expected,
+            offered_rate_per_s(&self.plan.schedule),
+        );
+        self.drive(JobPart {
+            workload,
+            transporter,
+            phases: specs,
+            schedule: self.plan.schedule.clone(),
+            clients: self.plan.client.clients,
+            retry: RetryRule::default(),
+            abort_on_failure: false,
+        })
+        .map_err(|error| Failure::from(error).context("the run failed"))
+    }
+
+    /// Runs phases and passes their windows to the recorder, also when they end with a fault.
+    fn drive(&mut self, part: JobPart) -> Result<(), LoadError> {
+        let stop = self
+            .hands
+            .interrupt
+            .stop_flag()
+            .map_err(|failure| LoadError::Setup {
+                intent: "listen for signals".into(),
+                source: failure.error.into(),
+            })?;
+        let client = &self.plan.client;
+        let clients = part.clients as usize;
+        let job = Job {
+            workload: part.workload,
+            transporter: part.transporter,
+            phases: part.phases,
+            schedule: part.schedule,
+            clients,
+            threads: (client.threads as usize).clamp(1, clients),
+            pin: client.pin,
+            seed: client.seed,
+            timeout: client.timeout.0,
+            retry: part.retry,
+            abort_on_failure: part.abort_on_failure,
+            clock: self.clock,
+            stop: stop.flag(),
+            usage,
+        };
+        let recorder = &mut self.recorder;
+        let result = engine::run(job, &mut |interval| recorder.record(&interval));
+        recorder.end();
+        result
+    }
+
+    /// After loading, and before measuring: the collection must be what the plan assumes, or, for
+    /// those who measure whatever is there, it is said what is.
+    fn check_collection(&mut self, control: &mut Control) -> Result<(), Failure> {
+        let state = prepare::collection_state(control, self.plan)?;
+        match self.conduct.extent {
+            Extent::Whole | Extent::Load => collection::check_loaded(self.plan, &state)?,
+            Extent::BlindLoad => {}
+            Extent::BlindMix => self.warn_about_count(state.documents),
+        }
+        let server = &mut self.document.server;
+        server.documents = Some(state.documents);
+        server.data_bytes = state.data_bytes;
+        server.storage_bytes = state.storage_bytes;
+        Ok(())
+    }
+
+    fn warn_about_count(&mut self, found: u64) {
+        let planned = self.plan.data.records;
+        if found != planned {
+            let message =
+                format!("the collection holds {found} documents, `recordcount` says {planned}");
+            self.hands.messages.warning(&message);
+        }
+    }
+
+    /// Sizes after the run, and whether the documents that were written are there.
+    fn look_back(&mut self, control: &mut Control) {
+        let Ok(state) = prepare::collection_state(control, self.plan) else {
+            return;
+        };
+        let server = &mut self.document.server;
+        server.data_bytes = state.data_bytes.or(server.data_bytes);
+        server.storage_bytes = state.storage_bytes.or(server.storage_bytes);
+        let caveat = count_caveat(
+            self.plan,
+            server.documents.unwrap_or(0),
+            state.documents,
+            &self.document_changes(),
+        );
+        self.caveats.extend(caveat);
+    }
+
+    fn document_changes(&self) -> Changes {
+        let mut changes = Changes::default();
+        for phase in self
+            .recorder
+            .phases()
+            .iter()
+            .filter(|phase| phase.name != PhaseKind::Load)
+        {
+            let count = |name: &str| {
+                phase
+                    .operations
+                    .get(name)
+                    .map_or(0, |operation| operation.count)
+            };
+            changes.inserted += count("insert");
+            changes.deleted += count("delete");
+            let unclear = ["timeout", "disconnected", "protocol", "cancelled", "driver"];
+            changes.unclear += unclear
+                .iter()
+                .filter_map(|kind| phase.errors.get(*kind))
+                .sum::<u64>();
+        }
+        changes
+    }
+
+    fn save_progress(&mut self) -> Result<(), Failure> {
+        self.recorder.save(&mut self.document)?;
+        Ok(())
+    }
+
+    /// Completes the document, finds the caveats, and writes reports.
+    fn save(mut self, fault: Option<Failure>) -> Result<Finished, Failure> {
+        let interrupted = self.hands.interrupt.requested();
+        let fault = fault.filter(|_| !interrupted);
+        (self.document.status, self.document.status_reason) = match (&fault, interrupted) {
+            (_, true) => (RunStatus::Partial, Some("interrupted by a signal".into())),
+            (Some(fault), false) => (RunStatus::Failed, Some(reason(fault))),
+            (None, false) => (RunStatus::Complete, None),
+        };
+        let kind = match self.conduct.extent {
+            Extent::Whole | Extent::BlindMix => PhaseKind::Measure,
+            Extent::Load | Extent::BlindLoad => PhaseKind::Load,
+        };
+        let totals = self.recorder.totals(kind);
+        let saved = self.write();
+        let run = match (saved, fault) {
+            (Ok(run), fault) => return self.finished(run, totals, interrupted, fault),
+            // The fault that ended the run is usually also why it cannot be saved.
+            (Err(_), Some(fault)) => fault,
+            (Err(failure), None) => failure,
+        };
+        Err(run.with_hint(format!(
+            "what was recorded is in `{}`",
+            self.directory.display()
+        )))
+    }
+
+    fn finished(
+        self,
+        run: Run,
+        totals: Totals,
+        interrupted: bool,
+        fault: Option<Failure>,
+    ) -> Result<Finished, Failure> {
+        let document = run.document.clone();
+        let directory = self.directory;
+        self.recorder.finish(&document)?;
+        Ok(Finished {
+            run,
+            directory,
+            totals,
+            interrupted,
+            fault,
+        })
+    }
+
+    fn write(&mut self) -> Result<Run, Failure> {
+        self.recorder.save(&mut self.document)?;
+        let mut run = Run::open(&self.directory)?;
+        output::find_caveats(&mut run, std::mem::take(&mut self.caveats));
+        self.document.caveats.clone_from(&run.document.caveats);
+        self.recorder.save(&mut self.document)?;
+        output::write_reports(&run)?;
+        Ok(run)
+    }
+}
+
+/// What differs between the load phase and the rest.
+struct JobPart {
+    workload: Arc<Workload>,
+    transporter: Transporter,
+    phases: Vec<PhaseSpec>,
+    schedule: Schedule,
+    clients: u32,
+    retry: RetryRule,
+    abort_on_failure: bool,
+}
+
+/// Documents that the phases after the load wrote and removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Changes {
+    inserted: u64,
+    deleted: u64,
+    /// Operations of which nobody knows whether they took effect.
+    unclear: u64,
+}
+
+/// A caveat if the number of documents is not what the acknowledged operations make of it.
+fn count_caveat(plan: &Plan, before: u64, after: u64, changes: &Changes) -> Option<Caveat> {
+    // An upsert does not tell an insert from a replacement.
+    if plan.access.upsert && changes.inserted > 0 {
+        return None;
+    }
+    let expected = (before + changes.inserted).saturating_sub(changes.deleted);
+    // Operations that began in the warm-up and ended after it are in the statistics of no phase.
+    let slack = changes.unclear + u64::from(plan.client.clients);
+    (after.abs_diff(expected) > slack).then(|| Caveat {
+        kind: CaveatKind::DocumentCount,
+        message: format!(
+            "the collection holds {after} documents after the run, {before} before it and the acknowledged operations make {expected}"
+        ),
+        hint: Some("somebody else may have written to it, or acknowledged writes were lost".into()),
+        phase: None,
+    })
+}
+
+fn offered_rate_per_s(schedule: &Schedule) -> Option<f64> {
+    match *schedule {
+        Schedule::Closed {} => None,
+        Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. } => {
+            Some(rate_per_s)
+        }
+    }
+}
+
+/// Error and causes in one line, for the document.
+fn reason(failure: &Failure) -> String {
+    let chain: Vec<String> = failure.error.chain().map(ToString::to_string).collect();
+    dyno_plan::uri::redact(&chain.join(": "))
+}
+
+/// CPU time and memory of this process, as the engine wants them.
+pub(crate) fn usage() -> ProcessUsage {
+    let usage = dyno_observe::process::usage_self();
+    ProcessUsage {
+        user_ns: usage.user_ns,
+        system_ns: usage.system_ns,
+        max_rss_bytes: usage.max_rss_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let mut plan = dyno_plan::builtin::find("d").expect("it is built in");
+        plan.client.clients = 2;
+        plan
+    }
+
+    #[test]
+    fn documents_that_were_acknowledged_and_are_missing_are_a_caveat() {
+        let changes = Changes {
+            inserted: 10,
+            deleted: 3,
+            unclear: 1,
+        };
+        assert_eq!(count_caveat(&plan(), 100, 107, &changes), None);
+        assert_eq!(count_caveat(&plan(), 100, 104, &changes), None);
+        let caveat = count_caveat(&plan(), 100, 103, &changes).expect("four are missing");
+        assert_eq!(caveat.kind, CaveatKind::DocumentCount);
+        assert!(
+            caveat.message.contains("103") && caveat.message.contains("make 107"),
+            "{}",
+            caveat.message
+        );
+    }
+
+    #[test]
+    fn an_upsert_tells_nothing_about_the_number_of_documents() {
+        let mut plan = plan();
+        plan.access.upsert = true;
+        assert_eq!(
+            count_caveat(
+                &plan,
+                100,
+                100,
+                &Changes {
+                    inserted: 50,
+                    ..Changes::default()
+                }
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn the_reason_in_the_document_has_no_credentials() {
+        let failure = Failure::new(Exit::Environment, "mongodb://me:secret@h is gone")
+            .context("the run failed");
+        assert_eq!(reason(&failure), "the run failed: mongodb://***@h is gone");
+    }
+}

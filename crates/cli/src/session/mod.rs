@@ -1,0 +1,11 @@
+//! A measured session with one server, from the resolved task to the saved run: what `dyno run`,
+//! `dyno load` and `dyno ycsb` have in common. How results look is left to the callers.
+
+pub(crate) mod collection;
+pub(crate) mod directory;
+pub(crate) mod document;
+pub(crate) mod execute;
+pub(crate) mod output;
+pub(crate) mod recorder;
+pub(crate) mod server;
+pub(crate) mod task;

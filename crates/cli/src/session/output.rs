@@ -1,0 +1,82 @@
+//! What becomes of a recorded run: its caveats, the report files, and the text on standard output.
+
+use crate::exit::{Exit, Failure};
+use crate::surroundings::Surroundings;
+use dyno_analyze::caveats::{IntervalTotals, caveats};
+use dyno_record::model::{Caveat, CaveatKind};
+use dyno_record::reader::Run;
+use dyno_report::{Format, RenderOptions, render};
+use std::path::{Path, PathBuf};
+
+/// Name of the page in the run directory.
+pub(crate) const HTML: &str = "report.html";
+/// Name of the Markdown report in the run directory.
+const MARKDOWN: &str = "report.md";
+
+/// Finds the reasons to doubt a run anew; `known` are those that its figures do not show.
+pub(crate) fn find_caveats(run: &mut Run, known: Vec<Caveat>) {
+    let totals: Vec<IntervalTotals> = run.intervals.iter().map(IntervalTotals::from).collect();
+    let mut found = caveats(&run.document, &totals);
+    for caveat in known {
+        if !found
+            .iter()
+            .any(|other| other.kind == caveat.kind && other.message == caveat.message)
+        {
+            found.push(caveat);
+        }
+    }
+    run.document.caveats = found;
+}
+
+/// Opens a run directory. A run that was killed has no caveats of its own, so they are found now.
+pub(crate) fn open(directory: &Path) -> Result<Run, Failure> {
+    let mut run = Run::open(directory)?;
+    if run.rebuilt {
+        // What the figures do not show: notes of the reader, and what was known when it began.
+        let kept = [CaveatKind::ProbeUnavailable, CaveatKind::DocumentCount];
+        let known = run
+            .document
+            .caveats
+            .iter()
+            .filter(|caveat| kept.contains(&caveat.kind))
+            .cloned()
+            .collect();
+        find_caveats(&mut run, known);
+    }
+    Ok(run)
+}
+
+/// Writes the reports into the run directory.
+pub(crate) fn write_reports(run: &Run) -> Result<(), Failure> {
+    for (name, format) in [(HTML, Format::Html), (MARKDOWN, Format::Markdown)] {
+        let text = render(run, format, &RenderOptions::default())?;
+        write_file(&run.directory.join(name), &text)?;
+    }
+    Ok(())
+}
+
+/// Writes a file, whole or not at all.
+pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    let temporary = PathBuf::from(temporary);
+    std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .map_err(|error| {
+            let _ = std::fs::remove_file(&temporary);
+            Failure::of(Exit::Environment, error)
+                .context(format!("cannot write `{}`", path.display()))
+                .with_hint("check the path, its permissions and the free space")
+        })
+}
+
+/// Options for text that goes to standard output.
+pub(crate) fn terminal_options(surroundings: &Surroundings) -> RenderOptions {
+    RenderOptions {
+        width: surroundings
+            .columns
+            .unwrap_or(RenderOptions::default().width),
+        colours: surroundings.columns.is_some() && !surroundings.no_color,
+        ..RenderOptions::default()
+    }
+}

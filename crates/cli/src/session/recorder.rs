@@ -1,0 +1,348 @@
+//! Takes the recording windows as they come: writes them, adds them up, and passes them to whoever
+//! watches the run. Memory does not grow with the length of the run.
+
+use dyno_load::workload::Workload;
+use dyno_record::RecordError;
+use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::interval::IntervalRecord;
+use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
+use dyno_record::writer::RunWriter;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a phase will do, for estimates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Expectation {
+    pub(crate) kind: PhaseKind,
+    /// Longest time.
+    pub(crate) duration: Option<Duration>,
+    /// Operations; documents in the load phase.
+    pub(crate) operations: Option<u64>,
+}
+
+/// Somebody who watches a run.
+pub(crate) trait Watch {
+    /// A phase begins.
+    fn phase_started(&mut self, expected: &Expectation);
+    /// A window was recorded.
+    fn interval(&mut self, interval: &IntervalRecord);
+    /// A phase has ended.
+    fn phase_ended(&mut self, phase: &PhaseRecord);
+}
+
+/// Logical operations of the measure phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) succeeded: u64,
+    pub(crate) failed: u64,
+}
+
+impl Totals {
+    /// Share of the operations that failed; 0 without operations.
+    pub(crate) fn failed_ratio(self) -> f64 {
+        let finished = self.succeeded + self.failed;
+        if finished == 0 {
+            0.0
+        } else {
+            self.failed as f64 / finished as f64
+        }
+    }
+}
+
+/// The sink of the engine's windows.
+pub(crate) struct Recorder<'a> {
+    writer: RunWriter,
+    watch: &'a mut dyn Watch,
+    phases: Vec<PhaseRecord>,
+    current: Option<Current>,
+    /// Operations by phase.
+    totals: Vec<(PhaseKind, Totals)>,
+    windows: u64,
+}
+
+/// The phase whose windows are coming.
+struct Current {
+    accumulator: PhaseAccumulator,
+    workload: Arc<Workload>,
+    /// Time of the warm-up that is still to come, after which the drawn keys are forgotten.
+    warmup_left_ns: Option<u64>,
+    expected: Vec<Expectation>,
+    offered_rate_per_s: Option<f64>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(writer: RunWriter, watch: &'a mut dyn Watch) -> Self {
+        Recorder {
+            writer,
+            watch,
+            phases: Vec::new(),
+            current: None,
+            totals: Vec::new(),
+            windows: 0,
+        }
+    }
+
+    /// Phases that follow each other under one load begin. The first of them is `expected[0]`.
+    pub(crate) fn begin(
+        &mut self,
+        workload: Arc<Workload>,
+        expected: Vec<Expectation>,
+        offered_rate_per_s: Option<f64>,
+    ) {
+        let Some(first) = expected.first() else {
+            return;
+        };
+        self.watch.phase_started(first);
+        let warmup_ns = (first.kind == PhaseKind::Warmup).then(|| {
+            first.duration.map_or(u64::MAX, |length| {
+                u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+            })
+        });
+        self.current = Some(Current {
+            accumulator: PhaseAccumulator::new(first.kind, offered_rate_per_s),
+            workload,
+            warmup_left_ns: warmup_ns,
+            expected,
+            offered_rate_per_s,
+        });
+    }
+
+    /// One window.
+    pub(crate) fn record(
+        &mut self,
+        interval: &IntervalRecord,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        self.writer.record(interval)?;
+        self.windows += 1;
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.accumulator.phase() != interval.phase)
+        {
+            self.next_phase(interval.phase);
+        }
+        let Some(current) = &mut self.current else {
+            return Ok(());
+        };
+        current.accumulator.add(interval)?;
+        current.forget_warmup_keys(interval);
+        let totals = match self
+            .totals
+            .iter_mut()
+            .find(|(kind, _)| *kind == interval.phase)
+        {
+            Some((_, totals)) => totals,
+            None => {
+                self.totals.push((interval.phase, Totals::default()));
+                &mut self.totals.last_mut().expect("it was pushed just now").1
+            }
+        };
+        totals.succeeded += interval.succeeded;
+        totals.failed += interval.failed;
+        self.watch.interval(interval);
+        Ok(())
+    }
+
+    fn next_phase(&mut self, kind: PhaseKind) {
+        let Some(current) = &mut self.current else {
+            return;
+        };
+        let offered = current.offered_rate_per_s;
+        let ended = std::mem::replace(
+            &mut current.accumulator,
+            PhaseAccumulator::new(kind, offered),
+        );
+        let started = current
+            .expected
+            .iter()
+            .find(|expected| expected.kind == kind)
+            .copied();
+        let record = ended.to_record();
+        self.watch.phase_ended(&record);
+        self.phases.push(record);
+        if let Some(started) = started {
+            self.watch.phase_started(&started);
+        }
+    }
+
+    /// The phases have ended.
+    pub(crate) fn end(&mut self) {
+        let Some(current) = self.current.take() else {
+            return;
+        };
+        let mut record = current.accumulator.to_record();
+        record.keys = current.workload.key_shares();
+        self.watch.phase_ended(&record);
+        self.phases.push(record);
+    }
+
+    /// Saves the document with the phases that have ended so far.
+    pub(crate) fn save(&mut self, document: &mut RunDocument) -> Result<(), RecordError> {
+        document.phases.clone_from(&self.phases);
+        self.writer.set_document(document)
+    }
+
+    /// Brings everything to the disk.
+    pub(crate) fn finish(self, document: &RunDocument) -> Result<(), RecordError> {
+        self.writer.finish(document)
+    }
+
+    /// Whether anything was recorded.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.windows == 0
+    }
+
+    /// Operations of a phase so far.
+    pub(crate) fn totals(&self, kind: PhaseKind) -> Totals {
+        self.totals
+            .iter()
+            .find(|(known, _)| *known == kind)
+            .map(|(_, totals)| *totals)
+            .unwrap_or_default()
+    }
+
+    /// Phases that have ended.
+    pub(crate) fn phases(&self) -> &[PhaseRecord] {
+        &self.phases
+    }
+}
+
+impl Current {
+    /// The shares of the hottest keys are those of the measure phase. Both phases draw from one
+    /// workload, so what the warm-up drew is forgotten when its last window arrives, which is a
+    /// moment after the measure phase began: of that moment a few draws are lost.
+    fn forget_warmup_keys(&mut self, interval: &IntervalRecord) {
+        let Some(left_ns) = self.warmup_left_ns else {
+            return;
+        };
+        let left_ns = left_ns.saturating_sub(interval.duration_ns);
+        let over = left_ns == 0 || interval.phase != PhaseKind::Warmup;
+        self.warmup_left_ns = (!over).then_some(left_ns);
+        if over {
+            self.workload.reset_key_shares();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_load::workload::Concerns;
+    use dyno_record::reader::Run;
+
+    #[derive(Default)]
+    struct Log(Vec<String>);
+
+    impl Watch for Log {
+        fn phase_started(&mut self, expected: &Expectation) {
+            self.0.push(format!("start {}", expected.kind.as_str()));
+        }
+        fn interval(&mut self, interval: &IntervalRecord) {
+            self.0
+                .push(format!("{} {}", interval.phase.as_str(), interval.index));
+        }
+        fn phase_ended(&mut self, phase: &PhaseRecord) {
+            self.0.push(format!("end {}", phase.name.as_str()));
+        }
+    }
+
+    fn interval(phase: PhaseKind, index: u64, start_s: u64) -> IntervalRecord {
+        IntervalRecord {
+            phase,
+            index,
+            start_ns: start_s * 1_000_000_000,
+            duration_ns: 1_000_000_000,
+            operations: Vec::new(),
+            errors: Vec::new(),
+            succeeded: 3,
+            failed: 1,
+            busy_ns: 0,
+            in_flight_ns: 0,
+            arrivals_due: 0,
+            arrivals_started: 0,
+            arrivals_dropped: 0,
+            arrivals_late: 0,
+            reconnects: 0,
+            cpu_user_ns: 0,
+            cpu_system_ns: 0,
+            max_rss_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn phases_are_told_apart_by_their_windows_and_kept_in_order() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let plan = dyno_plan::builtin::find("read").expect("it is built in");
+        let mut document =
+            super::super::document::initial(&plan, jiff::Timestamp::UNIX_EPOCH, Default::default());
+        let writer = RunWriter::create(folder.path(), "", &document).expect("it can be written");
+        let mut log = Log::default();
+        let mut recorder = Recorder::new(writer, &mut log);
+        assert!(recorder.is_empty());
+        let workload =
+            Arc::new(Workload::mix(&plan, &Concerns::default()).expect("the plan is valid"));
+        let expect = |kind, seconds| Expectation {
+            kind,
+            duration: Some(Duration::from_secs(seconds)),
+            operations: None,
+        };
+        let expected = vec![expect(PhaseKind::Warmup, 1), expect(PhaseKind::Measure, 2)];
+        recorder.begin(workload, expected, None);
+        let windows = [
+            (PhaseKind::Warmup, 0, 0),
+            (PhaseKind::Measure, 0, 1),
+            (PhaseKind::Measure, 1, 2),
+        ];
+        for (kind, index, start_s) in windows {
+            recorder
+                .record(&interval(kind, index, start_s))
+                .expect("it can be written");
+        }
+        recorder.end();
+        assert!(!recorder.is_empty());
+        assert_eq!(
+            recorder.totals(PhaseKind::Measure),
+            Totals {
+                succeeded: 6,
+                failed: 2
+            }
+        );
+        assert_eq!(recorder.totals(PhaseKind::Load), Totals::default());
+        recorder.save(&mut document).expect("it can be written");
+        recorder.finish(&document).expect("it can be written");
+        let names: Vec<_> = document.phases.iter().map(|phase| phase.name).collect();
+        assert_eq!(names, [PhaseKind::Warmup, PhaseKind::Measure]);
+        assert_eq!(
+            log.0,
+            [
+                "start warmup",
+                "warmup 0",
+                "end warmup",
+                "start measure",
+                "measure 0",
+                "measure 1",
+                "end measure"
+            ]
+        );
+        assert_eq!(
+            Run::open(folder.path())
+                .expect("it can be read")
+                .intervals
+                .len(),
+            3
+        );
+    }
+
+    #[test]
+    fn the_share_of_failures_is_of_all_operations() {
+        assert_eq!(
+            Totals {
+                succeeded: 3,
+                failed: 1
+            }
+            .failed_ratio(),
+            0.25
+        );
+        assert_eq!(Totals::default().failed_ratio(), 0.0);
+    }
+}

@@ -1,0 +1,336 @@
+//! The server under test: started for the run or running already, with a connection for set-up
+//! commands, and stopped again when the session is over.
+
+use crate::exit::Failure;
+use crate::interrupt::Interrupt;
+use crate::session::task::Remote;
+use crate::surroundings::Surroundings;
+use dyno_load::backend::driver::DriverTarget;
+use dyno_load::connect::{Connector, Control};
+use dyno_load::engine::Transporter;
+use dyno_load::prepare;
+use dyno_load::workload::Concerns;
+use dyno_plan::Plan;
+use dyno_plan::model::{Backend, ServerKind};
+use dyno_plan::uri::{Credentials, Target, TargetOptions, W};
+use dyno_record::model::ServerRecord;
+use dyno_servers::{
+    DataDir, EmbeddedPlaces, RunningServer, ServerOptions, locate_embedded, locate_mongod,
+};
+use dyno_wire::command::{Acknowledgement, WriteConcern};
+use std::path::{Path, PathBuf};
+
+/// Lines of a server's log that an error shows.
+const LOG_TAIL_LINES: usize = 12;
+
+/// How to find and where to put a server that is started.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerPlaces<'a> {
+    pub(crate) surroundings: &'a Surroundings,
+    /// Path of the embedded server, if one was named.
+    pub(crate) embedded: Option<&'a Path>,
+    /// The run directory.
+    pub(crate) run: &'a Path,
+}
+
+impl ServerPlaces<'_> {
+    /// Folder of the data: the person's own, or one that goes away with the server.
+    fn data_dir(&self, plan: &Plan) -> DataDir {
+        match &plan.server.data_dir {
+            Some(folder) => DataDir::Kept(folder.into()),
+            None => DataDir::Temporary(self.run.join("server-data")),
+        }
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.run.join("server-logs/server.log")
+    }
+}
+
+/// The data folder of a server that the plan starts, for the record of its storage.
+pub(crate) fn data_folder(plan: &Plan, places: &ServerPlaces<'_>) -> Option<PathBuf> {
+    (plan.server.kind != ServerKind::Uri).then(|| places.data_dir(plan).path().to_owned())
+}
+
+/// A server that can be used.
+#[derive(Debug)]
+pub(crate) struct ServerUnderTest {
+    running: Option<RunningServer>,
+    target: Target,
+    credentials: Option<Credentials>,
+    connector: Connector,
+    backend: Backend,
+    local: bool,
+}
+
+impl ServerUnderTest {
+    /// Starts the server of the plan, or reaches the one that runs.
+    pub(crate) fn open(
+        plan: &Plan,
+        remote: Option<&Remote>,
+        places: &ServerPlaces<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        let (running, remote) = match remote {
+            Some(remote) => (None, remote.clone()),
+            None => {
+                let running = start(plan, places, interrupt)?;
+                let uri = format!("mongodb://{}/?directConnection=true", running.address());
+                (Some(running), Remote::parse(&uri)?)
+            }
+        };
+        let local = running.is_some() || remote.is_local(places.surroundings.hostname.as_deref());
+        let Remote {
+            target,
+            credentials,
+        } = remote;
+        let connector = Connector::new(
+            &control_target(&target, plan.client.backend),
+            credentials.clone(),
+        )
+        .map_err(|error| Failure::from(error).context("cannot use the connection string"))?;
+        Ok(ServerUnderTest {
+            running,
+            target,
+            credentials,
+            connector,
+            backend: plan.client.backend,
+            local,
+        })
+    }
+
+    /// A connection for set-up commands.
+    pub(crate) fn control(&self) -> Result<Control, Failure> {
+        self.connector
+            .control()
+            .map_err(|error| Failure::from(error).context("cannot connect to the server"))
+    }
+
+    /// Who performs the operations.
+    pub(crate) fn transporter(&self) -> Result<Transporter, Failure> {
+        Ok(match self.backend {
+            Backend::Wire => Transporter::Wire(self.connector.clone()),
+            Backend::Driver => {
+                let target = DriverTarget::new(&self.target, self.credentials.as_ref())?;
+                Transporter::Driver(Box::new(target))
+            }
+        })
+    }
+
+    /// What the operations ask for, from the connection string.
+    pub(crate) fn concerns(&self) -> Concerns {
+        concerns(&self.target.options)
+    }
+
+    /// What the server says of itself.
+    pub(crate) fn describe(
+        &self,
+        control: &mut Control,
+        plan: &Plan,
+    ) -> Result<ServerRecord, Failure> {
+        let facts = prepare::server_facts(control)?;
+        let topology = self
+            .connector
+            .discover()
+            .map_err(|error| Failure::from(error).context("cannot find out the topology"))?;
+        let mut record = ServerRecord {
+            kind: kind_name(plan.server.kind).into(),
+            address: control.endpoint().to_string(),
+            version: facts.version,
+            product: facts.product,
+            storage_engine: facts.storage_engine,
+            topology: Some(topology.kind.as_str().into()),
+            local: self.local,
+            cache_bytes: facts.cache_bytes,
+            write_concern: write_concern_text(&self.target.options),
+            read_concern: self
+                .target
+                .options
+                .read_concern_level
+                .clone()
+                .unwrap_or_else(|| SERVER_DEFAULT.into()),
+            settings: facts.settings,
+            documents: None,
+            data_bytes: None,
+            storage_bytes: None,
+        };
+        if let Some(running) = &self.running {
+            self.describe_started(running, plan, &mut record);
+        }
+        Ok(record)
+    }
+
+    /// Of a server that we started we know more than it says: the embedded one reports the version
+    /// of MongoDB that it imitates.
+    fn describe_started(&self, running: &RunningServer, plan: &Plan, record: &mut ServerRecord) {
+        if plan.server.kind == ServerKind::Embedded {
+            if let Some(reported) = record.version.replace(running.version().to_owned()) {
+                record.settings.insert("reported_version".into(), reported);
+            }
+            record.product.get_or_insert_with(|| "secantusd-rs".into());
+        }
+        record.cache_bytes = record
+            .cache_bytes
+            .or(plan.server.cache.map(|cache| cache.0));
+        record.settings.extend(running.settings().clone());
+    }
+
+    /// Last lines of the log, if the server is ours.
+    pub(crate) fn log_tail(&self) -> Vec<String> {
+        self.running
+            .as_ref()
+            .map(|running| running.log_tail(LOG_TAIL_LINES))
+            .unwrap_or_default()
+    }
+
+    /// Whether a server that we started has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.running
+            .as_mut()
+            .is_some_and(|running| matches!(running.exit_status(), Ok(Some(_))))
+    }
+
+    /// Stops a server that we started and waits until it is gone.
+    pub(crate) fn stop(self) -> Result<(), Failure> {
+        if let Some(running) = self.running {
+            running.stop()?;
+        }
+        Ok(())
+    }
+}
+
+fn start(
+    plan: &Plan,
+    places: &ServerPlaces<'_>,
+    interrupt: &Interrupt,
+) -> Result<RunningServer, Failure> {
+    let surroundings = places.surroundings;
+    let program = match plan.server.kind {
+        ServerKind::Mongod => {
+            let named = plan.server.mongod.as_deref().map(Path::new);
+            locate_mongod(named, surroundings.path.as_deref())?
+        }
+        ServerKind::Embedded | ServerKind::Uri => locate_embedded(&EmbeddedPlaces {
+            explicit: places.embedded,
+            executable_dir: surroundings.executable.as_deref().and_then(Path::parent),
+            path_variable: surroundings.path.as_deref(),
+        })?,
+    };
+    let options = ServerOptions::from_plan(
+        &plan.server,
+        program,
+        places.data_dir(plan),
+        places.log_path(),
+    )?;
+    let program = options.kind.executable();
+    dyno_servers::start(&options, &|| interrupt.requested()).map_err(|error| {
+        Failure::from(error).context(format!("cannot start the server `{program}`"))
+    })
+}
+
+/// The connection string for our own connections. What only the driver can honour concerns its
+/// operations, not the set-up commands that go beside it.
+fn control_target(target: &Target, backend: Backend) -> Target {
+    let mut target = target.clone();
+    if backend == Backend::Driver {
+        target.unsupported_by_wire.clear();
+    }
+    target
+}
+
+const SERVER_DEFAULT: &str = "server default";
+
+fn kind_name(kind: ServerKind) -> &'static str {
+    match kind {
+        ServerKind::Embedded => "embedded",
+        ServerKind::Mongod => "mongod",
+        ServerKind::Uri => "uri",
+    }
+}
+
+fn concerns(options: &TargetOptions) -> Concerns {
+    let given = &options.write_concern;
+    let write = (!given.is_empty()).then(|| WriteConcern {
+        w: given.w.as_ref().map(|w| match w {
+            W::Number(members) => Acknowledgement::Number(*members),
+            W::Majority => Acknowledgement::Majority,
+            W::Tag(name) => Acknowledgement::Tag(name.clone()),
+        }),
+        journal: given.journal,
+        wtimeout_ms: given.wtimeout_ms,
+    });
+    Concerns {
+        write,
+        read_level: options.read_concern_level.clone(),
+    }
+}
+
+/// As in a connection string: `w=majority, journal=true`.
+fn write_concern_text(options: &TargetOptions) -> String {
+    let given = &options.write_concern;
+    let w = given.w.as_ref().map(|w| match w {
+        W::Number(members) => format!("w={members}"),
+        W::Majority => "w=majority".into(),
+        W::Tag(name) => format!("w={name}"),
+    });
+    let journal = given.journal.map(|journal| format!("journal={journal}"));
+    let timeout = given
+        .wtimeout_ms
+        .map(|timeout_ms| format!("wtimeoutMS={timeout_ms}"));
+    let parts: Vec<String> = [w, journal, timeout].into_iter().flatten().collect();
+    if parts.is_empty() {
+        SERVER_DEFAULT.into()
+    } else {
+        parts.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(query: &str) -> TargetOptions {
+        Remote::parse(&format!("mongodb://h/?{query}"))
+            .expect("it is valid")
+            .target
+            .options
+    }
+
+    #[test]
+    fn nothing_is_sent_unless_it_is_asked_for() {
+        let options = options("");
+        let concerns = concerns(&options);
+        assert_eq!((concerns.write, concerns.read_level), (None, None));
+        assert_eq!(write_concern_text(&options), "server default");
+    }
+
+    #[test]
+    fn the_connection_string_says_how_durable_writes_are() {
+        let options = options("w=majority&journal=true&wtimeoutMS=100&readConcernLevel=local");
+        let concerns = concerns(&options);
+        let write = concerns.write.expect("it was asked for");
+        assert_eq!(
+            (write.w, write.journal, write.wtimeout_ms),
+            (Some(Acknowledgement::Majority), Some(true), Some(100))
+        );
+        assert_eq!(concerns.read_level.as_deref(), Some("local"));
+        assert_eq!(
+            write_concern_text(&options),
+            "w=majority, journal=true, wtimeoutMS=100"
+        );
+    }
+
+    #[test]
+    fn options_for_the_driver_do_not_stop_the_set_up_and_stop_the_wire_backend() {
+        let target = Remote::parse("mongodb://h/?readPreference=secondary")
+            .expect("it is valid")
+            .target;
+        assert!(Connector::new(&control_target(&target, Backend::Driver), None).is_ok());
+        let failure = Failure::from(
+            Connector::new(&control_target(&target, Backend::Wire), None)
+                .expect_err("not honoured"),
+        );
+        assert_eq!(failure.exit, crate::exit::Exit::BadInput);
+        assert!(failure.error.to_string().contains("readPreference"));
+    }
+}

@@ -1,0 +1,336 @@
+//! What is to be done, and against which server: options, plan and connection string put together.
+//! Credentials stay apart from the plan from here on.
+
+use crate::args::{
+    BackendName, ClientArguments, DataArguments, RunArguments, ScheduleName, ServerName,
+    TargetArguments,
+};
+use crate::exit::{Exit, Failure};
+use crate::surroundings::Surroundings;
+use dyno_plan::Plan;
+use dyno_plan::model::{Backend, ServerKind};
+use dyno_plan::resolve::{self, Overrides, PlanError, ScheduleKind};
+use dyno_plan::uri::{self, Credentials, Host, Target};
+use dyno_plan::validate::validate;
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) struct Task {
+    /// Valid, without secrets.
+    pub(crate) plan: Plan,
+    /// The server that runs already; `None` if one is started.
+    pub(crate) remote: Option<Remote>,
+    /// What the person should know.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A server that runs already.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    pub(crate) target: Target,
+    pub(crate) credentials: Option<Credentials>,
+}
+
+impl Remote {
+    /// Reads a connection string.
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        let (target, credentials) = uri::parse(text)
+            .map_err(|error| Failure::from(error).context("the connection string is not valid"))?;
+        Ok(Remote {
+            target,
+            credentials,
+        })
+    }
+
+    /// Whether the server is on this machine, as far as its address tells.
+    pub(crate) fn is_local(&self, hostname: Option<&str>) -> bool {
+        !self.target.hosts.is_empty()
+            && self.target.hosts.iter().all(|host| match host {
+                Host::Unix(_) => true,
+                Host::Tcp { host, .. } => {
+                    host == "localhost"
+                        || host
+                            .parse()
+                            .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+                        || hostname.is_some_and(|name| name.eq_ignore_ascii_case(host))
+                }
+            })
+    }
+}
+
+/// Resolves what was typed after `dyno run`.
+pub(crate) fn of_run(
+    arguments: &RunArguments,
+    surroundings: &Surroundings,
+) -> Result<Task, Failure> {
+    let overrides = Overrides {
+        operations: arguments.operations,
+        duration: arguments.duration,
+        warmup: arguments.warmup,
+        rate_per_s: arguments.rate.map(|rate| rate.0),
+        schedule: arguments.schedule.map(schedule_kind),
+        tolerated_error_ratio: arguments.tolerate_errors,
+        ..overrides(&arguments.target, &arguments.client, &arguments.data)
+    };
+    resolve_task(&arguments.target, overrides, surroundings)
+}
+
+/// Resolves what was typed after `dyno load`.
+pub(crate) fn of_load(
+    target: &TargetArguments,
+    client: &ClientArguments,
+    data: &DataArguments,
+    surroundings: &Surroundings,
+) -> Result<Task, Failure> {
+    resolve_task(target, overrides(target, client, data), surroundings)
+}
+
+fn overrides(
+    target: &TargetArguments,
+    client: &ClientArguments,
+    data: &DataArguments,
+) -> Overrides {
+    Overrides {
+        server: target.server.map(|server| match server {
+            ServerName::Embedded => ServerKind::Embedded,
+            ServerName::Mongod => ServerKind::Mongod,
+        }),
+        mongod: target.mongod.clone(),
+        records: data.records,
+        clients: client.clients,
+        threads: client.threads,
+        backend: client.backend.map(|backend| match backend {
+            BackendName::Wire => Backend::Wire,
+            BackendName::Driver => Backend::Driver,
+        }),
+        seed: client.seed,
+        timeout: client.timeout,
+        batch: data.batch,
+        properties: target.properties.clone(),
+        lenient: target.lenient,
+        ..Overrides::default()
+    }
+}
+
+fn schedule_kind(name: ScheduleName) -> ScheduleKind {
+    match name {
+        ScheduleName::Closed => ScheduleKind::Closed,
+        ScheduleName::Constant => ScheduleKind::Constant,
+        ScheduleName::Poisson => ScheduleKind::Poisson,
+    }
+}
+
+fn resolve_task(
+    arguments: &TargetArguments,
+    mut overrides: Overrides,
+    surroundings: &Surroundings,
+) -> Result<Task, Failure> {
+    let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
+    overrides.uri = given.as_ref().map(|remote| remote.target.to_string());
+    overrides.thread_limit = Some(local_threads(surroundings.cores));
+    let resolved = resolve::resolve(&arguments.workload, &overrides)?;
+    let mut plan = resolved.plan;
+    let mut warnings = resolved.warnings;
+    let remote = match (given, resolved.uri) {
+        (Some(remote), _) => Some(remote),
+        (None, Some(_)) if overrides.server.is_some() || overrides.mongod.is_some() => {
+            warnings.push("`mongodb.url` has no effect, because `--server` starts a server".into());
+            None
+        }
+        (None, Some(text)) => Some(Remote::parse(&text)?),
+        (None, None) => plan.server.uri.as_deref().map(Remote::parse).transpose()?,
+    };
+    if let Some(remote) = &remote {
+        aim(&mut plan, remote);
+        if !remote.is_local(surroundings.hostname.as_deref()) {
+            overrides.thread_limit = Some(surroundings.cores);
+            plan.client.threads = resolve::resolve(&arguments.workload, &overrides)?
+                .plan
+                .client
+                .threads;
+        }
+        warnings.extend(limit_clients(&mut plan, &remote.target));
+    }
+    if let Some(folder) = &arguments.data_dir {
+        plan.server.data_dir = Some(folder.clone());
+    }
+    check(&plan)?;
+    Ok(Task {
+        plan,
+        remote,
+        warnings,
+    })
+}
+
+/// Half of the cores are left to a server on the same machine.
+pub(crate) fn local_threads(cores: u32) -> u32 {
+    (cores / 2).max(1)
+}
+
+/// Makes the plan one for a server that runs already.
+pub(crate) fn aim(plan: &mut Plan, remote: &Remote) {
+    plan.server.kind = ServerKind::Uri;
+    plan.server.uri = Some(remote.target.to_string());
+    if let Some(database) = remote
+        .target
+        .database
+        .as_deref()
+        .filter(|database| *database != "admin")
+    {
+        plan.data.database = database.to_owned();
+    }
+}
+
+/// Keeps `maxPoolSize`: more clients than connections would only wait for each other.
+pub(crate) fn limit_clients(plan: &mut Plan, target: &Target) -> Option<String> {
+    let limit = target.options.max_pool_size?;
+    let client = &mut plan.client;
+    let asked = client.clients.max(client.load_clients.unwrap_or(0));
+    client.clients = client.clients.min(limit);
+    client.threads = client.threads.min(client.clients);
+    client.load_clients = client.load_clients.map(|clients| clients.min(limit));
+    (asked > limit).then(|| format!("`maxPoolSize={limit}` in the connection string limits the clients to {limit} (asked for: {asked})"))
+}
+
+/// All problems of the plan as an error.
+pub(crate) fn check(plan: &Plan) -> Result<(), Failure> {
+    let problems = validate(plan);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(PlanError::Invalid(problems).into())
+}
+
+/// Refuses to load into a server that is thrown away afterwards.
+pub(crate) fn check_data_stays(plan: &Plan) -> Result<(), Failure> {
+    if plan.server.kind == ServerKind::Uri || plan.server.data_dir.is_some() {
+        return Ok(());
+    }
+    let failure = Failure::new(
+        Exit::BadInput,
+        "the data would be loaded into a server that is removed at once",
+    );
+    Err(failure.with_hint("aim at a server with `--uri`, or keep the data with `--data-dir DIR`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Arguments, Command};
+    use clap::Parser;
+
+    fn task(cores: u32, arguments: &[&str]) -> Result<Task, Failure> {
+        let all = ["dyno", "run", "a"].iter().chain(arguments);
+        let Command::Run(run) = Arguments::parse_from(all).command else {
+            panic!("not a run")
+        };
+        let surroundings = Surroundings {
+            cores,
+            hostname: Some("bench".into()),
+            ..Surroundings::default()
+        };
+        of_run(&run, &surroundings)
+    }
+
+    #[test]
+    fn credentials_stay_out_of_the_plan() {
+        let task = task(
+            2,
+            &[
+                "--uri",
+                "mongodb://me:secret@db.example/shop?authSource=admin",
+            ],
+        )
+        .expect("it is valid");
+        let text = format!("{:?}{}", task.plan, dyno_plan::file::to_toml(&task.plan));
+        assert!(!text.contains("secret") && !text.contains("me:"), "{text}");
+        let remote = task.remote.expect("there is an address");
+        assert_eq!(
+            remote.credentials.expect("a user is named").password(),
+            "secret"
+        );
+        assert_eq!(task.plan.server.kind, ServerKind::Uri);
+        assert_eq!(task.plan.data.database, "shop");
+    }
+
+    #[test]
+    fn the_database_admin_is_for_authentication_only() {
+        let task = task(2, &["--uri", "mongodb://h/admin"]).expect("it is valid");
+        assert_eq!(task.plan.data.database, "ycsb");
+    }
+
+    #[test]
+    fn a_server_elsewhere_leaves_all_cores_to_the_client() {
+        let threads = |uri: &str| {
+            task(8, &["--uri", uri])
+                .expect("it is valid")
+                .plan
+                .client
+                .threads
+        };
+        assert_eq!(threads("mongodb://db.example"), 8);
+        assert_eq!(threads("mongodb://127.0.0.1"), 4);
+        assert_eq!(threads("mongodb://[::1]:3"), 4);
+        assert_eq!(threads("mongodb://Bench"), 4);
+        assert_eq!(threads("mongodb://%2Ftmp%2Fm.sock"), 4);
+        assert_eq!(task(8, &[]).expect("it is valid").plan.client.threads, 4);
+        assert_eq!(task(1, &[]).expect("it is valid").plan.client.threads, 1);
+    }
+
+    #[test]
+    fn a_number_of_threads_that_was_asked_for_stays() {
+        let task =
+            task(8, &["--uri", "mongodb://db.example", "--threads", "3"]).expect("it is valid");
+        assert_eq!(task.plan.client.threads, 3);
+    }
+
+    #[test]
+    fn the_size_of_the_pool_limits_the_clients_and_says_so() {
+        let task = task(
+            8,
+            &["--uri", "mongodb://h/?maxPoolSize=3", "--clients", "9"],
+        )
+        .expect("it is valid");
+        assert_eq!((task.plan.client.clients, task.plan.client.threads), (3, 3));
+        assert!(
+            task.warnings
+                .iter()
+                .any(|warning| warning.contains("maxPoolSize=3")),
+            "{:?}",
+            task.warnings
+        );
+    }
+
+    #[test]
+    fn an_address_among_the_properties_is_used_unless_a_server_is_started() {
+        let property = "mongodb.url=mongodb://me:secret@localhost/x";
+        let task_with_uri = task(2, &["-p", property]).expect("it is valid");
+        assert_eq!(task_with_uri.plan.data.database, "x");
+        assert!(
+            task_with_uri
+                .remote
+                .is_some_and(|remote| remote.credentials.is_some())
+        );
+        let started = task(2, &["-p", property, "--server", "embedded"]).expect("it is valid");
+        assert!(started.remote.is_none());
+        assert!(
+            started
+                .warnings
+                .iter()
+                .any(|warning| warning.contains("mongodb.url"))
+        );
+    }
+
+    #[test]
+    fn loading_into_a_server_that_is_thrown_away_is_refused() {
+        let plan = task(2, &[]).expect("it is valid").plan;
+        assert_eq!(
+            check_data_stays(&plan)
+                .expect_err("nothing would stay")
+                .exit,
+            Exit::BadInput
+        );
+        let kept = task(2, &["--data-dir", "/d"]).expect("it is valid").plan;
+        assert!(check_data_stays(&kept).is_ok());
+    }
+}

@@ -1,0 +1,70 @@
+//! What the program takes from its surroundings: environment variables, its own path, cores. Read
+//! once, here, so that everything else gets it as plain values.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What was found at the start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Surroundings {
+    /// `NO_COLOR` is set and not empty.
+    pub(crate) no_color: bool,
+    /// `PATH`.
+    pub(crate) path: Option<OsString>,
+    /// Folder for what is kept between runs, unless an option names one.
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Our own executable file.
+    pub(crate) executable: Option<PathBuf>,
+    /// The embedded server, if the person named it.
+    pub(crate) embedded_server: Option<PathBuf>,
+    /// Cores that this process may use, at least 1.
+    pub(crate) cores: u32,
+    /// Name of this machine.
+    pub(crate) hostname: Option<String>,
+    /// Width of the terminal on standard output, in columns; absent if it is none.
+    pub(crate) columns: Option<usize>,
+}
+
+impl Surroundings {
+    /// Reads them.
+    pub(crate) fn read() -> Self {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let state_home = set("XDG_STATE_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
+        let home = set("HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
+        Surroundings {
+            no_color: set("NO_COLOR").is_some(),
+            path: std::env::var_os("PATH"),
+            state_dir: state_home
+                .or_else(|| home.map(|home| home.join(".local/state")))
+                .map(|folder| folder.join("mongodyno")),
+            embedded_server: set("DYNO_EMBEDDED_SERVER").map(PathBuf::from),
+            executable: std::env::current_exe().ok(),
+            cores: std::thread::available_parallelism()
+                .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1)),
+            hostname: nix::sys::utsname::uname()
+                .ok()
+                .and_then(|names| names.nodename().to_str().map(str::to_owned)),
+            columns: terminal_columns(),
+        }
+    }
+}
+
+fn terminal_columns() -> Option<usize> {
+    use std::io::IsTerminal;
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: the request fills the struct that the pointer names, which lives through the call.
+    let result = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    (result == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
+}

@@ -1,0 +1,333 @@
+//! The command line of `bin/ycsb`: a command, a binding, and long options with a single dash, which
+//! clap cannot read.
+
+use crate::args::property;
+use crate::exit::{Exit, Failure};
+use dyno_plan::ycsb::{Phase, Properties};
+use std::path::PathBuf;
+
+/// What was typed after `dyno ycsb`.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    /// The help is wanted.
+    Help,
+    /// A phase is to be run.
+    Run(YcsbCommand),
+}
+
+/// A phase with its properties.
+#[derive(Debug)]
+pub(crate) struct YcsbCommand {
+    pub(crate) phase: Phase,
+    /// Files and options, later ones over earlier ones, options over files.
+    pub(crate) properties: Properties,
+    pub(crate) lenient: bool,
+    /// Run directory that is kept.
+    pub(crate) out: Option<PathBuf>,
+    /// Options without effect, one sentence each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The help text.
+pub(crate) const HELP: &str = "\
+Do what `bin/ycsb` does, with the same options, properties and output
+
+Usage: dyno ycsb load|run mongodb [options]
+
+Options, as in YCSB:
+  -P FILE         property file; may be repeated, later files win
+  -p NAME=VALUE   property; may be repeated, wins over files
+  -s              print a status line on standard error every `status.interval` seconds
+  -threads N      concurrent connections (`threadcount`); default: 1
+  -target N       offered rate in operations per second over all threads (`target`); default: no limit
+  -l LABEL        text before the status line (`label`)
+  -load, -t       load, or run: in place of the command
+  -db CLASS       checked: `site.ycsb.db.MongoDbClient` is the only binding
+  -cp PATH, -jvm-args ARGS
+                  accepted without effect: there is no JVM
+
+Options of this program:
+  --lenient       accept unknown property names, with a warning
+  --out DIR       keep the run directory; default: it is temporary
+
+The server is `mongodb.url`, by default `mongodb://localhost:27017/ycsb?w=1`; with
+`-p dyno.server=embedded` one is started. What differs from YCSB is in docs/ycsb.md.
+";
+
+const OPTIONS: [&str; 13] = [
+    "-P",
+    "-p",
+    "-s",
+    "-threads",
+    "-target",
+    "-l",
+    "-load",
+    "-t",
+    "-db",
+    "-cp",
+    "-jvm-args",
+    "--lenient",
+    "--out",
+];
+
+/// Reads the command line. Property files are read too.
+pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Failure> {
+    let mut words = arguments.iter().map(String::as_str).peekable();
+    let is_help = |word: &&str| ["-h", "-help", "--help", "help"].contains(word);
+    let Some(command) = words.next().filter(|word| !is_help(word)) else {
+        return Ok(Parsed::Help);
+    };
+    let mut phase = phase(command)?;
+    match words.next() {
+        Some(word) if is_help(&word) => return Ok(Parsed::Help),
+        binding => check_binding(binding)?,
+    }
+    let mut files = Properties::default();
+    let mut options: Vec<(String, String)> = Vec::new();
+    let mut parsed = (false, None, Vec::new());
+    while let Some(word) = words.next() {
+        let mut value = |what: &str| {
+            let value = words.next();
+            value
+                .ok_or_else(|| bad(format!("`{word}` needs {what}")))
+                .map(str::to_owned)
+        };
+        match word {
+            _ if is_help(&word) => return Ok(Parsed::Help),
+            "-P" => files.extend(read_file(&value("a file")?)?),
+            "-p" => options.push(
+                property(&value("NAME=VALUE")?).map_err(|error| bad(format!("`-p`: {error}")))?,
+            ),
+            "-s" => options.push(("status".into(), "true".into())),
+            "-threads" => options.push(("threadcount".into(), value("a number")?)),
+            "-target" => options.push(("target".into(), value("a number")?)),
+            "-l" | "-label" => options.push(("label".into(), value("a text")?)),
+            "-db" => options.push(("db".into(), value("a class")?)),
+            "-load" => phase = Phase::Load,
+            "-t" => phase = Phase::Run,
+            "-cp" | "-jvm-args" => {
+                value("a value")?;
+                parsed.2.push(format!(
+                    "`{word}` has no effect: this program does not run in a JVM"
+                ));
+            }
+            "--lenient" => parsed.0 = true,
+            "--out" => parsed.1 = Some(PathBuf::from(value("a folder")?)),
+            unknown => return Err(unknown_option(unknown)),
+        }
+    }
+    let mut properties = files;
+    for (name, value) in &options {
+        properties.set(name, value);
+    }
+    let (lenient, out, notes) = parsed;
+    Ok(Parsed::Run(YcsbCommand {
+        phase,
+        properties,
+        lenient,
+        out,
+        notes,
+    }))
+}
+
+fn bad(message: String) -> Failure {
+    Failure::new(Exit::BadInput, message).with_hint("`dyno ycsb --help` lists the options")
+}
+
+fn phase(command: &str) -> Result<Phase, Failure> {
+    match command {
+        "load" => Ok(Phase::Load),
+        "run" => Ok(Phase::Run),
+        "shell" => Err(Failure::new(Exit::BadInput, "`shell` is not supported")
+            .with_hint("use `mongosh` to look at single documents")),
+        _ => Err(bad(format!(
+            "`{command}` is no command, expected `load` or `run`"
+        ))),
+    }
+}
+
+fn check_binding(binding: Option<&str>) -> Result<(), Failure> {
+    match binding {
+        Some("mongodb") => Ok(()),
+        Some(other) if !other.starts_with('-') => {
+            let failure = Failure::new(
+                Exit::BadInput,
+                format!("the binding `{other}` is not supported"),
+            );
+            Err(failure.with_hint("the only binding is `mongodb`"))
+        }
+        _ => Err(bad("the binding is missing, expected `mongodb`".into())),
+    }
+}
+
+fn read_file(path: &str) -> Result<Properties, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::of(Exit::BadInput, error)
+            .context(format!("cannot read the property file `{path}`"))
+    })?;
+    Properties::parse(&text, path)
+        .map_err(|problems| dyno_plan::resolve::PlanError::Properties(problems).into())
+}
+
+fn unknown_option(word: &str) -> Failure {
+    let failure = Failure::new(Exit::BadInput, format!("unknown option `{word}`"));
+    let distance = |option: &&str| {
+        strsim::damerau_levenshtein(word.trim_start_matches('-'), option.trim_start_matches('-'))
+    };
+    // A name of one letter is one change away from every other.
+    let known = OPTIONS
+        .into_iter()
+        .filter(|option| option.len() > 2)
+        .min_by_key(distance);
+    match known.filter(|option| distance(option) <= 2) {
+        Some(known) => failure.with_hint(format!("did you mean `{known}`?")),
+        None => failure.with_hint("`dyno ycsb --help` lists the options"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Parsed, Failure> {
+        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+        parse(&arguments)
+    }
+
+    fn command(arguments: &[&str]) -> YcsbCommand {
+        match parsed(arguments) {
+            Ok(Parsed::Run(command)) => command,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_become_properties() {
+        let command = command(&[
+            "run",
+            "mongodb",
+            "-s",
+            "-threads",
+            "4",
+            "-target",
+            "100",
+            "-l",
+            "my ",
+            "-db",
+            "site.ycsb.db.MongoDbClient",
+            "-p",
+            "recordcount=5",
+            "--lenient",
+            "--out",
+            "/o",
+        ]);
+        assert_eq!(command.phase, Phase::Run);
+        let get = |name| command.properties.get(name);
+        assert_eq!(get("status"), Some("true"));
+        assert_eq!(get("threadcount"), Some("4"));
+        assert_eq!(get("target"), Some("100"));
+        assert_eq!(get("label"), Some("my "));
+        assert_eq!(get("recordcount"), Some("5"));
+        assert!(command.lenient && command.notes.is_empty());
+        assert_eq!(command.out, Some("/o".into()));
+    }
+
+    #[test]
+    fn later_files_win_over_earlier_ones_and_options_over_files_wherever_they_stand() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("it can be written");
+            path.to_string_lossy().into_owned()
+        };
+        let first = file("first", "recordcount=1\nfieldcount=1\ntable=one\n");
+        let second = file("second", "recordcount=2\nfieldcount=2\n");
+        let command = command(&[
+            "load",
+            "mongodb",
+            "-p",
+            "recordcount=3",
+            "-P",
+            &first,
+            "-P",
+            &second,
+        ]);
+        let get = |name| command.properties.get(name);
+        assert_eq!(
+            (get("recordcount"), get("fieldcount"), get("table")),
+            (Some("3"), Some("2"), Some("one"))
+        );
+    }
+
+    #[test]
+    fn the_phase_can_be_given_by_an_option() {
+        assert_eq!(command(&["run", "mongodb", "-load"]).phase, Phase::Load);
+        assert_eq!(command(&["load", "mongodb", "-t"]).phase, Phase::Run);
+    }
+
+    #[test]
+    fn options_for_a_virtual_machine_are_accepted_and_said_to_do_nothing() {
+        let command = command(&["run", "mongodb", "-cp", "x.jar", "-jvm-args", "-Xmx1g"]);
+        assert_eq!(command.notes.len(), 2);
+        assert!(command.notes[1].contains("-jvm-args"));
+    }
+
+    #[test]
+    fn help_is_given_wherever_it_is_asked_for() {
+        for arguments in [
+            &[][..],
+            &["--help"],
+            &["run", "-help"],
+            &["run", "mongodb", "-s", "-h"],
+        ] {
+            assert!(
+                matches!(parsed(arguments), Ok(Parsed::Help)),
+                "{arguments:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_bad_input_with_a_hint() {
+        for (arguments, expected) in [
+            (&["shell", "mongodb"][..], "`shell` is not supported"),
+            (&["dance", "mongodb"], "`dance` is no command"),
+            (&["run"], "binding is missing"),
+            (&["run", "jdbc"], "binding `jdbc`"),
+            (
+                &["run", "mongodb", "-thread", "4"],
+                "unknown option `-thread`",
+            ),
+            (&["run", "mongodb", "-threads"], "needs a number"),
+            (&["run", "mongodb", "-p", "x"], "expected NAME=VALUE"),
+        ] {
+            let failure = parsed(arguments).expect_err("it makes no sense");
+            assert_eq!(failure.exit, Exit::BadInput);
+            assert!(
+                failure.error.to_string().contains(expected),
+                "{}",
+                failure.error
+            );
+            assert!(failure.hint.is_some(), "{arguments:?}");
+        }
+        let failure = parsed(&["run", "mongodb", "-thread", "4"]).expect_err("it makes no sense");
+        assert_eq!(failure.hint.as_deref(), Some("did you mean `-threads`?"));
+    }
+
+    #[test]
+    fn a_property_file_that_is_not_there_is_bad_input() {
+        let failure =
+            parsed(&["run", "mongodb", "-P", "/no/such/file"]).expect_err("it is not there");
+        assert_eq!(failure.exit, Exit::BadInput);
+    }
+
+    #[test]
+    fn every_option_is_in_the_help() {
+        for option in OPTIONS {
+            assert!(
+                HELP.contains(&format!("{option} ")) || HELP.contains(&format!("{option},")),
+                "{option}"
+            );
+        }
+    }
+}

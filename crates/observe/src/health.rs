@@ -1,0 +1,158 @@
+//! Whether something could be read, and if not, why: what cannot be measured is said, never guessed.
+
+use dyno_record::model::{Caveat, CaveatKind};
+use std::io;
+use std::path::Path;
+
+/// State of one probe, from best to worst.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Health {
+    /// Everything was read.
+    Healthy,
+    /// This machine does not have it, which is no fault: a virtual machine without CPU governor.
+    Unsupported {
+        /// What is missing.
+        reason: String,
+    },
+    /// A part was read, or it was read and not understood.
+    Degraded {
+        /// What is missing or strange.
+        reason: String,
+    },
+    /// It is there and could not be read.
+    Failed {
+        /// What went wrong.
+        reason: String,
+    },
+}
+
+/// Health of a probe with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeHealth {
+    /// Name of the field in the run document, for example `cpu_governor`.
+    pub name: &'static str,
+    /// How it went.
+    pub health: Health,
+}
+
+/// A value, or why there is none.
+pub(crate) type Reading<T> = Result<T, Health>;
+
+impl Health {
+    /// Health of a file that could not be read: one that does not exist is unsupported, all else failed.
+    pub(crate) fn of_io(path: &Path, error: &io::Error) -> Health {
+        let reason = format!("`{}`: {error}", path.display());
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                Health::Unsupported { reason }
+            }
+            _ => Health::Failed { reason },
+        }
+    }
+
+    /// Health of content that was read and makes no sense.
+    pub(crate) fn not_understood(path: &Path, what: &str) -> Health {
+        Health::Degraded {
+            reason: format!("`{}` has no {what}", path.display()),
+        }
+    }
+
+    /// Why it is not healthy.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Health::Healthy => None,
+            Health::Unsupported { reason }
+            | Health::Degraded { reason }
+            | Health::Failed { reason } => Some(reason),
+        }
+    }
+}
+
+/// The worst state of all probes; healthy without probes.
+pub fn roll_up(probes: &[ProbeHealth]) -> Health {
+    let healths = probes.iter().map(|probe| &probe.health);
+    healths.max().cloned().unwrap_or(Health::Healthy)
+}
+
+/// The caveat about probes that failed or were not understood; what a machine does not have is no
+/// reason to doubt a result.
+pub fn caveat(probes: &[ProbeHealth]) -> Option<Caveat> {
+    let is_doubtful = |probe: &&ProbeHealth| {
+        matches!(
+            probe.health,
+            Health::Degraded { .. } | Health::Failed { .. }
+        )
+    };
+    let doubts: Vec<String> = probes
+        .iter()
+        .filter(is_doubtful)
+        .filter_map(|probe| Some(format!("{} ({})", probe.name, probe.health.reason()?)))
+        .collect();
+    (!doubts.is_empty()).then(|| Caveat {
+        kind: CaveatKind::ProbeUnavailable,
+        message: format!("could not be read: {}", doubts.join("; ")),
+        hint: None,
+        phase: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probe(name: &'static str, health: Health) -> ProbeHealth {
+        ProbeHealth { name, health }
+    }
+
+    fn unsupported() -> Health {
+        Health::Unsupported {
+            reason: "none".into(),
+        }
+    }
+
+    fn failed() -> Health {
+        Health::Failed {
+            reason: "permission denied".into(),
+        }
+    }
+
+    #[test]
+    fn the_worst_probe_decides() {
+        assert_eq!(roll_up(&[]), Health::Healthy);
+        let probes = [
+            probe("a", Health::Healthy),
+            probe("b", failed()),
+            probe("c", unsupported()),
+        ];
+        assert_eq!(roll_up(&probes), failed());
+        assert_eq!(roll_up(&probes[..1]), Health::Healthy);
+        assert_eq!(
+            roll_up(&[probe("a", Health::Healthy), probe("c", unsupported())]),
+            unsupported()
+        );
+    }
+
+    #[test]
+    fn only_what_failed_becomes_a_caveat() {
+        assert_eq!(
+            caveat(&[probe("a", Health::Healthy), probe("c", unsupported())]),
+            None
+        );
+        let caveat = caveat(&[probe("cpu_governor", failed()), probe("c", unsupported())]).unwrap();
+        assert_eq!(caveat.kind, CaveatKind::ProbeUnavailable);
+        assert_eq!(
+            caveat.message,
+            "could not be read: cpu_governor (permission denied)"
+        );
+    }
+
+    #[test]
+    fn a_missing_file_is_unsupported_and_a_forbidden_one_failed() {
+        let path = Path::new("/x");
+        let missing = Health::of_io(path, &io::Error::from(io::ErrorKind::NotFound));
+        assert!(matches!(missing, Health::Unsupported { .. }));
+        let forbidden = Health::of_io(path, &io::Error::from(io::ErrorKind::PermissionDenied));
+        assert!(matches!(forbidden, Health::Failed { .. }));
+        assert!(forbidden.reason().unwrap().starts_with("`/x`: "));
+    }
+}

@@ -1,0 +1,339 @@
+//! Readers of `/proc`, `/sys` and `/etc` for what a machine is. Each takes the root of the tree it
+//! reads, so that tests give it a fixture. No reader keeps state.
+
+use crate::health::{Health, Reading};
+use std::fs;
+use std::path::Path;
+
+/// Host name.
+pub(crate) fn hostname(root: &Path) -> Reading<String> {
+    line(root, "proc/sys/kernel/hostname")
+}
+
+/// Kernel name and release, the first and third word of `uname -a`.
+pub(crate) fn kernel(root: &Path) -> Reading<String> {
+    let name = line(root, "proc/sys/kernel/ostype")?;
+    let release = line(root, "proc/sys/kernel/osrelease")?;
+    Ok(format!("{name} {release}"))
+}
+
+/// Name of the distribution.
+pub(crate) fn os(root: &Path) -> Reading<String> {
+    let text = text(root, "etc/os-release").or_else(|_| text(root, "usr/lib/os-release"))?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))
+        .map(|name| name.trim_matches('"').to_owned())
+        .ok_or_else(|| Health::not_understood(&root.join("etc/os-release"), "`PRETTY_NAME`"))
+}
+
+/// CPU model. Arm machines give numbers of maker and part in place of a name.
+pub(crate) fn cpu_model(root: &Path) -> Reading<String> {
+    let path = "proc/cpuinfo";
+    let text = text(root, path)?;
+    if let Some(name) = field(&text, "model name") {
+        return Ok(name.to_owned());
+    }
+    match (field(&text, "CPU implementer"), field(&text, "CPU part")) {
+        (Some(maker), Some(part)) => Ok(format!("implementer {maker} part {part}")),
+        _ => Err(Health::not_understood(&root.join(path), "CPU model")),
+    }
+}
+
+/// Logical CPUs that this process may use, after affinity and cpusets.
+pub(crate) fn cpus(root: &Path) -> Reading<u64> {
+    let path = "proc/self/status";
+    let text = text(root, path)?;
+    field(&text, "Cpus_allowed_list")
+        .and_then(count_of_list)
+        .ok_or_else(|| Health::not_understood(&root.join(path), "`Cpus_allowed_list`"))
+}
+
+/// NUMA nodes that are online.
+pub(crate) fn numa_nodes(root: &Path) -> Reading<u64> {
+    let path = "sys/devices/system/node/online";
+    count_of_list(&line(root, path)?)
+        .ok_or_else(|| Health::not_understood(&root.join(path), "list of nodes"))
+}
+
+/// Frequency governor of CPU 0.
+pub(crate) fn cpu_governor(root: &Path) -> Reading<String> {
+    line(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+}
+
+/// Memory of the machine.
+pub(crate) fn memory_bytes(root: &Path) -> Reading<u64> {
+    meminfo_bytes(root, "MemTotal")
+}
+
+/// Swap of the machine; 0 without.
+pub(crate) fn swap_bytes(root: &Path) -> Reading<u64> {
+    meminfo_bytes(root, "SwapTotal")
+}
+
+/// Selected mode of transparent huge pages.
+pub(crate) fn transparent_hugepages(root: &Path) -> Reading<String> {
+    let path = "sys/kernel/mm/transparent_hugepage/enabled";
+    selected(&line(root, path)?)
+        .ok_or_else(|| Health::not_understood(&root.join(path), "selected mode"))
+}
+
+/// Clock source of the kernel.
+pub(crate) fn clock_source(root: &Path) -> Reading<String> {
+    line(
+        root,
+        "sys/devices/system/clocksource/clocksource0/current_clocksource",
+    )
+}
+
+/// One-minute load average.
+pub(crate) fn load_average(root: &Path) -> Reading<f64> {
+    let path = "proc/loadavg";
+    let text = line(root, path)?;
+    let first = text.split_ascii_whitespace().next();
+    first
+        .and_then(|number| number.parse().ok())
+        .ok_or_else(|| Health::not_understood(&root.join(path), "load average"))
+}
+
+/// Container and hypervisor, as far as the machine tells; `None` where nothing points to either.
+pub(crate) fn virtualization(root: &Path) -> Option<String> {
+    let found: Vec<String> = container(root)
+        .into_iter()
+        .chain(hypervisor(root))
+        .collect();
+    (!found.is_empty()).then(|| found.join(" on "))
+}
+
+fn container(root: &Path) -> Option<String> {
+    if let Ok(name) = line(root, "run/systemd/container") {
+        return Some(format!("container ({name})"));
+    }
+    let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
+    marks
+        .into_iter()
+        .find(|(file, _)| root.join(file).exists())
+        .map(|(_, name)| format!("container ({name})"))
+}
+
+fn hypervisor(root: &Path) -> Option<String> {
+    if let Ok(kind) = line(root, "sys/hypervisor/type") {
+        return Some(format!("virtual machine ({kind})"));
+    }
+    let flags_say_so = text(root, "proc/cpuinfo").is_ok_and(|text| {
+        field(&text, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
+    });
+    // The maker's name alone proves nothing: cloud providers put it on their bare machines too.
+    let vendor = line(root, "sys/class/dmi/id/sys_vendor").ok();
+    match (flags_say_so, vendor) {
+        (false, Some(vendor)) if vendor == "QEMU" => Some("virtual machine (QEMU)".to_owned()),
+        (false, _) => None,
+        (true, Some(vendor)) => Some(format!("virtual machine ({vendor})")),
+        (true, None) => Some("virtual machine".to_owned()),
+    }
+}
+
+/// Whole content of a file below `root`.
+pub(crate) fn text(root: &Path, path: &str) -> Reading<String> {
+    let path = root.join(path);
+    fs::read_to_string(&path).map_err(|error| Health::of_io(&path, &error))
+}
+
+/// Content of a file that holds one line, without its end. An empty one is not understood.
+pub(crate) fn line(root: &Path, path: &str) -> Reading<String> {
+    let text = text(root, path)?;
+    match text.trim() {
+        "" => Err(Health::not_understood(&root.join(path), "content")),
+        line => Ok(line.to_owned()),
+    }
+}
+
+/// The word in brackets of `always [madvise] never`.
+pub(crate) fn selected(text: &str) -> Option<String> {
+    let (_, after) = text.split_once('[')?;
+    let (word, _) = after.split_once(']')?;
+    Some(word.to_owned())
+}
+
+/// Value of the first line `name : value`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim())
+    })
+}
+
+fn meminfo_bytes(root: &Path, name: &str) -> Reading<u64> {
+    let path = "proc/meminfo";
+    let text = text(root, path)?;
+    field(&text, name)
+        .and_then(|value| value.strip_suffix("kB"))
+        .and_then(|number| number.trim().parse::<u64>().ok())
+        .map(|kibibytes| kibibytes * 1024)
+        .ok_or_else(|| Health::not_understood(&root.join(path), name))
+}
+
+/// How many numbers a list such as `0-3,8,10-11` has.
+fn count_of_list(list: &str) -> Option<u64> {
+    let mut count = 0;
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        count += last.checked_sub(first)? + 1;
+    }
+    Some(count)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A tree of files for the readers.
+    pub(crate) struct Fixture(tempfile::TempDir);
+
+    impl Fixture {
+        pub(crate) fn new() -> Self {
+            Fixture(tempfile::tempdir().unwrap())
+        }
+
+        pub(crate) fn with(self, path: &str, text: &str) -> Self {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+            self
+        }
+
+        pub(crate) fn root(&self) -> &Path {
+            self.0.path()
+        }
+    }
+
+    const X86: &str = "processor\t: 0\nmodel name\t: Example CPU @ 2.60GHz\nflags\t\t: fpu hypervisor sse\n\nprocessor\t: 1\nmodel name\t: other\n";
+    const ARM: &str = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+
+    #[test]
+    fn a_machine_is_read_from_its_files() {
+        let fixture = Fixture::new()
+            .with("proc/sys/kernel/hostname", "bench-1\n")
+            .with("proc/sys/kernel/ostype", "Linux\n")
+            .with("proc/sys/kernel/osrelease", "6.1.0-18-amd64\n")
+            .with(
+                "etc/os-release",
+                "NAME=\"Debian GNU/Linux\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
+            )
+            .with("proc/cpuinfo", X86)
+            .with(
+                "proc/self/status",
+                "Name:\tdyno\nCpus_allowed:\tf0f\nCpus_allowed_list:\t0-3,8,10-11\n",
+            )
+            .with("sys/devices/system/node/online", "0-1\n")
+            .with(
+                "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                "performance\n",
+            )
+            .with(
+                "proc/meminfo",
+                "MemTotal:       16308156 kB\nMemFree: 1 kB\nSwapTotal:             0 kB\n",
+            )
+            .with(
+                "sys/kernel/mm/transparent_hugepage/enabled",
+                "always [madvise] never\n",
+            )
+            .with(
+                "sys/devices/system/clocksource/clocksource0/current_clocksource",
+                "tsc\n",
+            )
+            .with("proc/loadavg", "0.42 0.30 0.25 1/234 5678\n");
+        let root = fixture.root();
+        assert_eq!(hostname(root), Ok("bench-1".to_owned()));
+        assert_eq!(kernel(root), Ok("Linux 6.1.0-18-amd64".to_owned()));
+        assert_eq!(os(root), Ok("Debian GNU/Linux 12 (bookworm)".to_owned()));
+        assert_eq!(cpu_model(root), Ok("Example CPU @ 2.60GHz".to_owned()));
+        assert_eq!(cpus(root), Ok(7));
+        assert_eq!(numa_nodes(root), Ok(2));
+        assert_eq!(cpu_governor(root), Ok("performance".to_owned()));
+        assert_eq!(memory_bytes(root), Ok(16_308_156 * 1024));
+        assert_eq!(swap_bytes(root), Ok(0));
+        assert_eq!(transparent_hugepages(root), Ok("madvise".to_owned()));
+        assert_eq!(clock_source(root), Ok("tsc".to_owned()));
+        assert_eq!(load_average(root), Ok(0.42));
+    }
+
+    #[test]
+    fn an_empty_machine_is_unsupported_everywhere() {
+        let fixture = Fixture::new();
+        let root = fixture.root();
+        let unsupported =
+            |reading: Reading<String>| matches!(reading, Err(Health::Unsupported { .. }));
+        for reader in [
+            hostname,
+            kernel,
+            os,
+            cpu_model,
+            cpu_governor,
+            transparent_hugepages,
+            clock_source,
+        ] {
+            assert!(unsupported(reader(root)));
+        }
+        for reader in [cpus, numa_nodes, memory_bytes, swap_bytes] {
+            assert!(matches!(reader(root), Err(Health::Unsupported { .. })));
+        }
+        assert_eq!(virtualization(root), None);
+    }
+
+    #[test]
+    fn content_that_makes_no_sense_is_degraded() {
+        let fixture = Fixture::new()
+            .with("proc/cpuinfo", "processor: 0\n")
+            .with("proc/self/status", "Cpus_allowed_list:\t3-1\n")
+            .with("sys/devices/system/node/online", "x\n")
+            .with("proc/meminfo", "MemTotal: many kB\n")
+            .with("sys/kernel/mm/transparent_hugepage/enabled", "always\n")
+            .with("proc/loadavg", "\n")
+            .with("etc/os-release", "NAME=x\n");
+        let root = fixture.root();
+        for reader in [cpu_model, transparent_hugepages, os] {
+            assert!(matches!(reader(root), Err(Health::Degraded { .. })));
+        }
+        for reader in [cpus, numa_nodes, memory_bytes, swap_bytes] {
+            assert!(matches!(reader(root), Err(Health::Degraded { .. })));
+        }
+        assert!(matches!(load_average(root), Err(Health::Degraded { .. })));
+    }
+
+    #[test]
+    fn an_arm_cpu_is_named_by_its_numbers() {
+        let fixture = Fixture::new().with("proc/cpuinfo", ARM);
+        assert_eq!(
+            cpu_model(fixture.root()),
+            Ok("implementer 0x41 part 0xd0c".to_owned())
+        );
+    }
+
+    #[test]
+    fn containers_and_hypervisors_are_found() {
+        let both = Fixture::new()
+            .with("proc/cpuinfo", X86)
+            .with(".dockerenv", "");
+        assert_eq!(
+            virtualization(both.root()).as_deref(),
+            Some("container (docker) on virtual machine")
+        );
+        let cloud = Fixture::new()
+            .with("proc/cpuinfo", X86)
+            .with("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+        assert_eq!(
+            virtualization(cloud.root()).as_deref(),
+            Some("virtual machine (Amazon EC2)")
+        );
+        let metal = Fixture::new()
+            .with("proc/cpuinfo", ARM)
+            .with("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+        assert_eq!(virtualization(metal.root()), None);
+        let xen = Fixture::new().with("sys/hypervisor/type", "xen\n");
+        assert_eq!(
+            virtualization(xen.root()).as_deref(),
+            Some("virtual machine (xen)")
+        );
+    }
+}

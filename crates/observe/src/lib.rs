@@ -1,0 +1,10 @@
+//! What the machine was and did while the load ran: its hardware and settings, the storage of the
+//! server's data, and what this process used. It reads and reports; what a setting means for a
+//! result is decided elsewhere.
+
+pub mod clock;
+pub mod environment;
+pub mod health;
+mod host;
+pub mod process;
+mod storage;

@@ -1,0 +1,95 @@
+//! What this process has used since it started.
+
+use crate::health::{Health, Reading};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
+use nix::unistd::{SysconfVar, sysconf};
+use std::fs;
+use std::path::Path;
+
+/// CPU time and memory of this process, all threads included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time in user mode since the process started.
+    pub user_ns: u64,
+    /// CPU time in the kernel since the process started.
+    pub system_ns: u64,
+    /// Largest resident set so far.
+    pub max_rss_bytes: u64,
+    /// Resident set now; `None` where `/proc` is not there.
+    pub current_rss_bytes: Option<u64>,
+}
+
+/// Reads what this process has used. One system call and one small file: fit for once a second.
+pub fn usage_self() -> Usage {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)
+        .expect("the call fails only for a wrong argument, and this one is right");
+    Usage {
+        user_ns: nanoseconds(usage.user_time()),
+        system_ns: nanoseconds(usage.system_time()),
+        max_rss_bytes: u64::try_from(usage.max_rss()).unwrap_or(0) * 1024,
+        current_rss_bytes: resident_bytes(Path::new("/"), page_bytes()).ok(),
+    }
+}
+
+fn nanoseconds(time: TimeVal) -> u64 {
+    u64::try_from(time.num_nanoseconds()).unwrap_or(0)
+}
+
+fn page_bytes() -> u64 {
+    let size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
+    size.and_then(|size| u64::try_from(size).ok())
+        .unwrap_or(4096)
+}
+
+/// The second number of `statm` is the resident set in pages.
+fn resident_bytes(root: &Path, page_bytes: u64) -> Reading<u64> {
+    let path = root.join("proc/self/statm");
+    let text = fs::read_to_string(&path).map_err(|error| Health::of_io(&path, &error))?;
+    let pages = text.split_ascii_whitespace().nth(1);
+    let pages: Option<u64> = pages.and_then(|pages| pages.parse().ok());
+    pages
+        .map(|pages| pages * page_bytes)
+        .ok_or_else(|| Health::not_understood(&path, "resident set"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_resident_set_is_the_second_number_of_statm() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("proc/self");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("statm"), "2345 678 400 12 0 150 0\n").unwrap();
+        assert_eq!(resident_bytes(root.path(), 4096), Ok(678 * 4096));
+        fs::write(folder.join("statm"), "2345\n").unwrap();
+        assert!(matches!(
+            resident_bytes(root.path(), 4096),
+            Err(Health::Degraded { .. })
+        ));
+        fs::remove_file(folder.join("statm")).unwrap();
+        assert!(matches!(
+            resident_bytes(root.path(), 4096),
+            Err(Health::Unsupported { .. })
+        ));
+    }
+
+    #[test]
+    fn work_shows_as_cpu_time_and_memory() {
+        let before = usage_self();
+        let mut data = vec![1u8; 64 << 20];
+        // CPU time is counted in ticks on some kernels, so the work goes on until one shows.
+        let mut after = usage_self();
+        while after.user_ns + after.system_ns == before.user_ns + before.system_ns {
+            data.iter_mut()
+                .for_each(|byte| *byte = std::hint::black_box(byte.wrapping_mul(3)));
+            after = usage_self();
+        }
+        assert!(after.user_ns >= before.user_ns && after.system_ns >= before.system_ns);
+        assert!(after.max_rss_bytes >= 64 << 20, "{after:?}");
+        assert!(after.current_rss_bytes.unwrap() >= 64 << 20, "{after:?}");
+        drop(data);
+    }
+}

@@ -1,0 +1,241 @@
+//! Which numbers a caveat touches, and how it is named and numbered. Finding caveats is the
+//! analysis' business; this module only makes sure that none is separated from its numbers.
+
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
+use serde::Serialize;
+
+/// What a caveat does to the numbers it touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The numbers do not mean what they seem to mean.
+    Serious,
+    /// The numbers are less certain than they look.
+    Doubt,
+    /// The numbers are right for a condition that has to be told with them.
+    Condition,
+}
+
+/// A group of numbers that is shown together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// Achieved and offered rates.
+    Rate,
+    /// Mean and percentiles up to p99.
+    Latency,
+    /// p99.9 and above, and the maximum.
+    Tail,
+    /// Failed operations.
+    Errors,
+    /// Arrivals of an open-loop schedule.
+    Arrivals,
+    /// What the load generator used.
+    Client,
+    /// Operations in flight.
+    InFlight,
+    /// The data set.
+    Data,
+    /// What an acknowledged write means.
+    Durability,
+    /// The server's settings.
+    ServerSettings,
+    /// Who else uses the client's machine.
+    SharedMachine,
+    /// The CPU's frequency.
+    CpuFrequency,
+    /// Settings of the client's machine: swap, huge pages, readahead.
+    MachineSettings,
+    /// The clock.
+    Clock,
+    /// How the run ended.
+    Status,
+}
+
+/// A caveat with the number by which the report refers to it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NumberedCaveat {
+    /// Number from 1.
+    pub number: usize,
+    /// Short name in words.
+    pub label: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The phase it touches; the whole run when absent.
+    pub phase: Option<PhaseKind>,
+    /// The doubt with its figures.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    #[serde(skip)]
+    kind: CaveatKind,
+}
+
+/// All caveats of a run, most serious first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CaveatBook {
+    entries: Vec<NumberedCaveat>,
+}
+
+impl CaveatBook {
+    /// Numbers the caveats of a run.
+    pub fn new(caveats: &[Caveat]) -> Self {
+        let mut entries: Vec<NumberedCaveat> = caveats.iter().map(NumberedCaveat::new).collect();
+        // The sort is stable: inside a severity the order of the run document stays.
+        entries.sort_by_key(|entry| entry.severity);
+        for (index, entry) in entries.iter_mut().enumerate() {
+            entry.number = index + 1;
+        }
+        CaveatBook { entries }
+    }
+
+    /// The numbers of the caveats that touch `topic` in `phase`, in ascending order. Without a
+    /// phase, those of any phase.
+    pub fn marks(&self, topic: Topic, phase: Option<PhaseKind>) -> Vec<usize> {
+        let touches = |entry: &&NumberedCaveat| {
+            let same_phase = entry.phase.is_none() || phase.is_none() || entry.phase == phase;
+            same_phase && describe(entry.kind).topics.contains(&topic)
+        };
+        let numbers = self.entries.iter().filter(touches);
+        numbers.map(|entry| entry.number).collect()
+    }
+
+    /// The caveats in the order of their numbers.
+    pub fn into_entries(self) -> Vec<NumberedCaveat> {
+        self.entries
+    }
+}
+
+impl NumberedCaveat {
+    fn new(caveat: &Caveat) -> Self {
+        let description = describe(caveat.kind);
+        NumberedCaveat {
+            number: 0,
+            label: description.label,
+            severity: description.severity,
+            phase: caveat.phase,
+            message: caveat.message.clone(),
+            hint: caveat.hint.clone(),
+            kind: caveat.kind,
+        }
+    }
+}
+
+struct Description {
+    label: &'static str,
+    severity: Severity,
+    topics: &'static [Topic],
+}
+
+/// The table of kinds. Conditions such as durability hold for the whole run; they mark the facts
+/// they are about and not each number, or marks would be everywhere and mean nothing.
+fn describe(kind: CaveatKind) -> Description {
+    use CaveatKind as Kind;
+    use Severity::{Condition, Doubt, Serious};
+    use Topic::*;
+    let (label, severity, topics): (_, _, &'static [Topic]) = match kind {
+        Kind::GeneratorBottleneck => (
+            "generator was the bottleneck",
+            Serious,
+            &[Rate, Latency, Tail, Client],
+        ),
+        Kind::DroppedArrivals => (
+            "dropped arrivals",
+            Serious,
+            &[Rate, Latency, Tail, Arrivals],
+        ),
+        Kind::LateStarts => ("late starts", Doubt, &[Latency, Tail, Arrivals]),
+        Kind::RateNotAchieved => ("rate not achieved", Serious, &[Rate]),
+        Kind::NotSteady => ("not in steady state", Doubt, &[Rate, Latency, Tail]),
+        Kind::TooFewIntervals => ("too few intervals", Doubt, &[Rate, Latency, Tail]),
+        Kind::TooFewOperations => ("too few operations", Doubt, &[Tail]),
+        Kind::ClampedValues => ("clamped values", Doubt, &[Tail]),
+        Kind::Errors => ("operations failed", Serious, &[Errors]),
+        Kind::Partial => (
+            "partial run",
+            Serious,
+            &[Status, Rate, Latency, Tail, Errors],
+        ),
+        Kind::DocumentCount => ("document count", Serious, &[Data, Rate, Latency, Tail]),
+        Kind::LittleLaw => ("Little's law", Serious, &[Rate, Latency, Tail, InFlight]),
+        Kind::FitsInCache => ("data fits in cache", Condition, &[Data]),
+        Kind::Durability => ("durability", Condition, &[Durability]),
+        Kind::CpuFrequency => ("CPU frequency not fixed", Condition, &[CpuFrequency]),
+        Kind::MachineSetting => ("machine setting", Condition, &[MachineSettings]),
+        Kind::SharedMachine => ("shared machine", Condition, &[SharedMachine, Client]),
+        Kind::ClockCoarse => ("coarse clock", Doubt, &[Latency, Tail, Clock]),
+        Kind::ProbeUnavailable => ("not recorded", Doubt, &[Status]),
+        Kind::ServerSetting => ("server setting", Doubt, &[ServerSettings]),
+        Kind::Reconnects => ("reconnects", Doubt, &[Errors, Tail]),
+        Kind::Integrity => ("wrong values read", Serious, &[Errors]),
+    };
+    Description {
+        label,
+        severity,
+        topics,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caveat(kind: CaveatKind, phase: Option<PhaseKind>) -> Caveat {
+        Caveat {
+            kind,
+            message: "message".into(),
+            hint: None,
+            phase,
+        }
+    }
+
+    #[test]
+    fn serious_caveats_come_first_and_the_rest_keeps_its_order() {
+        let book = CaveatBook::new(&[
+            caveat(CaveatKind::Durability, None),
+            caveat(CaveatKind::NotSteady, None),
+            caveat(CaveatKind::ClampedValues, None),
+            caveat(CaveatKind::Errors, None),
+        ]);
+        let labels: Vec<_> = book
+            .into_entries()
+            .iter()
+            .map(|entry| (entry.number, entry.label))
+            .collect();
+        let expected = [
+            (1, "operations failed"),
+            (2, "not in steady state"),
+            (3, "clamped values"),
+            (4, "durability"),
+        ];
+        assert_eq!(labels, expected);
+    }
+
+    #[test]
+    fn a_caveat_of_one_phase_marks_no_other_phase() {
+        let book = CaveatBook::new(&[
+            caveat(CaveatKind::RateNotAchieved, Some(PhaseKind::Measure)),
+            caveat(CaveatKind::Partial, None),
+        ]);
+        let rate = |phase| book.marks(Topic::Rate, phase);
+        assert_eq!(rate(Some(PhaseKind::Measure)), [1, 2]);
+        assert_eq!(rate(Some(PhaseKind::Load)), [2]);
+        assert_eq!(rate(None), [1, 2]);
+        assert!(book.marks(Topic::Arrivals, None).is_empty());
+    }
+
+    #[test]
+    fn every_kind_touches_something() {
+        // From the committed names, so that a new kind cannot be forgotten here.
+        let schema = serde_json::to_value(dyno_record::schema::run_schema()).unwrap();
+        let text = schema.to_string();
+        let mut kinds = 0;
+        for name in text.split('"') {
+            let quoted = serde_json::Value::String(name.into());
+            if let Ok(kind) = serde_json::from_value::<CaveatKind>(quoted) {
+                assert!(!describe(kind).topics.is_empty(), "{name}");
+                kinds += 1;
+            }
+        }
+        assert!(kinds >= 22, "{kinds}");
+    }
+}

@@ -1,0 +1,368 @@
+//! Facts about a run that are words rather than measurements: workload, schedule, server, machine.
+//! What could not be read is said to be unknown and never left out.
+
+use crate::caveat::{CaveatBook, Topic};
+use crate::quantity::Quantity;
+use dyno_record::model::{Environment, RunDocument, ServerRecord, StorageRecord};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What is shown for a fact that could not be read.
+pub const UNKNOWN: &str = "unknown";
+
+/// A label with its value.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fact {
+    /// What it is.
+    pub label: String,
+    /// Its value with the unit, as shown.
+    pub value: String,
+    /// Numbers of the caveats that touch it.
+    pub marks: Vec<usize>,
+}
+
+impl Fact {
+    /// A fact that no caveat touches.
+    pub fn new(label: impl Into<String>, value: impl Into<String>) -> Self {
+        Fact {
+            label: label.into(),
+            value: value.into(),
+            marks: Vec::new(),
+        }
+    }
+
+    fn marked(self, marks: &[usize]) -> Self {
+        let marks = marks.to_vec();
+        Fact { marks, ..self }
+    }
+}
+
+/// Numbers without a sign at the end: `100,000`.
+fn count(value: u64) -> String {
+    Quantity::count(value).to_string()
+}
+
+fn or_unknown<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| UNKNOWN.into(), |value| value.to_string())
+}
+
+fn text_at<'a>(plan: &'a Value, pointer: &str) -> Option<&'a str> {
+    plan.pointer(pointer)?.as_str()
+}
+
+fn number_at(plan: &Value, pointer: &str) -> Option<u64> {
+    plan.pointer(pointer)?.as_u64()
+}
+
+/// `50 % read, 50 % update`: the mix of the plan, most frequent first. Empty if the plan has none.
+pub(crate) fn mix(plan: &Value) -> String {
+    let Some(weights) = plan.pointer("/operations").and_then(Value::as_object) else {
+        return String::new();
+    };
+    let mut weights: Vec<(&str, f64)> = weights
+        .iter()
+        .filter_map(|(name, weight)| Some((name.as_str(), weight.as_f64()?)))
+        .filter(|(_, weight)| *weight > 0.0)
+        .collect();
+    let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    weights.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let share = |(name, weight): &(&str, f64)| {
+        let percent = 100.0 * weight / sum;
+        let digits = (percent * 1000.0).round() / 1000.0;
+        format!("{digits} % {}", operation_label(name))
+    };
+    weights.iter().map(share).collect::<Vec<_>>().join(", ")
+}
+
+/// The name of an operation in words: `read_modify_write` is `read-modify-write`.
+pub(crate) fn operation_label(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+/// `closed loop` or `constant 20,000/s`; empty if the plan has no schedule.
+pub(crate) fn schedule(plan: &Value) -> String {
+    let rate = plan.pointer("/schedule/rate_per_s").and_then(Value::as_f64);
+    match (text_at(plan, "/schedule/kind"), rate) {
+        (Some("closed"), _) => "closed loop".into(),
+        (Some(kind), Some(rate)) => format!("{kind} {}", Quantity::per_second(rate)),
+        (Some(kind), None) => kind.into(),
+        (None, _) => String::new(),
+    }
+}
+
+/// `32 connections on 1 thread`; empty if the plan does not say.
+fn connections(plan: &Value) -> String {
+    let plural = |n: u64| if n == 1 { "" } else { "s" };
+    let clients = number_at(plan, "/client/clients");
+    let threads = number_at(plan, "/client/threads");
+    match (clients, threads) {
+        (Some(clients), Some(threads)) => format!(
+            "{} connection{} on {} thread{}",
+            count(clients),
+            plural(clients),
+            count(threads),
+            plural(threads)
+        ),
+        (Some(clients), None) => format!("{} connection{}", count(clients), plural(clients)),
+        _ => String::new(),
+    }
+}
+
+/// `100,000 documents of 10 fields, 100 bytes each`.
+fn documents(plan: &Value) -> String {
+    let Some(records) = number_at(plan, "/data/records") else {
+        return String::new();
+    };
+    let mut text = format!("{} documents", count(records));
+    if let Some(fields) = number_at(plan, "/data/field_count") {
+        text += &format!(" of {} fields", count(fields));
+    }
+    if let Some(length) = plan.pointer("/data/field_length") {
+        text += &field_length(length);
+    }
+    if let Some(order) = text_at(plan, "/data/key_order") {
+        text += &format!(", keys {order}");
+    }
+    text
+}
+
+fn field_length(length: &Value) -> String {
+    let bytes = |name: &str| length.get(name).and_then(Value::as_u64);
+    let kind = length.get("distribution").and_then(Value::as_str);
+    match (kind, bytes("bytes"), bytes("min_bytes"), bytes("max_bytes")) {
+        (Some("constant"), Some(bytes), ..) => format!(", {} bytes each", count(bytes)),
+        (Some(kind), _, Some(min), Some(max)) => {
+            format!(", {kind} {}–{} bytes each", count(min), count(max))
+        }
+        (Some(kind), ..) => format!(", lengths from a {kind}"),
+        _ => String::new(),
+    }
+}
+
+/// `zipfian (exponent 1.1)`: the distribution with its parameters.
+fn keys(plan: &Value) -> String {
+    let Some(keys) = plan.pointer("/keys").and_then(Value::as_object) else {
+        return String::new();
+    };
+    let name = keys.get("distribution").and_then(Value::as_str);
+    let parameters: Vec<String> = keys
+        .iter()
+        .filter(|(name, _)| *name != "distribution")
+        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
+        .collect();
+    let name = name.unwrap_or(UNKNOWN).replace('-', " ");
+    if parameters.is_empty() {
+        name
+    } else {
+        format!("{name} ({})", parameters.join(", "))
+    }
+}
+
+/// What was done: mix, data, keys, load. Facts that the plan does not hold are left out, because
+/// plans are complete by construction and other values are not ours to name.
+pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
+    let plan = &document.plan;
+    let backend = text_at(plan, "/client/backend").map(|name| format!("backend {name}"));
+    let load: Vec<String> = [
+        schedule(plan),
+        connections(plan),
+        backend.unwrap_or_default(),
+    ]
+    .into_iter()
+    .filter(|part| !part.is_empty())
+    .collect();
+    let seed = number_at(plan, "/client/seed").map(|seed| seed.to_string());
+    [
+        Fact::new("Mix", mix(plan)),
+        Fact::new("Data", documents(plan)).marked(&book.marks(Topic::Data, None)),
+        Fact::new("Key distribution", keys(plan)),
+        Fact::new("Load", load.join(", ")),
+        Fact::new("Seed", seed.unwrap_or_default()),
+    ]
+    .into_iter()
+    .filter(|fact| !fact.value.is_empty())
+    .collect()
+}
+
+/// What was measured against.
+pub(crate) fn server(server: &ServerRecord, book: &CaveatBook) -> Vec<Fact> {
+    let size = |bytes: Option<u64>| or_unknown(bytes.map(Quantity::bytes));
+    let marks = |topic| book.marks(topic, None);
+    let (data, settings) = (marks(Topic::Data), marks(Topic::ServerSettings));
+    let place = match server.local {
+        true => "on the client's machine",
+        false => "on another machine",
+    };
+    let address = format!("{} ({place})", server.address);
+    let topology = server.topology.as_ref().map(|name| name.replace('_', " "));
+    let documents = or_unknown(server.documents.map(count));
+    let mut facts = vec![
+        Fact::new("Server", server_name(server)),
+        Fact::new("Address", address).marked(&marks(Topic::SharedMachine)),
+        Fact::new("Storage engine", or_unknown(server.storage_engine.as_ref())),
+        Fact::new("Topology", or_unknown(topology)),
+        Fact::new("Write concern", &server.write_concern).marked(&marks(Topic::Durability)),
+        Fact::new("Read concern", &server.read_concern),
+        Fact::new("Cache", size(server.cache_bytes)).marked(&data),
+        Fact::new("Documents before measuring", documents).marked(&data),
+        Fact::new("Data, uncompressed", size(server.data_bytes)).marked(&data),
+        Fact::new("Data, on disk", size(server.storage_bytes)),
+    ];
+    if let (Some(bytes), Some(cache)) = (server.data_bytes, server.cache_bytes.filter(|c| *c > 0)) {
+        let ratio = Quantity::ratio(bytes as f64 / cache as f64).to_string();
+        facts.push(Fact::new("Data as a share of the cache", ratio).marked(&data));
+    }
+    if server.settings.is_empty() {
+        facts.push(Fact::new("Settings", UNKNOWN).marked(&settings));
+    }
+    let named = server.settings.iter();
+    facts.extend(named.map(|(name, value)| Fact::new(name, value).marked(&settings)));
+    facts
+}
+
+/// `secantusd-rs 0.5.3 (embedded)`.
+pub(crate) fn server_name(server: &ServerRecord) -> String {
+    let product = server.product.as_deref().unwrap_or(&server.kind);
+    let version = server.version.as_deref().unwrap_or("of unknown version");
+    if product == server.kind {
+        format!("{product} {version}")
+    } else {
+        format!("{product} {version} ({})", server.kind)
+    }
+}
+
+/// Where the client ran.
+pub(crate) fn machine(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
+    let environment = &document.environment;
+    let marks = |topic| book.marks(topic, None);
+    let settings = marks(Topic::MachineSettings);
+    let size = |bytes: Option<u64>| or_unknown(bytes.map(Quantity::bytes));
+    let plain = |label: &str, value: &Option<String>| Fact::new(label, or_unknown(value.as_ref()));
+    let mut facts = vec![
+        plain("Host", &environment.hostname),
+        Fact::new("CPU", processor(environment)).marked(&marks(Topic::SharedMachine)),
+        plain("CPU governor", &environment.cpu_governor).marked(&marks(Topic::CpuFrequency)),
+        Fact::new("NUMA nodes", or_unknown(environment.numa_nodes)),
+        Fact::new("Memory", size(environment.memory_bytes)),
+        Fact::new("Swap", size(environment.swap_bytes)).marked(&settings),
+        plain("Transparent huge pages", &environment.transparent_hugepages).marked(&settings),
+        Fact::new("Clock", clock(environment)).marked(&marks(Topic::Clock)),
+        Fact::new("Load average before", or_unknown(environment.load_average)),
+        plain("Virtualization", &environment.virtualization),
+        plain("System", &environment.os),
+        plain("Kernel", &environment.kernel),
+    ];
+    match &environment.data_storage {
+        Some(storage) => facts.extend(storage_facts(storage, &settings)),
+        None => facts.push(Fact::new("Data folder", UNKNOWN)),
+    }
+    facts
+}
+
+fn processor(environment: &Environment) -> String {
+    let model = or_unknown(environment.cpu_model.as_ref());
+    match environment.cpus {
+        Some(cpus) => format!("{} × {model}", count(cpus)),
+        None => model,
+    }
+}
+
+fn clock(environment: &Environment) -> String {
+    let source = or_unknown(environment.clock_source.as_ref());
+    match environment.clock_read_ns {
+        Some(read_ns) => {
+            let cost = Quantity::microseconds(read_ns / 1_000.0);
+            format!("{source}, {cost} per reading")
+        }
+        None => source,
+    }
+}
+
+fn storage_facts(storage: &StorageRecord, marks: &[usize]) -> Vec<Fact> {
+    let size = |bytes: Option<u64>| or_unknown(bytes.map(Quantity::bytes));
+    let filesystem = format!(
+        "{} ({})",
+        or_unknown(storage.filesystem.as_ref()),
+        or_unknown(storage.mount_options.as_ref())
+    );
+    let kind = match storage.rotational {
+        Some(true) => ", rotational",
+        Some(false) => ", not rotational",
+        None => "",
+    };
+    let device = format!("{}{kind}", or_unknown(storage.device.as_ref()));
+    vec![
+        Fact::new("Data folder", &storage.path),
+        Fact::new("File system", filesystem),
+        Fact::new("Device", device),
+        Fact::new("Readahead", size(storage.readahead_bytes)).marked(marks),
+        Fact::new("I/O scheduler", or_unknown(storage.scheduler.as_ref())),
+        Fact::new("Free space before", size(storage.free_bytes)),
+    ]
+}
+
+/// The resolved plan as text that can be saved and run again: TOML, or JSON where it is something
+/// that TOML cannot express, because a run directory can be edited by hand.
+pub(crate) fn plan_text(plan: &Value) -> String {
+    let without_nulls = strip_nulls(plan);
+    toml::to_string_pretty(&without_nulls)
+        .unwrap_or_else(|_| format!("{:#}", without_nulls))
+        .trim_end()
+        .to_owned()
+}
+
+fn strip_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (name.clone(), strip_nulls(value)))
+            .collect(),
+        Value::Array(items) => items.iter().map(strip_nulls).collect(),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_mix_is_normalised_and_sorted() {
+        let plan = json!({"operations": {"read": 1.0, "update": 0.0, "read_modify_write": 3.0}});
+        assert_eq!(mix(&plan), "75 % read-modify-write, 25 % read");
+        let thirds = json!({"operations": {"read": 1.0, "update": 2.0}});
+        assert_eq!(mix(&thirds), "66.667 % update, 33.333 % read");
+        assert_eq!(mix(&json!({})), "");
+    }
+
+    #[test]
+    fn schedules_and_keys_are_told_with_their_parameters() {
+        let plan = json!({
+            "schedule": {"kind": "constant", "rate_per_s": 20000.0},
+            "keys": {"distribution": "zipfian", "exponent": 1.1},
+        });
+        assert_eq!(schedule(&plan), "constant 20,000/s");
+        assert_eq!(keys(&plan), "zipfian (exponent 1.1)");
+    }
+
+    #[test]
+    fn a_plan_is_shown_as_toml_that_reads_back() {
+        let plan =
+            json!({"name": "a", "data": {"records": 1000, "integrity": false}, "gone": null});
+        let text = plan_text(&plan);
+        let back: Value = toml::from_str(&text).unwrap();
+        assert_eq!(back, strip_nulls(&plan));
+        let no_table = json!(["a", 1]);
+        let back: Value = serde_json::from_str(&plan_text(&no_table)).unwrap();
+        assert_eq!(back, no_table);
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_said_to_be_unknown() {
+        let facts = server(&ServerRecord::default(), &CaveatBook::default());
+        let cache = facts.iter().find(|fact| fact.label == "Cache").unwrap();
+        assert_eq!(cache.value, UNKNOWN);
+    }
+}

@@ -1,0 +1,64 @@
+//! The run document as JSON: what is in `run.json`, with the phases of a killed run rebuilt.
+
+use crate::error::ReportError;
+use dyno_record::reader::Run;
+
+/// The document, pretty-printed, with a line end.
+pub(crate) fn render(run: &Run) -> Result<String, ReportError> {
+    let mut text = serde_json::to_string_pretty(&run.document)?;
+    text.push('\n');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+    use dyno_record::model::RunDocument;
+    use serde_json::Value;
+
+    #[test]
+    fn the_text_is_the_document() {
+        let run = testdata::open_run();
+        let back: RunDocument = serde_json::from_str(&render(&run).unwrap()).unwrap();
+        assert_eq!(back, run.document);
+    }
+
+    #[test]
+    fn the_promised_keys_are_there() {
+        let text = render(&testdata::open_run()).unwrap();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        assert!(document["schema_version"].is_u64());
+        assert!(document["caveats"][0]["kind"].is_string());
+        assert!(document["caveats"][0]["message"].is_string());
+        let phases = document["phases"].as_array().unwrap();
+        let measure = phases.iter().find(|p| p["name"] == "measure").unwrap();
+        for key in [
+            "duration_s",
+            "offered_rate_per_s",
+            "achieved_rate_per_s",
+            "little_ratio",
+        ] {
+            assert!(measure[key].is_f64(), "{key}");
+        }
+        assert!(measure["errors"].as_object().is_some_and(|e| !e.is_empty()));
+        for key in [
+            "cpu_user_s",
+            "cpu_system_s",
+            "cpu_us_per_operation",
+            "max_rss_bytes",
+        ] {
+            assert!(measure["client"][key].is_number(), "{key}");
+        }
+        let read = &measure["operations"]["read"];
+        assert!(read["count"].is_u64() && read["errors"].is_u64());
+        let levels = [
+            "mean", "min", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max",
+        ];
+        for clock in ["response_time_us", "service_time_us", "start_delay_us"] {
+            for level in levels {
+                assert!(read[clock][level].is_f64(), "{clock} {level}");
+            }
+        }
+    }
+}

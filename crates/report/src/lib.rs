@@ -1,0 +1,78 @@
+//! Reports of a finished run: terminal, Markdown, one self-contained HTML file, JSON, and the text
+//! that YCSB prints. The first three show one [`model::ReportModel`].
+//!
+//! Nothing is printed or written here; every renderer returns text. Caveats are found by the
+//! analysis and arrive with the run.
+
+pub mod caveat;
+mod error;
+pub mod facts;
+mod html;
+mod json;
+mod layout;
+mod markdown;
+pub mod model;
+pub mod quantity;
+pub mod series;
+mod terminal;
+pub mod ycsb;
+
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod testdata;
+
+use dyno_record::reader::Run;
+use model::ReportModel;
+use ycsb::YcsbOptions;
+
+pub use error::ReportError;
+
+/// What a run is rendered as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Text for a terminal.
+    Human,
+    /// Markdown with GitHub's tables.
+    Markdown,
+    /// One self-contained page with charts.
+    Html,
+    /// The run document.
+    Json,
+    /// What YCSB prints at the end of a run.
+    Ycsb,
+}
+
+/// How a run is rendered. Each format looks only at what concerns it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RenderOptions {
+    /// Columns of the terminal; used by [`Format::Human`].
+    pub width: usize,
+    /// Whether to write ANSI colours; used by [`Format::Human`].
+    pub colours: bool,
+    /// Used by [`Format::Ycsb`].
+    pub ycsb: YcsbOptions,
+}
+
+impl Default for RenderOptions {
+    fn default() -> Self {
+        RenderOptions {
+            width: 100,
+            colours: false,
+            ycsb: YcsbOptions::default(),
+        }
+    }
+}
+
+/// Renders a run. The text ends with a line end.
+pub fn render(run: &Run, format: Format, options: &RenderOptions) -> Result<String, ReportError> {
+    match format {
+        Format::Human => {
+            let model = ReportModel::new(run);
+            Ok(terminal::render(&model, options.width, options.colours))
+        }
+        Format::Markdown => Ok(markdown::render(&ReportModel::new(run))),
+        Format::Html => html::render(&ReportModel::new(run)),
+        Format::Json => json::render(run),
+        Format::Ycsb => ycsb::render(run, &options.ycsb),
+    }
+}

@@ -1,0 +1,382 @@
+//! The only number formatter of the reports: a value, its unit, and a precision that makes sense
+//! for both. What a number means, and which caveats touch it, is the model's business.
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// What stands in a report where there is no value.
+pub const NO_VALUE: &str = "–";
+
+/// The unit of a [`Quantity`], which also decides how it is scaled and rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Events per second; never scaled, grouped by thousands.
+    PerSecond,
+    /// A time span given in microseconds, shown in ns, µs, ms or s with three digits.
+    Microseconds,
+    /// A length of time given in seconds, shown as people say it (`2 min 30 s`).
+    Seconds,
+    /// A size in bytes, shown in powers of 1024.
+    Bytes,
+    /// A number of things, whole and grouped by thousands.
+    Count,
+    /// A share from 0 to 1, shown in percent.
+    Ratio,
+    /// A bare number with three decimals.
+    Plain,
+}
+
+/// A value with its unit and, where known, its error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantity {
+    value: f64,
+    unit: Unit,
+    error: Option<f64>,
+}
+
+impl Quantity {
+    /// A quantity without a known error.
+    pub fn new(value: f64, unit: Unit) -> Self {
+        Quantity {
+            value,
+            unit,
+            error: None,
+        }
+    }
+
+    /// Events per second.
+    pub fn per_second(value: f64) -> Self {
+        Self::new(value, Unit::PerSecond)
+    }
+
+    /// A time span in microseconds.
+    pub fn microseconds(value: f64) -> Self {
+        Self::new(value, Unit::Microseconds)
+    }
+
+    /// A length of time in seconds.
+    pub fn seconds(value: f64) -> Self {
+        Self::new(value, Unit::Seconds)
+    }
+
+    /// A size in bytes.
+    pub fn bytes(value: u64) -> Self {
+        Self::new(value as f64, Unit::Bytes)
+    }
+
+    /// A number of things.
+    pub fn count(value: u64) -> Self {
+        Self::new(value as f64, Unit::Count)
+    }
+
+    /// A share from 0 to 1.
+    pub fn ratio(value: f64) -> Self {
+        Self::new(value, Unit::Ratio)
+    }
+
+    /// A bare number.
+    pub fn plain(value: f64) -> Self {
+        Self::new(value, Unit::Plain)
+    }
+
+    /// The same quantity known to ± `error`, in the unit of the value. An error that is not a
+    /// finite positive number is no knowledge and is left out.
+    pub fn with_error(self, error: f64) -> Self {
+        let known = error.is_finite() && error > 0.0;
+        Quantity {
+            error: known.then_some(error),
+            ..self
+        }
+    }
+
+    /// The value as it was given, in the unit it was given in.
+    pub fn value(&self) -> f64 {
+        self.value
+    }
+
+    /// Number and unit apart, for layouts that set them differently.
+    pub fn parts(&self) -> (String, &'static str) {
+        if !self.value.is_finite() {
+            return (NO_VALUE.into(), "");
+        }
+        match self.unit {
+            Unit::PerSecond => (self.plain_digits(significant_decimals(self.value, 4)), "/s"),
+            Unit::Microseconds => self.scaled(&TIME_SCALE),
+            Unit::Bytes => self.scaled(&BYTES_SCALE),
+            Unit::Count => (self.plain_digits(0), ""),
+            Unit::Plain => (self.plain_digits(3), ""),
+            Unit::Seconds => (span(self.value), ""),
+            Unit::Ratio => (percent(self.value * 100.0), " %"),
+        }
+    }
+
+    /// Number and error in one scale; the error decides the number of decimals where there is one.
+    fn plain_digits(&self, decimals: usize) -> String {
+        with_error_digits(self.value, self.error, decimals)
+    }
+
+    fn scaled(&self, scale: &[(f64, &'static str)]) -> (String, &'static str) {
+        let (factor, unit) = choose_scale(self.value, scale);
+        let value = self.value / factor;
+        let decimals = if factor == 1.0 && value.fract() == 0.0 {
+            0
+        } else {
+            significant_decimals(value, 3)
+        };
+        let error = self.error.map(|error| error / factor);
+        (with_error_digits(value, error, decimals), unit)
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, unit) = self.parts();
+        write!(formatter, "{number}{unit}")
+    }
+}
+
+/// Serialized as it is shown, number and unit apart: this is for templates, not for data.
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (number, unit) = self.parts();
+        let mut fields = serializer.serialize_struct("Quantity", 2)?;
+        fields.serialize_field("number", &number)?;
+        fields.serialize_field("unit", unit)?;
+        fields.end()
+    }
+}
+
+/// Scales of a time span given in microseconds, smallest first.
+const TIME_SCALE: [(f64, &str); 4] = [(0.001, " ns"), (1.0, " µs"), (1e3, " ms"), (1e6, " s")];
+
+/// Scales of a size given in bytes, smallest first.
+const BYTES_SCALE: [(f64, &str); 5] = [
+    (1.0, " B"),
+    (1024.0, " KiB"),
+    (1_048_576.0, " MiB"),
+    (1_073_741_824.0, " GiB"),
+    (1_099_511_627_776.0, " TiB"),
+];
+
+/// The largest scale that leaves at least 1, after rounding to the digits that will be shown:
+/// 999.96 µs is 1.00 ms, not 1000 µs. Zero takes the scale whose factor is 1.
+fn choose_scale(value: f64, scale: &[(f64, &'static str)]) -> (f64, &'static str) {
+    let natural = scale.iter().find(|(factor, _)| *factor == 1.0);
+    if value == 0.0 {
+        return natural.copied().unwrap_or(scale[0]);
+    }
+    let fits = |(factor, _): &&(f64, &'static str)| round_significant(value.abs() / factor) >= 1.0;
+    *scale.iter().rev().find(fits).unwrap_or(&scale[0])
+}
+
+/// Rounds to three significant digits.
+fn round_significant(value: f64) -> f64 {
+    let decimals = significant_decimals(value, 3) as i32;
+    let power = 10f64.powi(decimals);
+    (value * power).round() / power
+}
+
+/// Decimals that give `value` the wanted number of significant digits, at most six.
+fn significant_decimals(value: f64, digits: i32) -> usize {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    let leading = value.abs().log10().floor() as i32;
+    let decimals = (digits - 1 - leading).clamp(0, 6);
+    // Rounding up to the next power of ten makes the last decimal superfluous: 9.996 is 10.0.
+    let power = 10f64.powi(decimals);
+    let rounded = (value.abs() * power).round() / power;
+    if decimals > 0 && rounded >= 10f64.powi(leading + 1) {
+        (decimals - 1) as usize
+    } else {
+        decimals as usize
+    }
+}
+
+/// The number, and its error if there is one. An error is shown with two digits and decides the
+/// decimals of the value, because digits below the error say nothing.
+fn with_error_digits(value: f64, error: Option<f64>, decimals: usize) -> String {
+    match error {
+        None => group_thousands(&format!("{value:.decimals$}")),
+        Some(error) => {
+            let decimals = significant_decimals(error, 2);
+            format!(
+                "{} ± {}",
+                group_thousands(&format!("{value:.decimals$}")),
+                group_thousands(&format!("{error:.decimals$}"))
+            )
+        }
+    }
+}
+
+/// Puts a comma between groups of three digits of the whole part.
+fn group_thousands(number: &str) -> String {
+    let (sign, unsigned) = match number.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", number),
+    };
+    let (whole, fraction) = match unsigned.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (unsigned, None),
+    };
+    let mut grouped = String::from(sign);
+    for (position, digit) in whole.chars().enumerate() {
+        if position > 0 && (whole.len() - position).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        grouped.push('.');
+        grouped.push_str(fraction);
+    }
+    grouped
+}
+
+/// A percentage that never rounds something to nothing or almost everything to everything.
+fn percent(value: f64) -> String {
+    match value {
+        0.0 => "0".into(),
+        _ if value > 0.0 && value < 0.001 => "< 0.001".into(),
+        _ if value.abs() < 0.1 => format!("{value:.3}"),
+        _ if value.abs() < 10.0 => format!("{value:.2}"),
+        _ if value < 99.0 => format!("{value:.1}"),
+        _ if value > 99.99 && value < 100.0 => "> 99.99".into(),
+        _ if value < 100.0 => format!("{value:.2}"),
+        100.0 => "100".into(),
+        _ => format!("{value:.1}"),
+    }
+}
+
+/// A length of time as people say it.
+fn span(seconds: f64) -> String {
+    if seconds.abs() < 59.95 {
+        return format!("{seconds:.1} s");
+    }
+    let whole = seconds.round() as i64;
+    let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
+    match (hours, minutes, rest) {
+        (0, _, 0) => format!("{minutes} min"),
+        (0, _, _) => format!("{minutes} min {rest} s"),
+        (_, 0, _) => format!("{hours} h"),
+        _ => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(unit: Unit, cases: &[(f64, &str)]) {
+        for (value, expected) in cases {
+            assert_eq!(&Quantity::new(*value, unit).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn rates_have_four_digits_and_thousands_separators() {
+        all(
+            Unit::PerSecond,
+            &[
+                (0.0, "0/s"),
+                (0.5, "0.5000/s"),
+                (12.345, "12.35/s"),
+                (999.95, "1,000/s"),
+                (1234.5, "1,234/s"),
+                (103_412.4, "103,412/s"),
+                (1_234_567.8, "1,234,568/s"),
+            ],
+        );
+    }
+
+    #[test]
+    fn time_spans_are_scaled_with_three_digits() {
+        all(
+            Unit::Microseconds,
+            &[
+                (0.0, "0 µs"),
+                (0.0224, "22.4 ns"),
+                (0.9996, "1.00 µs"),
+                (7.314, "7.31 µs"),
+                (412.0, "412 µs"),
+                (999.4, "999 µs"),
+                (999.6, "1.00 ms"),
+                (1_234.5, "1.23 ms"),
+                (12_345.0, "12.3 ms"),
+                (999_600.0, "1.00 s"),
+                (60_000_000.0, "60.0 s"),
+            ],
+        );
+    }
+
+    #[test]
+    fn sizes_use_powers_of_1024() {
+        all(
+            Unit::Bytes,
+            &[
+                (0.0, "0 B"),
+                (512.0, "512 B"),
+                (1536.0, "1.50 KiB"),
+                (67_108_864.0, "64.0 MiB"),
+                (1_073_741_824.0, "1.00 GiB"),
+            ],
+        );
+    }
+
+    #[test]
+    fn percentages_never_round_something_to_nothing() {
+        all(
+            Unit::Ratio,
+            &[
+                (0.0, "0 %"),
+                (0.000_000_1, "< 0.001 %"),
+                (0.000_123, "0.012 %"),
+                (0.0123, "1.23 %"),
+                (0.123_4, "12.3 %"),
+                (0.999_8, "99.98 %"),
+                (0.999_999, "> 99.99 %"),
+                (1.0, "100 %"),
+                (1.002, "100.2 %"),
+            ],
+        );
+    }
+
+    #[test]
+    fn lengths_of_time_read_as_people_say_them() {
+        all(
+            Unit::Seconds,
+            &[
+                (0.25, "0.2 s"),
+                (30.0, "30.0 s"),
+                (59.97, "1 min"),
+                (150.0, "2 min 30 s"),
+                (3600.0, "1 h"),
+                (3900.0, "1 h 5 min"),
+            ],
+        );
+    }
+
+    #[test]
+    fn counts_are_grouped_and_plain_numbers_have_three_decimals() {
+        all(Unit::Count, &[(0.0, "0"), (3_102_360.0, "3,102,360")]);
+        all(Unit::Plain, &[(0.998_7, "0.999"), (-0.5, "-0.500")]);
+    }
+
+    #[test]
+    fn an_error_decides_the_decimals_of_its_value() {
+        let rate = Quantity::per_second(103_412.4);
+        assert_eq!(rate.with_error(230.4).to_string(), "103,412 ± 230/s");
+        assert_eq!(rate.with_error(0.25).to_string(), "103,412.40 ± 0.25/s");
+        let time = Quantity::microseconds(1_234.5);
+        assert_eq!(time.with_error(12.0).to_string(), "1.234 ± 0.012 ms");
+        assert_eq!(rate.with_error(f64::NAN), rate);
+        assert_eq!(rate.with_error(0.0), rate);
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_shown_as_no_value() {
+        assert_eq!(Quantity::per_second(f64::NAN).to_string(), NO_VALUE);
+        assert_eq!(Quantity::microseconds(f64::INFINITY).to_string(), NO_VALUE);
+    }
+}

@@ -1,0 +1,223 @@
+//! What can go wrong with a server that we start, and what the user can do about it.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use crate::diagnose;
+
+/// A server could not be found, started or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// No executable file at any of the places where the program is looked for.
+    #[error("cannot find `{program}`: looked at {}", list(tried))]
+    NotFound {
+        /// Name of the program.
+        program: &'static str,
+        /// Every path that was looked at, in order.
+        tried: Vec<PathBuf>,
+    },
+    /// The file that was named is not an executable file.
+    #[error("`{}` is not an executable file", path.display())]
+    NotExecutable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The operating system refused to run the program.
+    #[error("cannot run `{}`", program.display())]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// `--version` did not give what this kind of server prints.
+    #[error("`{}` is not a `{expected}`: `--version` gave `{output}`", program.display())]
+    UnknownVersion {
+        /// The program.
+        program: PathBuf,
+        /// Name of the expected server.
+        expected: &'static str,
+        /// Its first line of output.
+        output: String,
+    },
+    /// The version cannot be driven.
+    #[error("`{}` is version {version}, the oldest that can be started is {oldest}", program.display())]
+    OldVersion {
+        /// The program.
+        program: PathBuf,
+        /// Its version.
+        version: String,
+        /// The oldest supported version.
+        oldest: &'static str,
+    },
+    /// The plan aims at a server that runs already.
+    #[error("the plan names a running server by `uri`, there is nothing to start")]
+    NothingToStart,
+    /// The server does not have this setting or not with this value.
+    #[error("`{program}` cannot be started with `{setting}` = `{value}`: {reason}")]
+    Setting {
+        /// Name of the server.
+        program: &'static str,
+        /// Name of the setting as in a plan.
+        setting: &'static str,
+        /// The refused value.
+        value: String,
+        /// What is possible instead.
+        reason: String,
+    },
+    /// A folder or file that the server needs could not be made or read.
+    #[error("cannot prepare `{}`", path.display())]
+    Prepare {
+        /// The folder or file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A temporary data folder holds files, which would be lost.
+    #[error("the temporary data folder `{}` is not empty", path.display())]
+    TemporaryNotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The data folder holds something that is not a database of this server.
+    #[error("the data folder `{}` holds {found}, not a database of `{program}`", path.display())]
+    ForeignDataDir {
+        /// The folder.
+        path: PathBuf,
+        /// What is in it.
+        found: &'static str,
+        /// Name of the server.
+        program: &'static str,
+    },
+    /// Another process has the data folder open.
+    #[error("the data folder `{}` is in use by {}", path.display(), holder(*process))]
+    DataDirInUse {
+        /// The folder.
+        path: PathBuf,
+        /// The process, when it could be found out.
+        process: Option<u32>,
+    },
+    /// Another process listens on the port.
+    #[error("port {port} of 127.0.0.1 is in use")]
+    PortInUse {
+        /// The port.
+        port: u16,
+    },
+    /// The server ended before it could be used.
+    #[error(
+        "`{program}` ended before it was ready: {status}{}",
+        indented(log_tail)
+    )]
+    Exited {
+        /// Name of the server.
+        program: &'static str,
+        /// How it ended.
+        status: ExitStatus,
+        /// Its last lines of output.
+        log_tail: Vec<String>,
+    },
+    /// The server was not ready in time and was killed.
+    #[error("`{program}` was not ready after {} s{}", waited.as_secs_f64(), indented(log_tail))]
+    NotReady {
+        /// Name of the server.
+        program: &'static str,
+        /// How long it was waited for.
+        waited: Duration,
+        /// Its last lines of output.
+        log_tail: Vec<String>,
+    },
+    /// The caller gave up before the server was ready; the server was killed.
+    #[error("interrupted while `{program}` was starting")]
+    Interrupted {
+        /// Name of the server.
+        program: &'static str,
+    },
+    /// The process could not be signalled or waited for.
+    #[error("cannot stop process {process}")]
+    Stop {
+        /// The process.
+        process: u32,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The temporary data folder could not be removed after the server had exited.
+    #[error("cannot remove the temporary data folder `{}`", path.display())]
+    Remove {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl ServerError {
+    /// What the user can do, as one sentence without a final period; `None` when the error says all.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            ServerError::NotFound { program, .. } if *program == "mongod" => {
+                "install MongoDB, or name the program with `--mongod PATH`, or use the embedded server"
+            }
+            ServerError::NotFound { .. } => {
+                "run `make setup` in the project folder, it builds the embedded server"
+            }
+            ServerError::NotExecutable { .. } => "check the path, and `chmod +x` the file",
+            ServerError::Spawn { source, .. } => return diagnose::spawn_hint(source),
+            ServerError::UnknownVersion { .. } => "name another program",
+            ServerError::OldVersion { .. } => {
+                "use a newer version, or start it yourself and pass `--uri`"
+            }
+            ServerError::TemporaryNotEmpty { .. } | ServerError::ForeignDataDir { .. } => {
+                "choose an empty folder or one that does not exist"
+            }
+            ServerError::DataDirInUse { .. } => {
+                "stop the other server, or choose another `--data-dir`"
+            }
+            ServerError::PortInUse { .. } => "choose another port, or 0 for a free one",
+            ServerError::Exited {
+                status, log_tail, ..
+            } => return diagnose::exit_hint(*status, log_tail),
+            ServerError::NotReady { .. } => {
+                "the log says what the server was doing; recovery of a large data folder takes time"
+            }
+            ServerError::NothingToStart
+            | ServerError::Setting { .. }
+            | ServerError::Prepare { .. }
+            | ServerError::Interrupted { .. }
+            | ServerError::Stop { .. }
+            | ServerError::Remove { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        return "no place, as `PATH` is empty".to_owned();
+    }
+    let quoted: Vec<_> = paths
+        .iter()
+        .map(|path| format!("`{}`", path.display()))
+        .collect();
+    quoted.join(", ")
+}
+
+fn holder(process: Option<u32>) -> String {
+    match process {
+        Some(process) => format!("process {process}"),
+        None => "another process".to_owned(),
+    }
+}
+
+fn indented(lines: &[String]) -> String {
+    if lines.is_empty() {
+        return "; it printed nothing".to_owned();
+    }
+    let lines: Vec<_> = lines.iter().map(|line| format!("\n    {line}")).collect();
+    format!("; its last output:{}", lines.concat())
+}

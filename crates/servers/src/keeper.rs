@@ -1,0 +1,227 @@
+//! One child process that cannot outlive us: its start, its signals and its end.
+//!
+//! The kernel sends the death signal when the *thread* that started the child ends, not the
+//! process. Each child therefore gets a thread that does nothing but start it and stay.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getppid};
+
+/// Distance between two looks at a process: short against a start (100 ms), and no load.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A running child process and the thread that started it.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    child: Child,
+    /// Dropped to let the thread end. Only then, as that sends the death signal.
+    release: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Its exit status.
+    pub(crate) status: ExitStatus,
+    /// It had ended before it was asked to.
+    pub(crate) by_itself: bool,
+    /// It did not end in time and was killed.
+    pub(crate) killed: bool,
+}
+
+impl Keeper {
+    /// Starts `command` in a process group of its own, so that Ctrl-C on the terminal reaches us
+    /// alone; the child gets `death_signal` when we end in any way.
+    pub(crate) fn spawn(mut command: Command, death_signal: Signal) -> io::Result<Keeper> {
+        command.process_group(0);
+        let parent = Pid::this();
+        // SAFETY: between fork and exec the closure makes two system calls and builds errors from
+        // numbers; it allocates nothing and takes no lock.
+        unsafe {
+            command.pre_exec(move || {
+                prctl::set_pdeathsig(death_signal)?;
+                // The parent may have died before the call: the signal would then never come.
+                if getppid() != parent {
+                    return Err(io::Error::from_raw_os_error(libc::ESRCH));
+                }
+                Ok(())
+            });
+        }
+        let (started, start) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let thread = thread::Builder::new()
+            .name("server-keeper".to_owned())
+            .spawn(move || {
+                let child = command.spawn();
+                drop(command);
+                if started.send(child).is_ok() {
+                    // Nothing is ever sent: this returns when the other end is dropped.
+                    let _ = released.recv();
+                }
+            })?;
+        let child = start
+            .recv()
+            .map_err(|_| io::Error::other("the thread that starts servers has panicked"))??;
+        Ok(Keeper {
+            child,
+            release: Some(release),
+            thread: Some(thread),
+        })
+    }
+
+    /// Process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Exit status when the process has ended.
+    pub(crate) fn exit_status(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Asks the process to end, kills it after `limit`, and returns when it is gone. A second call
+    /// gives the status again.
+    pub(crate) fn stop(&mut self, limit: Duration) -> io::Result<Ended> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(Ended {
+                status,
+                by_itself: true,
+                killed: false,
+            });
+        }
+        // The child is not reaped yet, so that the number cannot belong to another process.
+        kill(
+            Pid::from_raw(self.child.id().cast_signed()),
+            Signal::SIGTERM,
+        )?;
+        let asked = Instant::now();
+        while asked.elapsed() < limit {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Ended {
+                    status,
+                    by_itself: false,
+                    killed: false,
+                });
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.child.kill()?;
+        Ok(Ended {
+            status: self.child.wait()?,
+            by_itself: false,
+            killed: true,
+        })
+    }
+}
+
+impl Drop for Keeper {
+    /// Kills what was not stopped: an owner that returns early leaves nothing behind.
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            // Both fail only when the process is gone.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        drop(self.release.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Stdio;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).stdin(Stdio::null());
+        command
+    }
+
+    fn is_alive(process: u32) -> bool {
+        kill(Pid::from_raw(process.cast_signed()), None).is_ok()
+    }
+
+    #[test]
+    fn a_child_outlives_the_thread_that_asked_for_it() {
+        let mut keeper = thread::spawn(|| Keeper::spawn(shell("exec sleep 60"), Signal::SIGKILL))
+            .join()
+            .unwrap()
+            .unwrap();
+        assert_eq!(keeper.exit_status().unwrap(), None);
+        let ended = keeper.stop(Duration::from_secs(60)).unwrap();
+        assert_eq!(ended.status.signal(), Some(libc::SIGTERM));
+        assert!(!ended.killed && !ended.by_itself);
+    }
+
+    #[test]
+    fn a_child_gets_the_death_signal_when_its_thread_ends() {
+        // The thread that started the child ends while the child lives, as all do when we are killed.
+        let mut keeper = Keeper::spawn(shell("exec sleep 60"), Signal::SIGTERM).unwrap();
+        drop(keeper.release.take());
+        keeper.thread.take().unwrap().join().unwrap();
+        let status = keeper.child.wait().unwrap();
+        assert_eq!(status.signal(), Some(libc::SIGTERM));
+    }
+
+    #[test]
+    fn a_child_that_ignores_the_request_is_killed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mark = folder.path().join("ready");
+        let script = format!(
+            "trap '' TERM; : >'{}'; while :; do sleep 1; done",
+            mark.display()
+        );
+        let mut keeper = Keeper::spawn(shell(&script), Signal::SIGKILL).unwrap();
+        while !mark.exists() {
+            thread::sleep(POLL_INTERVAL);
+        }
+        let ended = keeper.stop(Duration::from_millis(50)).unwrap();
+        assert!(ended.killed);
+        assert_eq!(ended.status.signal(), Some(libc::SIGKILL));
+    }
+
+    #[test]
+    fn a_child_that_ended_by_itself_is_told_apart() {
+        let mut keeper = Keeper::spawn(shell("exit 3"), Signal::SIGKILL).unwrap();
+        while keeper.exit_status().unwrap().is_none() {
+            thread::sleep(POLL_INTERVAL);
+        }
+        let ended = keeper.stop(Duration::ZERO).unwrap();
+        assert_eq!(ended.status.code(), Some(3));
+        assert!(ended.by_itself && !ended.killed);
+    }
+
+    #[test]
+    fn a_dropped_keeper_leaves_no_process() {
+        let keeper = Keeper::spawn(shell("trap '' TERM; exec sleep 60"), Signal::SIGKILL).unwrap();
+        let process = keeper.id();
+        assert!(is_alive(process));
+        drop(keeper);
+        assert!(!is_alive(process));
+    }
+
+    #[test]
+    fn the_child_is_in_a_process_group_of_its_own() {
+        let keeper = Keeper::spawn(shell("exec sleep 60"), Signal::SIGKILL).unwrap();
+        let child = Pid::from_raw(keeper.id().cast_signed());
+        assert_eq!(nix::unistd::getpgid(Some(child)).unwrap(), child);
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_an_error_and_not_a_hang() {
+        let error = Keeper::spawn(Command::new("/nowhere/server"), Signal::SIGKILL).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,160 @@
+//! Finds the executable file of a server. Environment variables come in as arguments.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::{ServerError, ServerProgram};
+
+/// Path of the embedded server below the project folder, where the set-up script puts it.
+const EMBEDDED_IN_PROJECT: &str = ".cache/secantus/bin/secantusd-rs";
+
+/// Where the embedded server is looked for, in this order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmbeddedPlaces<'a> {
+    /// A path that the user named. Nothing else is tried when it is given.
+    pub explicit: Option<&'a Path>,
+    /// Folder of our own executable file. The project's cache is looked for in it and in all
+    /// folders above it, and the server itself beside the executable.
+    pub executable_dir: Option<&'a Path>,
+    /// Value of `PATH`.
+    pub path_variable: Option<&'a OsStr>,
+}
+
+/// Finds the embedded server.
+///
+/// The current folder is never searched: a program that is planted in a shared folder must not run.
+///
+/// # Errors
+/// [`ServerError::NotExecutable`] when the named file cannot be run, [`ServerError::NotFound`] with
+/// all places when there is none.
+pub fn locate_embedded(places: &EmbeddedPlaces<'_>) -> Result<PathBuf, ServerError> {
+    if let Some(path) = places.explicit {
+        return named(path);
+    }
+    let mut candidates = Vec::new();
+    if let Some(folder) = places.executable_dir {
+        candidates.extend(
+            folder
+                .ancestors()
+                .map(|above| above.join(EMBEDDED_IN_PROJECT)),
+        );
+        candidates.push(folder.join(ServerProgram::Embedded.executable()));
+    }
+    candidates.extend(on_path(places.path_variable, ServerProgram::Embedded));
+    first_executable(ServerProgram::Embedded, candidates)
+}
+
+/// Finds `mongod`: the named file, else the first one on `PATH`.
+///
+/// # Errors
+/// As for [`locate_embedded`].
+pub fn locate_mongod(
+    explicit: Option<&Path>,
+    path_variable: Option<&OsStr>,
+) -> Result<PathBuf, ServerError> {
+    match explicit {
+        Some(path) => named(path),
+        None => first_executable(
+            ServerProgram::Mongod,
+            on_path(path_variable, ServerProgram::Mongod),
+        ),
+    }
+}
+
+fn named(path: &Path) -> Result<PathBuf, ServerError> {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if is_executable(&path) {
+        Ok(path)
+    } else {
+        Err(ServerError::NotExecutable { path })
+    }
+}
+
+/// Relative entries of `PATH` are left out, for the reason given at [`locate_embedded`].
+fn on_path(path_variable: Option<&OsStr>, program: ServerProgram) -> Vec<PathBuf> {
+    path_variable
+        .map(|value| std::env::split_paths(value).collect::<Vec<_>>())
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(program.executable()))
+        .collect()
+}
+
+fn first_executable(
+    program: ServerProgram,
+    candidates: Vec<PathBuf>,
+) -> Result<PathBuf, ServerError> {
+    match candidates.iter().find(|path| is_executable(path)) {
+        Some(path) => Ok(path.clone()),
+        None => Err(ServerError::NotFound {
+            program: program.executable(),
+            tried: candidates,
+        }),
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tempfile::TempDir;
+
+    fn executable(path: &Path, mode: u32) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn the_project_cache_above_the_executable_comes_before_path() {
+        let folder = TempDir::new().unwrap();
+        let cached = folder.path().join(EMBEDDED_IN_PROJECT);
+        executable(&cached, 0o755);
+        let bin = folder.path().join("bin");
+        executable(&bin.join("secantusd-rs"), 0o755);
+        let executable_dir = folder.path().join("target/release");
+        let mut places = EmbeddedPlaces {
+            executable_dir: Some(&executable_dir),
+            path_variable: Some(bin.as_os_str()),
+            ..EmbeddedPlaces::default()
+        };
+        assert_eq!(locate_embedded(&places).unwrap(), cached);
+        places.executable_dir = None;
+        assert_eq!(locate_embedded(&places).unwrap(), bin.join("secantusd-rs"));
+    }
+
+    #[test]
+    fn a_named_file_that_cannot_be_run_is_not_replaced_by_another() {
+        let folder = TempDir::new().unwrap();
+        let bin = folder.path().join("bin");
+        executable(&bin.join("mongod"), 0o755);
+        let named = folder.path().join("mongod");
+        executable(&named, 0o644);
+        let error = locate_mongod(Some(&named), Some(bin.as_os_str())).unwrap_err();
+        assert!(matches!(&error, ServerError::NotExecutable { path } if *path == named));
+        assert!(error.hint().unwrap().contains("chmod"));
+    }
+
+    #[test]
+    fn a_missing_server_lists_the_places_and_says_how_to_get_it() {
+        let error = locate_embedded(&EmbeddedPlaces {
+            path_variable: Some(OsStr::new("/nowhere/bin:relative")),
+            ..EmbeddedPlaces::default()
+        })
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot find `secantusd-rs`: looked at `/nowhere/bin/secantusd-rs`"
+        );
+        assert!(error.hint().unwrap().contains("make setup"));
+        let error = locate_mongod(None, None).unwrap_err();
+        assert!(error.to_string().contains("`PATH` is empty"));
+    }
+}

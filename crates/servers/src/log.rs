@@ -1,0 +1,117 @@
+//! The log file of one server: what it printed since this start, whole or the last lines.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::ServerError;
+
+/// The tail is taken from this many bytes at most; no message of a server is longer.
+const TAIL_LIMIT_BYTES: u64 = 64 * 1024;
+
+/// A log file and the place in it where the output of this start begins.
+#[derive(Debug)]
+pub(crate) struct Log {
+    path: PathBuf,
+    begin: u64,
+}
+
+impl Log {
+    /// Makes the file and its folder when they are missing; what is in it already stays.
+    pub(crate) fn create(path: &Path) -> Result<Log, ServerError> {
+        let prepare = |source| ServerError::Prepare {
+            path: path.to_owned(),
+            source,
+        };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(prepare)?;
+        }
+        let file = Self::open_to_append(path).map_err(prepare)?;
+        let begin = file.metadata().map_err(prepare)?.len();
+        Ok(Log {
+            path: path.to_owned(),
+            begin,
+        })
+    }
+
+    /// A handle for the output of the server.
+    pub(crate) fn writer(&self) -> Result<File, ServerError> {
+        Self::open_to_append(&self.path).map_err(|source| ServerError::Prepare {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// Only what is printed from now on counts.
+    pub(crate) fn restart(&mut self) {
+        if let Ok(metadata) = fs::metadata(&self.path) {
+            self.begin = metadata.len();
+        }
+    }
+
+    /// Everything since the start. Bytes that are not UTF-8 are replaced; an unreadable file is empty.
+    pub(crate) fn text(&self) -> String {
+        self.read_from(self.begin).unwrap_or_default()
+    }
+
+    /// The last `count` lines since the start.
+    pub(crate) fn tail(&self, count: usize) -> Vec<String> {
+        let length = fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
+        let from = self.begin.max(length.saturating_sub(TAIL_LIMIT_BYTES));
+        let text = self.read_from(from).unwrap_or_default();
+        let lines: Vec<_> = text.lines().collect();
+        let skipped = lines.len().saturating_sub(count);
+        lines[skipped..]
+            .iter()
+            .map(|&line| line.to_owned())
+            .collect()
+    }
+
+    fn open_to_append(path: &Path) -> io::Result<File> {
+        OpenOptions::new().create(true).append(true).open(path)
+    }
+
+    fn read_from(&self, from: u64) -> io::Result<String> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use tempfile::TempDir;
+
+    #[test]
+    fn output_of_an_earlier_start_is_kept_and_not_read() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("logs/server.log");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "listening on 1\n").unwrap();
+        let log = Log::create(&path).unwrap();
+        assert_eq!(log.text(), "");
+        writeln!(log.writer().unwrap(), "listening on 2").unwrap();
+        assert_eq!(log.text(), "listening on 2\n");
+        assert_eq!(log.tail(5), ["listening on 2"]);
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            "listening on 1\nlistening on 2\n"
+        );
+    }
+
+    #[test]
+    fn the_tail_is_the_last_lines_even_of_a_long_file() {
+        let folder = TempDir::new().unwrap();
+        let log = Log::create(&folder.path().join("server.log")).unwrap();
+        let mut writer = log.writer().unwrap();
+        for number in 0..20_000 {
+            writeln!(writer, "line {number}").unwrap();
+        }
+        assert_eq!(log.tail(2), ["line 19998", "line 19999"]);
+        assert_eq!(log.tail(0), Vec::<String>::new());
+    }
+}

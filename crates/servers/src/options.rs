@@ -1,0 +1,157 @@
+//! What a server is started with: plain data, taken from a plan or filled in by hand.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dyno_plan::model::{ServerKind, ServerPlan};
+use dyno_plan::units::{Bytes, Span};
+
+use crate::ServerError;
+
+/// The programs that can be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerProgram {
+    /// The embedded server, `secantusd-rs`.
+    Embedded,
+    /// MongoDB's own server, `mongod`, of versions 4.4 and later.
+    Mongod,
+}
+
+impl ServerProgram {
+    /// Name of the executable file, also used in messages.
+    pub const fn executable(self) -> &'static str {
+        match self {
+            ServerProgram::Embedded => "secantusd-rs",
+            ServerProgram::Mongod => "mongod",
+        }
+    }
+}
+
+/// Where a server keeps its data, and who owns that folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataDir {
+    /// Made for this server, removed with everything in it after the process has exited.
+    /// The folder must not exist yet, or be empty.
+    Temporary(PathBuf),
+    /// Belongs to the user: made when it is missing, never removed. It must be empty or hold a
+    /// database of the same kind of server.
+    Kept(PathBuf),
+}
+
+impl DataDir {
+    /// Path of the folder.
+    pub fn path(&self) -> &Path {
+        match self {
+            DataDir::Temporary(path) | DataDir::Kept(path) => path,
+        }
+    }
+}
+
+/// Everything that [`start`](crate::start) needs to know.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Which kind of server `program` is.
+    pub kind: ServerProgram,
+    /// Path of the executable file, as found by [`locate_embedded`](crate::locate_embedded) or
+    /// [`locate_mongod`](crate::locate_mongod).
+    pub program: PathBuf,
+    /// Data folder.
+    pub data_dir: DataDir,
+    /// File that takes the standard output and standard error of the server. Its folder is made
+    /// when it is missing; an existing file is appended to.
+    pub log_path: PathBuf,
+    /// Cache of the storage engine; the server's own default when absent. At least 1 MiB for the
+    /// embedded server, 256 MiB for `mongod`; `mongod` rounds down to a whole MiB.
+    pub cache: Option<Bytes>,
+    /// Block compressor of new collections; the server's own default when absent.
+    pub block_compressor: Option<String>,
+    /// Flush the log on every commit. Embedded server only.
+    pub sync_on_commit: bool,
+    /// Time between checkpoints, whole seconds; the server's own default when absent.
+    pub checkpoint_interval: Option<Span>,
+    /// TCP port on 127.0.0.1; 0 takes a free one.
+    pub port: u16,
+    /// Clients must authenticate.
+    pub auth: bool,
+    /// Longest time from start to readiness. Recovery of a large data folder is part of it.
+    pub start_limit: Duration,
+    /// Time the server has to write its last checkpoint and exit; it is killed after that.
+    pub stop_limit: Duration,
+}
+
+impl ServerOptions {
+    /// Options with the settings of a plan, a free port, no authentication and limits of two
+    /// minutes for the start and one for the stop.
+    ///
+    /// # Errors
+    /// [`ServerError::NothingToStart`] when the plan aims at a server that runs already.
+    pub fn from_plan(
+        plan: &ServerPlan,
+        program: PathBuf,
+        data_dir: DataDir,
+        log_path: PathBuf,
+    ) -> Result<ServerOptions, ServerError> {
+        let kind = match plan.kind {
+            ServerKind::Embedded => ServerProgram::Embedded,
+            ServerKind::Mongod => ServerProgram::Mongod,
+            ServerKind::Uri => return Err(ServerError::NothingToStart),
+        };
+        Ok(ServerOptions {
+            kind,
+            program,
+            data_dir,
+            log_path,
+            cache: plan.cache,
+            block_compressor: plan.block_compressor.clone(),
+            sync_on_commit: plan.sync_on_commit,
+            checkpoint_interval: plan.checkpoint_interval,
+            port: 0,
+            auth: false,
+            start_limit: Duration::from_secs(120),
+            stop_limit: Duration::from_secs(60),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_gives_its_settings_and_its_kind() {
+        let plan = ServerPlan {
+            kind: ServerKind::Mongod,
+            cache: Some(Bytes(1 << 30)),
+            block_compressor: Some("zstd".into()),
+            checkpoint_interval: Some(Span::from_secs(30)),
+            ..ServerPlan::default()
+        };
+        let options = ServerOptions::from_plan(
+            &plan,
+            "/usr/bin/mongod".into(),
+            DataDir::Kept("/data".into()),
+            "/logs/mongod.log".into(),
+        )
+        .unwrap();
+        assert_eq!(options.kind, ServerProgram::Mongod);
+        assert_eq!(options.cache, Some(Bytes(1 << 30)));
+        assert_eq!(options.block_compressor.as_deref(), Some("zstd"));
+        assert_eq!(options.checkpoint_interval, Some(Span::from_secs(30)));
+        assert_eq!(options.port, 0);
+    }
+
+    #[test]
+    fn a_plan_that_aims_at_a_running_server_starts_nothing() {
+        let plan = ServerPlan {
+            kind: ServerKind::Uri,
+            ..ServerPlan::default()
+        };
+        let refused = ServerOptions::from_plan(
+            &plan,
+            PathBuf::new(),
+            DataDir::Temporary(PathBuf::new()),
+            PathBuf::new(),
+        );
+        assert!(matches!(refused, Err(ServerError::NothingToStart)));
+    }
+}

@@ -1,0 +1,440 @@
+//! The life of one server: folder, start, readiness, stop, clearing up.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::command_line::{self, CommandLine, HIDDEN_SETTINGS, Launch};
+use crate::diagnose::{self, Cause};
+use crate::keeper::{Keeper, POLL_INTERVAL};
+use crate::log::Log;
+use crate::version::program_version;
+use crate::watchdog::Watchdog;
+use crate::{DataDir, ServerError, ServerOptions, ServerProgram};
+
+/// Lines of output that an error shows.
+const ERROR_TAIL_LINES: usize = 12;
+
+/// A free port can be taken by another process between our look and the start of the server.
+const PORT_ATTEMPTS: u32 = 5;
+
+/// One try to connect to the loopback address; a listening socket answers at once.
+const CONNECT_LIMIT: Duration = Duration::from_secs(1);
+
+/// A server that accepts connections. Dropping it stops it as [`stop`](RunningServer::stop) does.
+#[derive(Debug)]
+pub struct RunningServer {
+    /// Dropped before `data_dir` and `watchdog`: the folder belongs to the process while it lives.
+    keeper: Keeper,
+    data_dir: PreparedDir,
+    log: Log,
+    kind: ServerProgram,
+    address: SocketAddr,
+    version: String,
+    settings: BTreeMap<String, String>,
+    stop_limit: Duration,
+    stopped: bool,
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Exit status of the process.
+    pub status: ExitStatus,
+    /// It had ended before it was asked to, so that it was missing for a part of the run.
+    pub ended_early: bool,
+    /// It did not end within the limit and was killed.
+    pub killed: bool,
+}
+
+/// Starts a server and waits until it accepts connections.
+///
+/// `interrupted` is asked every few milliseconds; when it gives `true` the server is killed. Nothing
+/// is left behind on an error but the log file.
+///
+/// # Errors
+/// Any variant of [`ServerError`] but those of locating a program.
+pub fn start(
+    options: &ServerOptions,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<RunningServer, ServerError> {
+    command_line::check(options)?;
+    let version = program_version(options.kind, &options.program)?;
+    let mut log = Log::create(&options.log_path)?;
+    let mut data_dir = PreparedDir::new(options)?;
+    let mut attempts = 1;
+    let (keeper, port, settings) = loop {
+        log.restart();
+        match attempt(options, &version, &mut data_dir, &log, interrupted) {
+            Err(ServerError::PortInUse { .. }) if options.port == 0 && attempts < PORT_ATTEMPTS => {
+                attempts += 1;
+            }
+            other => break other?,
+        }
+    };
+    Ok(RunningServer {
+        keeper,
+        data_dir,
+        log,
+        kind: options.kind,
+        address: loopback(port),
+        version,
+        settings,
+        stop_limit: options.stop_limit,
+        stopped: false,
+    })
+}
+
+impl RunningServer {
+    /// Where it accepts connections.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.keeper.id()
+    }
+
+    /// Its version without prefix, such as `7.0.14`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// What it was started with, with the known defaults; `server default` where the default
+    /// depends on the machine. Names end in their unit.
+    pub fn settings(&self) -> &BTreeMap<String, String> {
+        &self.settings
+    }
+
+    /// The last `lines` lines of its output.
+    pub fn log_tail(&self, lines: usize) -> Vec<String> {
+        self.log.tail(lines)
+    }
+
+    /// Absolute path of its data folder.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir.path
+    }
+
+    /// Exit status when it has ended by itself; `None` while it runs.
+    ///
+    /// # Errors
+    /// [`ServerError::Stop`] when the process cannot be looked at.
+    pub fn exit_status(&mut self) -> Result<Option<ExitStatus>, ServerError> {
+        let process = self.pid();
+        self.keeper
+            .exit_status()
+            .map_err(|source| ServerError::Stop { process, source })
+    }
+
+    /// Asks it to end, waits until it has written its last checkpoint and is gone, kills it after
+    /// the limit, and removes a temporary data folder.
+    ///
+    /// # Errors
+    /// [`ServerError::Stop`] when the process cannot be signalled, [`ServerError::Remove`] when it
+    /// is gone and its folder is not.
+    pub fn stop(mut self) -> Result<Stopped, ServerError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<Stopped, ServerError> {
+        self.stopped = true;
+        let process = self.pid();
+        let ended = self
+            .keeper
+            .stop(self.stop_limit)
+            .map_err(|source| ServerError::Stop { process, source })?;
+        self.data_dir.remove()?;
+        Ok(Stopped {
+            status: ended.status,
+            ended_early: ended.by_itself,
+            killed: ended.killed,
+        })
+    }
+}
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        if self.stopped {
+            return;
+        }
+        if let Err(error) = self.end() {
+            tracing::warn!(program = self.kind.executable(), %error, "server not stopped cleanly");
+        }
+    }
+}
+
+/// A data folder that is ready for the server, and the watchdog over it.
+#[derive(Debug)]
+struct PreparedDir {
+    path: PathBuf,
+    temporary: bool,
+    watchdog: Watchdog,
+}
+
+impl PreparedDir {
+    fn new(options: &ServerOptions) -> Result<PreparedDir, ServerError> {
+        let path = options.data_dir.path();
+        let prepare = |source| ServerError::Prepare {
+            path: path.to_owned(),
+            source,
+        };
+        let path = std::path::absolute(path).map_err(prepare)?;
+        let temporary = matches!(options.data_dir, DataDir::Temporary(_));
+        let files = names_in(&path).map_err(prepare)?;
+        if temporary && !files.is_empty() {
+            return Err(ServerError::TemporaryNotEmpty { path });
+        }
+        if let Some(found) = foreign_content(options.kind, &files) {
+            return Err(ServerError::ForeignDataDir {
+                path,
+                found,
+                program: options.kind.executable(),
+            });
+        }
+        let watchdog = Watchdog::start(temporary.then_some(path.as_path()), options.stop_limit)
+            .map_err(prepare)?;
+        fs::create_dir_all(&path).map_err(prepare)?;
+        Ok(PreparedDir {
+            path,
+            temporary,
+            watchdog,
+        })
+    }
+
+    /// Removes a temporary folder. The process must be gone.
+    fn remove(&mut self) -> Result<(), ServerError> {
+        if !std::mem::take(&mut self.temporary) {
+            return Ok(());
+        }
+        match fs::remove_dir_all(&self.path) {
+            Err(source) if source.kind() != ErrorKind::NotFound => Err(ServerError::Remove {
+                path: self.path.clone(),
+                source,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for PreparedDir {
+    fn drop(&mut self) {
+        if let Err(error) = self.remove() {
+            tracing::warn!(%error, "temporary data folder left behind");
+        }
+    }
+}
+
+/// Names of the files in a folder; none when it does not exist.
+fn names_in(folder: &Path) -> std::io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
+}
+
+/// What makes a folder unfit for this kind of server: both keep WiredTiger files, but neither can
+/// read those of the other, and a server that tries may change them.
+fn foreign_content(kind: ServerProgram, files: &[String]) -> Option<&'static str> {
+    let has = |name: &str| files.iter().any(|file| file == name);
+    // A fresh file system has it.
+    if files.iter().all(|file| file == "lost+found") {
+        return None;
+    }
+    if !has("WiredTiger") {
+        return Some("other files");
+    }
+    match kind {
+        ServerProgram::Embedded if has("_mdb_catalog.wt") => Some("a database of `mongod`"),
+        ServerProgram::Mongod if has("secantus_collections.wt") => {
+            Some("a database of `secantusd-rs`")
+        }
+        _ => None,
+    }
+}
+
+/// One start of the process, up to the moment when it accepts connections.
+fn attempt(
+    options: &ServerOptions,
+    version: &str,
+    data_dir: &mut PreparedDir,
+    log: &Log,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Keeper, u16, BTreeMap<String, String>), ServerError> {
+    let config = EmptyConfig::create(&options.log_path)?;
+    let port = match (options.kind, options.port) {
+        (ServerProgram::Mongod, 0) => free_port()?,
+        (_, port) => port,
+    };
+    let line = command_line::command_line(
+        options,
+        Launch {
+            version,
+            data_dir: &data_dir.path,
+            empty_config: &config.0,
+            port,
+        },
+    )?;
+    let mut keeper = spawn(options, &line, log)?;
+    data_dir
+        .watchdog
+        .watch(keeper.id())
+        .map_err(|source| ServerError::Prepare {
+            path: data_dir.path.clone(),
+            source,
+        })?;
+    let port = wait_until_ready(options, &mut keeper, log, port, &data_dir.path, interrupted)?;
+    Ok((keeper, port, line.settings))
+}
+
+fn spawn(options: &ServerOptions, line: &CommandLine, log: &Log) -> Result<Keeper, ServerError> {
+    let mut command = Command::new(&options.program);
+    command
+        .args(&line.arguments)
+        .stdin(Stdio::null())
+        .stdout(log.writer()?)
+        .stderr(log.writer()?);
+    for name in HIDDEN_SETTINGS {
+        command.env_remove(name);
+    }
+    // Data that is kept deserves a last checkpoint; what is thrown away needs none, and a killed
+    // server is gone for certain.
+    let death_signal = match options.data_dir {
+        DataDir::Temporary(_) => Signal::SIGKILL,
+        DataDir::Kept(_) => Signal::SIGTERM,
+    };
+    Keeper::spawn(command, death_signal).map_err(|source| ServerError::Spawn {
+        program: options.program.clone(),
+        source,
+    })
+}
+
+/// Waits for the line in which the server names its port, and for an answer on that port. The line
+/// makes sure that the answer does not come from somebody else.
+fn wait_until_ready(
+    options: &ServerOptions,
+    keeper: &mut Keeper,
+    log: &Log,
+    asked_port: u16,
+    data_dir: &Path,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<u16, ServerError> {
+    let program = options.kind.executable();
+    let begin = Instant::now();
+    loop {
+        // The status is taken before the log: what a dead process printed is then all there.
+        let status = keeper.exit_status().map_err(|source| ServerError::Stop {
+            process: keeper.id(),
+            source,
+        })?;
+        if let Some(status) = status {
+            return Err(failure(options, log, status, asked_port, data_dir));
+        }
+        if let Some(port) = diagnose::announced_port(options.kind, &log.text())
+            && TcpStream::connect_timeout(&loopback(port), CONNECT_LIMIT).is_ok()
+        {
+            return Ok(port);
+        }
+        if interrupted() {
+            return Err(ServerError::Interrupted { program });
+        }
+        if begin.elapsed() > options.start_limit {
+            return Err(ServerError::NotReady {
+                program,
+                waited: options.start_limit,
+                log_tail: log.tail(ERROR_TAIL_LINES),
+            });
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn failure(
+    options: &ServerOptions,
+    log: &Log,
+    status: ExitStatus,
+    port: u16,
+    data_dir: &Path,
+) -> ServerError {
+    match diagnose::cause(&log.text()) {
+        Cause::PortInUse => ServerError::PortInUse { port },
+        Cause::DataDirInUse => ServerError::DataDirInUse {
+            path: data_dir.to_owned(),
+            process: diagnose::lock_holder(data_dir),
+        },
+        Cause::Other => ServerError::Exited {
+            program: options.kind.executable(),
+            status,
+            log_tail: log.tail(ERROR_TAIL_LINES),
+        },
+    }
+}
+
+/// An empty file beside the log, gone when the start is over.
+struct EmptyConfig(PathBuf);
+
+impl EmptyConfig {
+    fn create(log_path: &Path) -> Result<EmptyConfig, ServerError> {
+        let path = log_path.with_extension("empty.toml");
+        match fs::write(&path, "") {
+            Ok(()) => Ok(EmptyConfig(path)),
+            Err(source) => Err(ServerError::Prepare { path, source }),
+        }
+    }
+}
+
+impl Drop for EmptyConfig {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.0) {
+            tracing::debug!(path = %self.0.display(), %error, "empty configuration file left behind");
+        }
+    }
+}
+
+fn free_port() -> Result<u16, ServerError> {
+    TcpListener::bind(loopback(0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|source| ServerError::Prepare {
+            path: PathBuf::from("127.0.0.1:0"),
+            source,
+        })
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(files: &[&str]) -> Vec<String> {
+        files.iter().map(|&file| file.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_folder_fits_when_it_is_empty_or_holds_a_database_of_the_same_kind() {
+        let fits = |kind, files: &[&str]| foreign_content(kind, &names(files)).is_none();
+        let secantus = ["WiredTiger", "WiredTiger.lock", "secantus_collections.wt"];
+        let mongod = ["WiredTiger", "_mdb_catalog.wt", "mongod.lock"];
+        assert!(fits(ServerProgram::Embedded, &[]));
+        assert!(fits(ServerProgram::Mongod, &["lost+found"]));
+        assert!(fits(ServerProgram::Embedded, &secantus));
+        assert!(fits(ServerProgram::Mongod, &mongod));
+        assert!(!fits(ServerProgram::Embedded, &mongod));
+        assert!(!fits(ServerProgram::Mongod, &secantus));
+        assert!(!fits(ServerProgram::Mongod, &["thesis.tex"]));
+    }
+}

@@ -1,0 +1,132 @@
+//! A shell that sleeps until we are dead and then clears up: after `SIGKILL` nothing else of ours
+//! can remove a temporary folder, or end a server that does not obey its death signal.
+
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+const SCRIPT: &str = include_str!("watchdog.sh");
+
+/// The waiting shell. It notices our death by the end of its standard input.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    shell: Child,
+    orders: Option<ChildStdin>,
+}
+
+impl Watchdog {
+    /// Starts the shell. `temporary` is an absolute path that is removed after our death, when the
+    /// server is gone; the server has `limit` to end by itself.
+    pub(crate) fn start(temporary: Option<&Path>, limit: Duration) -> io::Result<Watchdog> {
+        let mut shell = Command::new("/bin/sh")
+            .args(["-c", SCRIPT, "dyno-watchdog"])
+            .arg(temporary.unwrap_or(Path::new("")))
+            .arg(limit.as_secs().max(1).to_string())
+            // Signals of the terminal must not reach it, and it must not pin a file system.
+            .process_group(0)
+            .current_dir("/")
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let orders = shell.stdin.take();
+        Ok(Watchdog { shell, orders })
+    }
+
+    /// Tells which process must be gone before the folder is removed.
+    pub(crate) fn watch(&mut self, server: u32) -> io::Result<()> {
+        self.order(&format!("server {server}\n"))
+    }
+
+    fn order(&mut self, order: &str) -> io::Result<()> {
+        match &mut self.orders {
+            Some(orders) => orders.write_all(order.as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Watchdog {
+    /// Sends the shell away; its owner has cleared up.
+    fn drop(&mut self) {
+        if self.order("done\n").is_err() {
+            // It must not remove a folder later that has a new owner.
+            let _ = self.shell.kill();
+        }
+        drop(self.orders.take());
+        let _ = self.shell.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// What our death looks like to the shell: its input ends without `done`.
+    fn die(mut watchdog: Watchdog) {
+        drop(watchdog.orders.take());
+        watchdog.shell.wait().unwrap();
+    }
+
+    fn filled(folder: &TempDir) -> std::path::PathBuf {
+        let path = folder.path().join("it's a \"data\" $folder");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("WiredTiger.wt"), "x").unwrap();
+        path
+    }
+
+    #[test]
+    fn the_folder_is_removed_after_our_death() {
+        let folder = TempDir::new().unwrap();
+        let path = filled(&folder);
+        die(Watchdog::start(Some(&path), Duration::from_secs(60)).unwrap());
+        assert!(!path.exists());
+        assert!(folder.path().exists());
+    }
+
+    #[test]
+    fn the_folder_stays_when_we_cleared_up_ourselves() {
+        let folder = TempDir::new().unwrap();
+        let path = filled(&folder);
+        drop(Watchdog::start(Some(&path), Duration::from_secs(60)).unwrap());
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_server_that_does_not_end_is_killed_before_its_folder_is_removed() {
+        let folder = TempDir::new().unwrap();
+        let path = filled(&folder);
+        let mut server = Command::new("/bin/sleep").arg("600").spawn().unwrap();
+        let mut watchdog = Watchdog::start(Some(&path), Duration::from_secs(1)).unwrap();
+        watchdog.watch(server.id()).unwrap();
+        die(watchdog);
+        assert!(!path.exists());
+        // Not reaped yet: it ended although nobody waited for it.
+        assert!(server.try_wait().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_server_that_is_gone_is_not_waited_for() {
+        let folder = TempDir::new().unwrap();
+        let path = filled(&folder);
+        let mut server = Command::new("/bin/true").spawn().unwrap();
+        let process = server.id();
+        server.wait().unwrap();
+        let mut watchdog = Watchdog::start(Some(&path), Duration::from_secs(3600)).unwrap();
+        watchdog.watch(process).unwrap();
+        die(watchdog);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn without_a_folder_nothing_is_removed() {
+        die(Watchdog::start(None, Duration::from_secs(60)).unwrap());
+        assert!(Path::new("/bin/sh").exists());
+    }
+}

@@ -1,0 +1,46 @@
+# Clears up after a process that was killed together with its chance to do so.
+# $1: temporary folder to remove, empty for none. $2: seconds that the server has to end.
+# Standard input: `server PID` once it runs, `done` when there is nothing left to do. Its end
+# without `done` means that the other side is dead.
+trap '' HUP INT TERM
+
+# Start time of a live process, which tells it from a later one with the same number.
+identity() {
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    set -- ${stat##*) }
+    case $1 in Z | X) return 1 ;; esac
+    echo "${20}"
+}
+
+alive() {
+    [ -n "$server" ] && [ "$(identity "$server")" = "$born" ]
+}
+
+server=
+born=
+while read -r word value; do
+    case $word in
+        server)
+            server=$value
+            # Without an identity the server is gone already.
+            born=$(identity "$server") || server=
+            ;;
+        done) exit 0 ;;
+    esac
+done
+
+# The kernel has sent the server its death signal; this is for one that does not obey.
+rounds=0
+while alive && [ "$rounds" -lt "$(($2 * 10))" ]; do
+    sleep 0.1
+    rounds=$((rounds + 1))
+done
+if alive; then
+    kill -KILL "$server"
+fi
+while alive; do
+    sleep 0.1
+done
+if [ -n "$1" ]; then
+    rm -rf -- "$1"
+fi

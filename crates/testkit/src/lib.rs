@@ -1,0 +1,30 @@
+//! Real servers for the tests of all crates: the embedded one and an independent one in Java.
+//! Never part of the product, and therefore the only library here that reads the environment.
+//!
+//! A server that is not installed makes a test skip, and the skip says so on standard error. With
+//! `DYNO_REQUIRE_SERVERS=1`, as `make test` sets it, a skip is a failure:
+//!
+//! ```no_run
+//! let Some(server) = dyno_testkit::or_skip(dyno_testkit::embedded()) else {
+//!     return;
+//! };
+//! println!("{}", server.address());
+//! ```
+
+mod embedded;
+mod mongo_java;
+mod skip;
+
+pub use embedded::{EmbeddedServer, embedded, embedded_program, embedded_with};
+pub use mongo_java::JavaServer;
+pub use skip::{Skip, or_skip};
+
+/// The folder of the whole project.
+pub fn project_dir() -> std::path::PathBuf {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    crates
+        .ancestors()
+        .nth(2)
+        .expect("the crate is two folders below the project")
+        .to_owned()
+}

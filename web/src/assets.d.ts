@@ -1,0 +1,2 @@
+// Style sheets are imported for esbuild, which puts them into dist/report.css.
+declare module "*.css";

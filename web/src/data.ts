@@ -1,0 +1,67 @@
+// The chart data as crates/report/src/series.rs writes it. All times are seconds from the start
+// of the run, all latencies microseconds; null means that there is no value.
+
+export type Values = (number | null)[];
+
+export interface PhaseSpan {
+  name: "load" | "warmup" | "measure";
+  start_s: number;
+  end_s: number;
+}
+
+export interface LatencySeries {
+  p50: Values;
+  p99: Values;
+  p99_9: Values;
+  max: Values;
+}
+
+export interface OperationSeries {
+  rate_per_s: Values;
+  errors_per_s: Values | null;
+  response_us: LatencySeries;
+  service_us: LatencySeries;
+}
+
+export interface TimeSeries {
+  start_s: number[];
+  end_s: number[];
+  offered_per_s: Values | null;
+  achieved_per_s: Values;
+  failed_per_s: Values | null;
+  operations: OperationSeries[];
+}
+
+export interface PercentileCurve {
+  inverse: number[];
+  value_us: number[];
+}
+
+export interface DistributionCurves {
+  operation: string;
+  count: number;
+  response: PercentileCurve;
+  service: PercentileCurve;
+}
+
+export interface Charts {
+  phases: PhaseSpan[];
+  operations: string[];
+  time: TimeSeries;
+  distributions: DistributionCurves[];
+  windows_per_point: number;
+  thinning: string | null;
+}
+
+export function readData(): Charts {
+  const element = document.getElementById("data");
+  if (!element?.textContent) {
+    throw new Error("the page holds no chart data");
+  }
+  return JSON.parse(element.textContent) as Charts;
+}
+
+/** `read_modify_write` is shown as `read-modify-write`, as in the tables. */
+export function operationLabel(name: string): string {
+  return name.replaceAll("_", "-");
+}

@@ -1,0 +1,163 @@
+// What all charts share: fonts, axes, legends with the values under the cursor, logarithmic
+// scales, and following the width of the page.
+
+import uPlot from "uplot";
+import { color } from "./theme";
+
+export interface Curve {
+  label: string;
+  color: string;
+  width?: number;
+  dash?: number[];
+  /** Fills the area under the curve with this colour. */
+  fill?: string;
+}
+
+/** Smallest height of a chart, and its height as a share of its width. */
+const MIN_HEIGHT = 230;
+const ASPECT = 0.36;
+
+/** Width on paper: what is left of A4 and of Letter between their margins. */
+const PRINT_WIDTH = 660;
+
+const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+
+export function axisStyle(): uPlot.Axis {
+  return {
+    font: FONT,
+    labelFont: FONT,
+    stroke: color("--text-soft"),
+    grid: { stroke: color("--grid"), width: 1 },
+    ticks: { show: false },
+    border: { show: false },
+    gap: 6,
+  };
+}
+
+/** Steps of a time axis in seconds: those that clocks have. */
+export const TIME_STEPS = [
+  0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600,
+  43_200, 86_400, 172_800, 604_800,
+];
+
+/** A horizontal axis takes one line. */
+export const X_AXIS_HEIGHT = 28;
+
+/** Above this many points a line is thin, or neighbouring peaks run into one area. */
+const DENSE_POINTS = 600;
+
+/** A series in uPlot's form; `write` formats the value under the cursor. */
+export function curveSeries(curve: Curve, points: number, write: (value: number) => string): uPlot.Series {
+  return {
+    label: curve.label,
+    stroke: curve.color,
+    width: points > DENSE_POINTS ? 0.8 : (curve.width ?? 1.75),
+    ...(curve.dash ? { dash: curve.dash } : {}),
+    ...(curve.fill ? { fill: curve.fill } : {}),
+    // Points only where a line would not show: around values that stand alone.
+    points: { size: 5, fill: curve.color, stroke: curve.color },
+    value: (chart, _value, index, place) => valueAt(chart, index, place, write),
+  };
+}
+
+/**
+ * The value in the legend. Without a cursor `place` is null and the legend shows names alone.
+ * Curves of different lengths share an axis; where one has no point, its last one before counts.
+ */
+function valueAt(
+  chart: uPlot,
+  index: number,
+  place: number | null,
+  write: (value: number) => string,
+): string {
+  if (place === null) {
+    return "";
+  }
+  const values = chart.data[index];
+  for (let i = place; values && i >= 0; i--) {
+    const value = values[i];
+    if (value === null) return "–";
+    if (value !== undefined) return write(value);
+  }
+  return "–";
+}
+
+/** Splits of a logarithmic axis: decades, with 2 and 5 between them where there is room. */
+export function logSplits(min: number, max: number): number[] {
+  const steps = Math.log10(max / min) > 3.2 ? [1] : [1, 2, 5];
+  const splits: number[] = [];
+  for (let decade = Math.floor(Math.log10(min)); decade <= Math.ceil(Math.log10(max)); decade++) {
+    for (const step of steps) {
+      const value = step * 10 ** decade;
+      if (value >= min && value <= max) {
+        splits.push(value);
+      }
+    }
+  }
+  return splits;
+}
+
+/** A scale that begins at 0 and ends a little above the largest value. */
+export function zeroScale(): uPlot.Scale {
+  return { range: (_chart, _min, max) => [0, max > 0 ? max * 1.08 : 1] };
+}
+
+/** A logarithmic scale that fits the values instead of whole decades. */
+export function logScale(): uPlot.Scale {
+  return {
+    distr: 3,
+    log: 10,
+    range: (_chart, min, max) => {
+      const low = min > 0 ? min : 1;
+      const high = max > low ? max : low * 10;
+      return [low / 1.25, high * 1.25];
+    },
+  };
+}
+
+/** An axis for a logarithmic scale. */
+export function logAxis(write: (value: number) => string, size: number): uPlot.Axis {
+  return {
+    ...axisStyle(),
+    size,
+    splits: (_chart, _axis, min, max) => logSplits(min, max),
+    filter: (_chart, splits) => splits,
+    values: (_chart, splits) => splits.map(write),
+  };
+}
+
+function sizeFor(element: HTMLElement): { width: number; height: number } {
+  const printed = matchMedia("print").matches;
+  const width = printed ? PRINT_WIDTH : Math.max(200, element.clientWidth);
+  return { width, height: Math.round(Math.max(MIN_HEIGHT, Math.min(360, width * ASPECT))) };
+}
+
+/** A chart in `element` that can be made anew with other data or colours. */
+export class Plot {
+  private chart: uPlot | null = null;
+
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly make: () => { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData },
+  ) {
+    new ResizeObserver(() => {
+      const size = sizeFor(this.element);
+      // The legend wraps with the width, and its height must not start another round.
+      if (this.chart && this.chart.width !== size.width) {
+        this.chart.setSize(size);
+      }
+    }).observe(element);
+    this.draw();
+  }
+
+  draw(): void {
+    this.chart?.destroy();
+    const { options, data } = this.make();
+    this.chart = new uPlot({ ...sizeFor(this.element), ...options }, data, this.element);
+  }
+}
+
+/** The element of a chart; null if the page has none, because there is nothing to show. */
+export function place(id: string): HTMLElement | null {
+  return document.getElementById(id);
+}

@@ -1,0 +1,238 @@
+// Opens a report in headless Chromium and checks what only a browser can tell.
+//
+//   npm test -- REPORT.html [FOLDER FOR SCREENSHOTS]
+//
+// The environment variables REPORT, SCREENSHOTS and CHROMIUM are used where arguments are missing.
+
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const report = process.argv[2] ?? process.env["REPORT"];
+const screenshots = process.argv[3] ?? process.env["SCREENSHOTS"];
+if (!report) {
+  console.error("usage: npm test -- REPORT.html [FOLDER FOR SCREENSHOTS]");
+  process.exit(2);
+}
+const address = pathToFileURL(resolve(report)).href;
+if (screenshots) {
+  mkdirSync(screenshots, { recursive: true });
+}
+
+/** @type {import("playwright-core").Browser} */
+let browser;
+
+before(async () => {
+  browser = await chromium.launch({
+    executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"],
+  });
+});
+
+after(async () => {
+  await browser?.close();
+});
+
+/**
+ * Opens the report, runs the check, and fails on anything that the page complained about or
+ * tried to load.
+ * @param {import("playwright-core").BrowserContextOptions} options
+ * @param {(page: import("playwright-core").Page) => Promise<void>} check
+ */
+async function open(options, check) {
+  const context = await browser.newContext(options);
+  try {
+    const page = await context.newPage();
+    /** @type {string[]} */
+    const complaints = [];
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") {
+        complaints.push(`console: ${message.text()}`);
+      }
+    });
+    page.on("pageerror", (error) => complaints.push(`exception: ${error.message}`));
+    page.on("request", (request) => {
+      if (request.url() !== address) {
+        complaints.push(`request: ${request.url()}`);
+      }
+    });
+    await page.goto(address);
+    await page.waitForSelector("html[data-charts]", { state: "attached" });
+    await check(page);
+    assert.deepEqual(complaints, []);
+  } finally {
+    await context.close();
+  }
+}
+
+/**
+ * @param {import("playwright-core").Page} page
+ * @param {string} name
+ */
+async function screenshot(page, name) {
+  if (screenshots) {
+    await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+  }
+}
+
+/**
+ * Per chart: its id, how many pixels are painted, and how many colours they have.
+ * @param {import("playwright-core").Page} page
+ */
+function canvases(page) {
+  return page.evaluate(() =>
+    [...document.querySelectorAll(".plot")].map((plot) => {
+      const canvas = plot.querySelector("canvas");
+      const colours = new Set();
+      let painted = 0;
+      if (canvas && canvas.width > 0 && canvas.height > 0) {
+        // A copy that is made to be read: Chromium warns about reading the chart itself twice.
+        const copy = new OffscreenCanvas(canvas.width, canvas.height);
+        const context = copy.getContext("2d", { willReadFrequently: true });
+        context?.drawImage(canvas, 0, 0);
+        const pixels = context?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+        for (let i = 0; i < pixels.length; i += 4) {
+          if ((pixels[i + 3] ?? 0) > 200) {
+            painted += 1;
+            colours.add(`${pixels[i]},${pixels[i + 1]},${pixels[i + 2]}`);
+          }
+        }
+      }
+      return { id: plot.id, painted, colours: colours.size, width: canvas?.clientWidth ?? 0 };
+    }),
+  );
+}
+
+/** @param {import("playwright-core").Page} page */
+async function assertChartsAreDrawn(page) {
+  const drawn = await canvases(page);
+  const expected = await page.evaluate(() => Number(document.documentElement.dataset["charts"]));
+  assert.equal(drawn.length, expected);
+  for (const { id, painted, colours } of drawn) {
+    assert.ok(painted > 500, `${id}: ${painted} pixels are painted`);
+    assert.ok(colours > 10, `${id}: there are ${colours} colours`);
+  }
+}
+
+/** @param {import("playwright-core").Page} page */
+function bodyColours(page) {
+  return page.evaluate(() => {
+    const style = getComputedStyle(document.body);
+    const brightness = (/** @type {string} */ colour) =>
+      (colour.match(/[\d.]+/g) ?? []).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3;
+    return { background: brightness(style.backgroundColor), text: brightness(style.color) };
+  });
+}
+
+/** @type {("light" | "dark")[]} */
+const schemes = ["light", "dark"];
+for (const colorScheme of schemes) {
+  test(`every chart is drawn in a ${colorScheme} system`, async () => {
+    await open({ colorScheme, viewport: { width: 1280, height: 900 } }, async (page) => {
+      await assertChartsAreDrawn(page);
+      const { background, text } = await bodyColours(page);
+      assert.equal(background > text, colorScheme === "light");
+      assert.ok(Math.abs(background - text) > 150, `${background} and ${text}`);
+      await screenshot(page, colorScheme);
+    });
+  });
+}
+
+test("the button changes the theme whatever the system says", async () => {
+  await open({ colorScheme: "dark" }, async (page) => {
+    assert.ok((await bodyColours(page)).background < 100);
+    await page.click("#theme");
+    assert.ok((await bodyColours(page)).background > 200);
+    await assertChartsAreDrawn(page);
+    await page.click("#theme");
+    assert.ok((await bodyColours(page)).background < 100);
+  });
+});
+
+test("nothing is wider than a phone", async () => {
+  const phone = { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, isMobile: true };
+  await open(phone, async (page) => {
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.equal(width, 360);
+    await assertChartsAreDrawn(page);
+    await screenshot(page, "phone");
+  });
+});
+
+test("charts follow the width of the window", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    const before = await canvases(page);
+    if (before.length === 0) return;
+    await page.setViewportSize({ width: 600, height: 900 });
+    await page.waitForFunction(
+      (width) => (document.querySelector(".plot canvas")?.clientWidth ?? 0) < width,
+      before[0]?.width ?? 0,
+    );
+    await assertChartsAreDrawn(page);
+  });
+});
+
+test("paper is white, has no controls, and holds everything", async () => {
+  await open({ colorScheme: "dark", viewport: { width: 1280, height: 900 } }, async (page) => {
+    await page.emulateMedia({ media: "print" });
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    assert.equal((await bodyColours(page)).background, 255);
+    await assertChartsAreDrawn(page);
+    for (const { id, width } of await canvases(page)) {
+      assert.ok(width <= 700, `${id} is ${width} pixels wide`);
+    }
+    assert.equal(await page.locator("#theme").isVisible(), false);
+    assert.equal(await page.locator(".controls:visible").count(), 0);
+    assert.equal(await page.locator("details:not([open])").count(), 0);
+    if (screenshots) {
+      await page.pdf({ path: join(screenshots, "print.pdf"), format: "A4" });
+    }
+    await page.setViewportSize({ width: 700, height: 900 });
+    await screenshot(page, "print");
+  });
+});
+
+test("the cursor is shown in all charts over time, with the values under it", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    if ((await canvases(page)).length === 0) return;
+    const values = () =>
+      page.evaluate(() =>
+        ["plot-rate", "plot-latency"].map((id) =>
+          [...document.querySelectorAll(`#${id} .u-value`)].map((value) => value.textContent),
+        ),
+      );
+    for (const empty of (await values()).flat()) {
+      assert.equal(empty, "");
+    }
+    const area = page.locator("#plot-rate .u-over");
+    await area.scrollIntoViewIfNeeded();
+    const box = await area.boundingBox();
+    assert.ok(box);
+    await page.mouse.move(box.x + box.width * 0.7, box.y + box.height / 2);
+    const [rate, latency] = await values();
+    assert.match(rate?.[0] ?? "", /–/);
+    assert.match(rate?.join(" ") ?? "", /\/s/);
+    assert.equal(latency?.[0], rate?.[0]);
+    assert.match(latency?.join(" ") ?? "", /(µs|ms| s)/);
+    await screenshot(page, "cursor");
+  });
+});
+
+test("another operation or time can be chosen", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    const subject = page.locator("#latency-subject");
+    if ((await subject.count()) === 0) return;
+    const shown = await subject.textContent();
+    await page.locator("#controls-latency").getByLabel("service time").check();
+    await page.waitForFunction(
+      (text) => document.getElementById("latency-subject")?.textContent !== text,
+      shown,
+    );
+    assert.match((await subject.textContent()) ?? "", /^Service time of /);
+    await page.locator("#controls-latency").getByLabel("linear").check();
+    await assertChartsAreDrawn(page);
+  });
+});
