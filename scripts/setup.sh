@@ -108,7 +108,7 @@ build_java_server() {
     [ "$(cat "$JAVA_BUILT/complete" 2>/dev/null)" != "$sources" ] || return 0
     say "building mongo-java-server for the compatibility tests"
     rm -rf "$JAVA_BUILT"
-    mvn --batch-mode --quiet --no-transfer-progress --file "$JAVA_SOURCE/pom.xml" \
+    mvn --batch-mode --quiet --no-transfer-progress -Dstyle.color=never --file "$JAVA_SOURCE/pom.xml" \
         -Dmaven.repo.local="$PWD/.cache/maven" -Doutput.folder="$PWD/$JAVA_BUILT" package
     echo "$sources" >"$JAVA_BUILT/complete"
 }

@@ -192,6 +192,20 @@ fn a_port_that_was_taken_meanwhile_is_tried_again_with_another() {
 }
 
 #[test]
+fn a_second_attempt_is_judged_by_its_own_output() {
+    let scripted = Scripted::new(&format!(
+        "{MONGOD}mark=\"${{0%/*}}/tried\"\n\
+         [ -e \"$mark\" ] && {{ echo 'no such option'; exit 2; }}\n\
+         : >\"$mark\"; echo 'SocketException: Address already in use'; exit 48\n"
+    ));
+    let error = scripted.error();
+    assert!(
+        matches!(&error, ServerError::Exited { log_tail, .. } if log_tail == &["no such option"]),
+        "{error:?}"
+    );
+}
+
+#[test]
 fn a_server_that_dies_in_mid_run_is_noticed() {
     if or_skip(python()).is_none() {
         return;

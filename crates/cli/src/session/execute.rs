@@ -20,6 +20,7 @@ use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
+use dyno_plan::units::Span;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_record::writer::RunWriter;
@@ -258,18 +259,21 @@ impl<'a> Session<'a> {
             duration: None,
             operations: Some(load.count),
         };
+        // YCSB throttles and limits its load phase too.
+        let blind = self.conduct.extent == Extent::BlindLoad;
+        let duration = self.plan.phases.duration.map(|duration| duration.0);
         let spec = PhaseSpec {
             kind: PhaseKind::Load,
-            duration: None,
+            duration: duration.filter(|_| blind),
             operations: workload.load_operations(),
         };
-        self.recorder
-            .begin(Arc::clone(&workload), vec![expected], None);
+        let schedule = if blind { load_schedule(self.plan) } else { Schedule::Closed {} };
+        self.recorder.begin(Arc::clone(&workload), vec![expected], None);
         self.drive(JobPart {
             workload,
             transporter,
             phases: vec![spec],
-            schedule: Schedule::Closed {},
+            schedule,
             clients,
             retry: self.conduct.retry,
             abort_on_failure: self.conduct.abort_load,
@@ -523,6 +527,18 @@ fn count_caveat(plan: &Plan, before: u64, after: u64, changes: &Changes) -> Opti
     })
 }
 
+/// The schedule of a throttled load. Its rate counts documents, the engine's counts commands; and
+/// nothing may be dropped, as a dropped command is a part of the data set.
+fn load_schedule(plan: &Plan) -> Schedule {
+    let batch = f64::from(plan.client.batch.max(1));
+    let max_start_delay = Span::from_secs(u64::from(u32::MAX));
+    match plan.schedule {
+        Schedule::Closed {} => Schedule::Closed {},
+        Schedule::Constant { rate_per_s, .. } => Schedule::Constant { rate_per_s: rate_per_s / batch, max_start_delay },
+        Schedule::Poisson { rate_per_s, .. } => Schedule::Poisson { rate_per_s: rate_per_s / batch, max_start_delay },
+    }
+}
+
 fn offered_rate_per_s(schedule: &Schedule) -> Option<f64> {
     match *schedule {
         Schedule::Closed {} => None,
@@ -574,6 +590,20 @@ mod tests {
             "{}",
             caveat.message
         );
+    }
+
+    #[test]
+    fn a_throttled_load_counts_documents_and_drops_none() {
+        let mut plan = plan();
+        plan.client.batch = 10;
+        plan.schedule = Schedule::Constant { rate_per_s: 500.0, max_start_delay: Span::from_secs(1) };
+        let Schedule::Constant { rate_per_s, max_start_delay } = load_schedule(&plan) else {
+            panic!("it stays constant")
+        };
+        assert_eq!(rate_per_s, 50.0);
+        assert!(max_start_delay > Span::from_secs(1_000_000));
+        plan.schedule = Schedule::Closed {};
+        assert_eq!(load_schedule(&plan), Schedule::Closed {});
     }
 
     #[test]

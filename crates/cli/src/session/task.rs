@@ -133,10 +133,6 @@ fn resolve_task(
     let mut warnings = resolved.warnings;
     let remote = match (given, resolved.uri) {
         (Some(remote), _) => Some(remote),
-        (None, Some(_)) if overrides.server.is_some() || overrides.mongod.is_some() => {
-            warnings.push("`mongodb.url` has no effect, because `--server` starts a server".into());
-            None
-        }
         (None, Some(text)) => Some(Remote::parse(&text)?),
         (None, None) => plan.server.uri.as_deref().map(Remote::parse).transpose()?,
     };
@@ -149,7 +145,8 @@ fn resolve_task(
                 .client
                 .threads;
         }
-        warnings.extend(limit_clients(&mut plan, &remote.target));
+    } else if arguments.properties.iter().any(|(name, _)| name == "mongodb.url") {
+        warnings.push("`mongodb.url` has no effect, because `--server` starts a server".into());
     }
     if let Some(folder) = &arguments.data_dir {
         plan.server.data_dir = Some(folder.clone());
@@ -243,7 +240,7 @@ mod tests {
         )
         .expect("it is valid");
         let text = format!("{:?}{}", task.plan, dyno_plan::file::to_toml(&task.plan));
-        assert!(!text.contains("secret") && !text.contains("me:"), "{text}");
+        assert!(!text.contains("secret") && !text.contains("me@") && !text.contains("me:s"), "{text}");
         let remote = task.remote.expect("there is an address");
         assert_eq!(
             remote.credentials.expect("a user is named").password(),
@@ -285,20 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_the_pool_limits_the_clients_and_says_so() {
-        let task = task(
-            8,
-            &["--uri", "mongodb://h/?maxPoolSize=3", "--clients", "9"],
-        )
-        .expect("it is valid");
-        assert_eq!((task.plan.client.clients, task.plan.client.threads), (3, 3));
-        assert!(
-            task.warnings
-                .iter()
-                .any(|warning| warning.contains("maxPoolSize=3")),
-            "{:?}",
-            task.warnings
-        );
+    fn the_size_of_the_pool_limits_the_clients_of_ycsb_and_says_so() {
+        let mut plan = task(8, &["--clients", "9"]).expect("it is valid").plan;
+        let remote = Remote::parse("mongodb://h/?maxPoolSize=3").expect("it is valid");
+        let warning = limit_clients(&mut plan, &remote.target).expect("there are too many");
+        assert_eq!((plan.client.clients, plan.client.threads), (3, 3));
+        assert!(warning.contains("maxPoolSize=3"), "{warning}");
+        assert_eq!(limit_clients(&mut plan, &remote.target), None);
+        assert!(task(8, &["--uri", "mongodb://h/?maxPoolSize=3", "--clients", "9"]).is_err());
     }
 
     #[test]
