@@ -174,7 +174,12 @@ impl Core {
             recording: 0,
             in_flight: [0; 2],
             accounted_ns: first.start_ns,
-            boundary_ns: (first.start_ns + options.interval_ns).min(first.end_ns),
+            boundary_ns: first_boundary_ns(
+                first,
+                first.start_ns,
+                options.interval_ns,
+                options.phases.len() == 1,
+            ),
             interval_ns: options.interval_ns,
             last_end_ns: first.start_ns,
             part,
@@ -425,13 +430,26 @@ impl Core {
     }
 
     fn next_boundary_ns(&self, from_ns: u64) -> u64 {
-        let next_ns = from_ns + self.interval_ns;
         let is_last = self.recording + 1 == self.phases.len();
-        if is_last {
-            next_ns
-        } else {
-            next_ns.min(self.phases[self.recording].end_ns)
-        }
+        first_boundary_ns(
+            &self.phases[self.recording],
+            from_ns,
+            self.interval_ns,
+            is_last,
+        )
+    }
+}
+
+/// End of the window that begins at `from_ns`.
+///
+/// The last window of a run goes on for up to one more interval while the operations that are under way
+/// end: a window of a few operations and microseconds of its own would show a rate that means nothing.
+fn first_boundary_ns(window: &PhaseWindow, from_ns: u64, interval_ns: u64, is_last: bool) -> u64 {
+    let next_ns = from_ns + interval_ns;
+    match (next_ns >= window.end_ns && from_ns < window.end_ns, is_last) {
+        (true, true) => window.end_ns + interval_ns,
+        (true, false) => window.end_ns,
+        (false, _) => next_ns,
     }
 }
 
@@ -591,9 +609,9 @@ mod tests {
             // `warm` ended in time; `first` ended in the measure phase and is counted in neither.
             [
                 (PhaseKind::Warmup, 0, 1, 1000),
-                (PhaseKind::Measure, 0, 0, 1000),
-                (PhaseKind::Measure, 1, 0, 1000),
-                (PhaseKind::Measure, 2, 1, 500),
+                // The last planned window goes on for one more interval while operations end.
+                (PhaseKind::Measure, 0, 0, 2000),
+                (PhaseKind::Measure, 1, 1, 500),
             ]
         );
     }

@@ -596,7 +596,9 @@ impl Generator {
                 return false;
             };
             match element.value() {
-                Ok(Value::Binary { bytes, .. }) => {
+                Ok(Value::Binary { bytes, .. })
+                    if bytes.len() == self.lengths.longest_bytes() as usize =>
+                {
                     integrity::verify(&self.key, name.as_bytes(), bytes)
                 }
                 _ => false,

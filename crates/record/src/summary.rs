@@ -17,7 +17,10 @@ pub fn latency_summary(histogram: &Histogram<u64>, sum_ns: u128) -> LatencySumma
     if histogram.is_empty() {
         return LatencySummary::default();
     }
-    let quantile_us = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / NS_PER_US;
+    // A percentile is the upper end of its bucket, the maximum of a bucket of zeros is 0.
+    let quantile_us = |quantile: f64| {
+        histogram.value_at_quantile(quantile).min(histogram.max()) as f64 / NS_PER_US
+    };
     LatencySummary {
         mean: mean_us(sum_ns, histogram.len()),
         min: histogram.min() as f64 / NS_PER_US,
@@ -45,6 +48,13 @@ pub(crate) fn mean_us(sum_ns: u128, count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentiles_of_zeros_are_zero() {
+        let mut histogram = crate::interval::latency_histogram();
+        histogram.record(0).unwrap();
+        assert_eq!(latency_summary(&histogram, 0), LatencySummary::default());
+    }
     use crate::interval::latency_histogram;
 
     #[test]

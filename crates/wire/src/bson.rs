@@ -601,7 +601,7 @@ mod tests {
 
     #[test]
     fn the_deprecated_pointer_is_measured() {
-        let bytes = b"\x1f\0\0\0\x0cp\0\x02\0\0\0c\0abcdefghijkl\x08a\0\x01\0";
+        let bytes = b"\x1e\0\0\0\x0cp\0\x02\0\0\0c\0abcdefghijkl\x08a\0\x01\0";
         let document = Document::new(bytes).unwrap();
         let last = document.elements().last().unwrap().unwrap();
         assert_eq!((last.name, last.number()), (&b"a"[..], Ok(Some(1))));

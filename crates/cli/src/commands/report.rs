@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
 use crate::session::output;
 use crate::surroundings::Surroundings;
-use dyno_report::{Format, RenderOptions, render};
+use dyno_report::{Format, RenderOptions};
 
 /// See the module.
 pub(crate) fn report(
@@ -21,8 +21,11 @@ pub(crate) fn report(
         ReportFormat::Ycsb => Format::Ycsb,
     };
     match &arguments.output {
-        Some(path) => output::write_file(path, &render(&run, format, &RenderOptions::default())?)?,
-        None => print_data(&render(
+        Some(path) => output::write_file(
+            path,
+            &output::text(&run, format, &RenderOptions::default())?,
+        )?,
+        None => print_data(&output::text(
             &run,
             format,
             &output::terminal_options(surroundings),

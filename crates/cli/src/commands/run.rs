@@ -9,7 +9,7 @@ use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
 use crate::session::{output, task};
 use dyno_load::backend::RetryRule;
-use dyno_report::{Format, render};
+use dyno_report::Format;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -71,7 +71,7 @@ pub(crate) fn end(
         RunFormat::Json => Format::Json,
         RunFormat::Ycsb => Format::Ycsb,
     };
-    print_data(&render(
+    print_data(&output::text(
         &finished.run,
         format,
         &output::terminal_options(hands.surroundings),

@@ -267,8 +267,13 @@ impl<'a> Session<'a> {
             duration: duration.filter(|_| blind),
             operations: workload.load_operations(),
         };
-        let schedule = if blind { load_schedule(self.plan) } else { Schedule::Closed {} };
-        self.recorder.begin(Arc::clone(&workload), vec![expected], None);
+        let schedule = if blind {
+            load_schedule(self.plan)
+        } else {
+            Schedule::Closed {}
+        };
+        self.recorder
+            .begin(Arc::clone(&workload), vec![expected], None);
         self.drive(JobPart {
             workload,
             transporter,
@@ -534,8 +539,14 @@ fn load_schedule(plan: &Plan) -> Schedule {
     let max_start_delay = Span::from_secs(u64::from(u32::MAX));
     match plan.schedule {
         Schedule::Closed {} => Schedule::Closed {},
-        Schedule::Constant { rate_per_s, .. } => Schedule::Constant { rate_per_s: rate_per_s / batch, max_start_delay },
-        Schedule::Poisson { rate_per_s, .. } => Schedule::Poisson { rate_per_s: rate_per_s / batch, max_start_delay },
+        Schedule::Constant { rate_per_s, .. } => Schedule::Constant {
+            rate_per_s: rate_per_s / batch,
+            max_start_delay,
+        },
+        Schedule::Poisson { rate_per_s, .. } => Schedule::Poisson {
+            rate_per_s: rate_per_s / batch,
+            max_start_delay,
+        },
     }
 }
 
@@ -596,8 +607,15 @@ mod tests {
     fn a_throttled_load_counts_documents_and_drops_none() {
         let mut plan = plan();
         plan.client.batch = 10;
-        plan.schedule = Schedule::Constant { rate_per_s: 500.0, max_start_delay: Span::from_secs(1) };
-        let Schedule::Constant { rate_per_s, max_start_delay } = load_schedule(&plan) else {
+        plan.schedule = Schedule::Constant {
+            rate_per_s: 500.0,
+            max_start_delay: Span::from_secs(1),
+        };
+        let Schedule::Constant {
+            rate_per_s,
+            max_start_delay,
+        } = load_schedule(&plan)
+        else {
             panic!("it stays constant")
         };
         assert_eq!(rate_per_s, 50.0);

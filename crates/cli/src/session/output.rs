@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const HTML: &str = "report.html";
 /// Name of the Markdown report in the run directory.
 const MARKDOWN: &str = "report.md";
+/// Operation of the load phase with several documents per command.
+const BATCH: &str = "insert_batch";
 
 /// Finds the reasons to doubt a run anew; `known` are those that its figures do not show.
 pub(crate) fn find_caveats(run: &mut Run, known: Vec<Caveat>) {
@@ -44,6 +46,35 @@ pub(crate) fn open(directory: &Path) -> Result<Run, Failure> {
         find_caveats(&mut run, known);
     }
     Ok(run)
+}
+
+/// Renders a run for standard output or a file.
+pub(crate) fn text(run: &Run, format: Format, options: &RenderOptions) -> Result<String, Failure> {
+    if format == Format::Ycsb {
+        return Ok(render(&with_inserts(run.clone()), format, options)?);
+    }
+    Ok(render(run, format, options)?)
+}
+
+/// YCSB knows inserts only: a batch is its documents, with the latency of the batch.
+fn with_inserts(mut run: Run) -> Run {
+    let rename = |name: &mut String| {
+        if name == BATCH {
+            *name = "insert".into();
+        }
+    };
+    for phase in &mut run.document.phases {
+        if let Some(record) = phase.operations.remove(BATCH) {
+            phase.operations.insert("insert".into(), record);
+        }
+    }
+    run.series
+        .iter_mut()
+        .for_each(|point| rename(&mut point.operation));
+    run.distributions
+        .iter_mut()
+        .for_each(|entry| rename(&mut entry.operation));
+    run
 }
 
 /// Writes the reports into the run directory.

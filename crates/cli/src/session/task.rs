@@ -145,7 +145,11 @@ fn resolve_task(
                 .client
                 .threads;
         }
-    } else if arguments.properties.iter().any(|(name, _)| name == "mongodb.url") {
+    } else if arguments
+        .properties
+        .iter()
+        .any(|(name, _)| name == "mongodb.url")
+    {
         warnings.push("`mongodb.url` has no effect, because `--server` starts a server".into());
     }
     if let Some(folder) = &arguments.data_dir {
@@ -240,7 +244,10 @@ mod tests {
         )
         .expect("it is valid");
         let text = format!("{:?}{}", task.plan, dyno_plan::file::to_toml(&task.plan));
-        assert!(!text.contains("secret") && !text.contains("me@") && !text.contains("me:s"), "{text}");
+        assert!(
+            !text.contains("secret") && !text.contains("me@") && !text.contains("me:s"),
+            "{text}"
+        );
         let remote = task.remote.expect("there is an address");
         assert_eq!(
             remote.credentials.expect("a user is named").password(),
@@ -289,7 +296,13 @@ mod tests {
         assert_eq!((plan.client.clients, plan.client.threads), (3, 3));
         assert!(warning.contains("maxPoolSize=3"), "{warning}");
         assert_eq!(limit_clients(&mut plan, &remote.target), None);
-        assert!(task(8, &["--uri", "mongodb://h/?maxPoolSize=3", "--clients", "9"]).is_err());
+        assert!(
+            task(
+                8,
+                &["--uri", "mongodb://h/?maxPoolSize=3", "--clients", "9"]
+            )
+            .is_err()
+        );
     }
 
     #[test]

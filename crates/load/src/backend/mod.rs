@@ -1,5 +1,5 @@
 //! The two ways to perform operations: our own protocol path and the official driver. Both are
-//! driven by the same [`Core`](crate::core::Core) and record in the same way.
+//! driven by the same core and record in the same way.
 
 pub mod driver;
 pub(crate) mod poller;

@@ -186,10 +186,11 @@ fn next_due(shared: &Shared) -> Option<Request> {
         if state.closed {
             return None;
         }
-        let wait = match state.requests.peek() {
-            None => None,
-            Some(request) => Some(request.due.saturating_duration_since(Instant::now())),
-        };
+        let now = Instant::now();
+        let wait = state
+            .requests
+            .peek()
+            .map(|request| request.due.saturating_duration_since(now));
         state = match wait {
             Some(Duration::ZERO) => return state.requests.pop(),
             Some(wait) => {
