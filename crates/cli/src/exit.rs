@@ -120,6 +120,10 @@ impl From<LoadError> for Failure {
                 Exit::Environment,
                 cause.as_ref().and_then(|cause| cause.hint()),
             ),
+            LoadError::Sink(cause) => match cause.downcast_ref::<RecordError>() {
+                Some(RecordError::Write { .. }) => (Exit::Environment, Some(WRITE_HINT.to_owned())),
+                _ => (Exit::Environment, None),
+            },
             LoadError::Workload { .. } => (Exit::BadInput, None),
             LoadError::WorkerPanicked => (Exit::Internal, None),
             _ => (Exit::Environment, None),
@@ -127,6 +131,8 @@ impl From<LoadError> for Failure {
         Failure::of(exit, error).with_optional_hint(hint)
     }
 }
+
+const WRITE_HINT: &str = "check the free space and the permissions there";
 
 /// A connection string that asks for what cannot be done is bad input, everything else is the surroundings.
 fn connect_exit(error: &ConnectError) -> Exit {
@@ -154,10 +160,7 @@ impl From<RecordError> for Failure {
                 Exit::Environment,
                 Some("choose a folder that can be written with `--out`"),
             ),
-            RecordError::Write { .. } => (
-                Exit::Environment,
-                Some("check the free space and the permissions there"),
-            ),
+            RecordError::Write { .. } => (Exit::Environment, Some(WRITE_HINT)),
             RecordError::EncodeDocument { .. }
             | RecordError::Encode { .. }
             | RecordError::Name { .. } => (Exit::Internal, None),

@@ -86,27 +86,36 @@ pub fn server_facts(control: &mut Control) -> Result<ServerFacts, LoadError> {
     })
 }
 
-/// Looks at the collection of a plan.
+/// Looks at the collection of a plan: its size and some of its documents.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the connection fails or the documents may not be read.
 pub fn collection_state(control: &mut Control, plan: &Plan) -> Result<CollectionState, LoadError> {
-    let data = &plan.data;
+    let sample = sample(control, plan)?;
+    Ok(CollectionState {
+        sample,
+        ..collection_size(control, &plan.data)?
+    })
+}
+
+/// Looks at the size of the collection of a plan; the sample stays empty.
+///
+/// # Errors
+/// [`LoadError::Setup`] if the connection fails or the documents may not be counted.
+pub fn collection_size(
+    control: &mut Control,
+    data: &DataPlan,
+) -> Result<CollectionState, LoadError> {
     let documents = count(control, data)?;
     let stats = doc! { "collStats": &data.collection };
-    let stats = optional(
-        control,
-        &data.database,
-        stats,
-        "ask for the size of the collection",
-    )?
-    .unwrap_or_default();
+    let intent = "ask for the size of the collection";
+    let stats = optional(control, &data.database, stats, intent)?.unwrap_or_default();
     Ok(CollectionState {
         exists: exists(control, data)?.unwrap_or(documents > 0),
         documents,
         data_bytes: number_at(&stats, &["size"]),
         storage_bytes: number_at(&stats, &["storageSize"]),
-        sample: sample(control, plan)?,
+        sample: Sample::default(),
     })
 }
 

@@ -84,7 +84,7 @@ fn terminal_report_of_a_closed_loop() {
       operation  count     rate  errors  time            mean      min      p50      p90      p95      p99    p99.9   p99.99      max
       insert       990  330.0/s       0  response     4.84 ms  3.27 ms  4.57 ms  5.53 ms  6.05 ms  12.0 ms  66.8 ms  66.8 ms  66.8 ms
                                          service      4.84 ms  3.27 ms  4.57 ms  5.53 ms  6.05 ms  12.0 ms  66.8 ms  66.8 ms  66.8 ms
-                                         start delay     0 µs     0 µs   511 ns   511 ns   511 ns   511 ns   511 ns   511 ns     0 µs
+                                         start delay     0 µs     0 µs     0 µs     0 µs     0 µs     0 µs     0 µs     0 µs     0 µs
 
       Client CPU            1.30 ms per operation, 0.4 s user + 0.9 s system, 43.0 % of one core
       Client memory         18.0 MiB at most
@@ -97,10 +97,10 @@ fn terminal_report_of_a_closed_loop() {
       operation  count     rate  errors  time           mean     min     p50     p90     p95     p99    p99.9   p99.99      max
       read       5,600  2,800/s       0  response     225 µs  146 µs  204 µs  248 µs  286 µs  619 µs  3.11 ms  9.71 ms  9.71 ms
                                          service      225 µs  146 µs  204 µs  248 µs  286 µs  619 µs  3.11 ms  9.71 ms  9.71 ms
-                                         start delay    0 µs    0 µs  511 ns  511 ns  511 ns  511 ns   511 ns   511 ns     0 µs
+                                         start delay    0 µs    0 µs    0 µs    0 µs    0 µs    0 µs     0 µs     0 µs     0 µs
       update     5,600  2,800/s       0  response     286 µs  186 µs  259 µs  316 µs  378 µs  972 µs  4.16 ms  12.3 ms  12.3 ms
                                          service      286 µs  186 µs  259 µs  316 µs  378 µs  972 µs  4.16 ms  12.3 ms  12.3 ms
-                                         start delay    0 µs    0 µs  511 ns  511 ns  511 ns  511 ns   511 ns   511 ns     0 µs
+                                         start delay    0 µs    0 µs    0 µs    0 µs    0 µs    0 µs     0 µs     0 µs     0 µs
 
       Client CPU            76.8 µs per operation, 0.2 s user + 0.6 s system, 43.0 % of one core
       Client memory         18.0 MiB at most
@@ -114,10 +114,10 @@ fn terminal_report_of_a_closed_loop() {
       operation   count     rate  errors  time           mean     min     p50     p90     p95     p99    p99.9   p99.99      max
       read       37,248  3,104/s       0  response     216 µs  139 µs  193 µs  236 µs  273 µs  631 µs  4.83 ms  9.22 ms  9.22 ms
                                           service      216 µs  139 µs  193 µs  236 µs  273 µs  631 µs  4.83 ms  9.22 ms  9.22 ms
-                                          start delay    0 µs    0 µs  511 ns  511 ns  511 ns  511 ns   511 ns   511 ns     0 µs
+                                          start delay    0 µs    0 µs    0 µs    0 µs    0 µs    0 µs     0 µs     0 µs     0 µs
       update     37,152  3,096/s       0  response     274 µs  177 µs  248 µs  302 µs  348 µs  773 µs  5.03 ms  11.8 ms  11.8 ms
                                           service      274 µs  177 µs  248 µs  302 µs  348 µs  773 µs  5.03 ms  11.8 ms  11.8 ms
-                                          start delay    0 µs    0 µs  511 ns  511 ns  511 ns  511 ns   511 ns   511 ns     0 µs
+                                          start delay    0 µs    0 µs    0 µs    0 µs    0 µs    0 µs     0 µs     0 µs     0 µs
 
       Client CPU            69.4 µs per operation, 1.4 s user + 3.7 s system, 43.0 % of one core
       Client memory         18.0 MiB at most
@@ -189,7 +189,7 @@ fn terminal_report_of_an_open_loop_with_caveats() {
       operation     rate  errors  time             p50      p99    p99.9      max
       insert     330.0/s       0  response     4.70 ms  13.8 ms  24.1 ms  24.1 ms
                                   service      4.70 ms  13.8 ms  24.1 ms  24.1 ms
-                                  start delay   511 ns   511 ns   511 ns     0 µs
+                                  start delay     0 µs     0 µs     0 µs     0 µs
       (too narrow for min, p90, p95, p99.99, mean, count)
 
       Client CPU            1.30 ms per operation, 0.1 s user + 0.3 s system, 43.0 %
@@ -204,7 +204,7 @@ fn terminal_report_of_an_open_loop_with_caveats() {
       operation     rate  errors  time            p50     p99    p99.9      max
       read       990.0/s       0  response     215 µs  623 µs  5.92 ms  5.92 ms
                                   service      215 µs  623 µs  5.92 ms  5.92 ms
-                                  start delay  511 ns  511 ns   511 ns     0 µs
+                                  start delay    0 µs    0 µs     0 µs     0 µs
       (too narrow for min, p90, p95, p99.99, mean, count)
 
       Arrivals              990 due, 990 started, 0 (0 %) dropped, 0 (0 %) more than
@@ -348,7 +348,7 @@ fn markdown_report_of_an_open_loop_with_caveats() {
     | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
     | **insert** | response | 330 | 330.0/s | 0 | 4.88 ms | 3.25 ms | 4.70 ms | 5.55 ms | 6.79 ms | 13.8 ms | 24.1 ms | 24.1 ms | 24.1 ms |
     |  | service |  |  |  | 4.88 ms | 3.25 ms | 4.70 ms | 5.55 ms | 6.79 ms | 13.8 ms | 24.1 ms | 24.1 ms | 24.1 ms |
-    |  | start delay |  |  |  | 0 µs | 0 µs | 511 ns | 511 ns | 511 ns | 511 ns | 511 ns | 511 ns | 0 µs |
+    |  | start delay |  |  |  | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs |
 
     - Client CPU: 1.30 ms per operation, 0.1 s user + 0.3 s system, 43.0 % of one core ⚠5
     - Client memory: 18.0 MiB at most
@@ -363,7 +363,7 @@ fn markdown_report_of_an_open_loop_with_caveats() {
     | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
     | **read** | response | 990 | 990.0/s | 0 | 237 µs | 155 µs | 215 µs | 259 µs | 295 µs | 623 µs | 5.92 ms | 5.92 ms | 5.92 ms |
     |  | service |  |  |  | 237 µs | 155 µs | 215 µs | 259 µs | 295 µs | 623 µs | 5.92 ms | 5.92 ms | 5.92 ms |
-    |  | start delay |  |  |  | 0 µs | 0 µs | 511 ns | 511 ns | 511 ns | 511 ns | 511 ns | 511 ns | 0 µs |
+    |  | start delay |  |  |  | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs |
 
     - Arrivals: 990 due, 990 started, 0 (0 %) dropped, 0 (0 %) more than 1 ms late
     - Client CPU: 434 µs per operation, 0.1 s user + 0.3 s system, 43.0 % of one core ⚠5

@@ -559,6 +559,20 @@ mod tests {
     }
 
     #[test]
+    fn a_message_cut_short_does_not_spoil_the_next_one() {
+        let original = message("find", &(0..=255).cycle().take(9000).collect::<Vec<u8>>());
+        for compressor in Compressor::ALL {
+            let packed = pack(compressor, &original);
+            let mut scratch = Scratch::default();
+            for end in [30, packed.len() / 2, packed.len() - 1] {
+                assert!(scratch.decompress(&packed[16..end]).is_err());
+                let (_, body) = scratch.decompress(&packed[16..]).unwrap();
+                assert!(body == &original[16..], "{compressor:?}");
+            }
+        }
+    }
+
+    #[test]
     fn the_level_of_zlib_changes_the_size() {
         let text: Vec<u8> = (0..20_000u32)
             .flat_map(|n| (n / 7).to_string().into_bytes())

@@ -431,7 +431,8 @@ mod tests {
         let cache = SaltedPasswords::new();
         let try_first = |text: &str| begin(&SHA_256).server_first(text.as_bytes(), &cache);
         let nonce = SHA_256.nonce;
-        assert_eq!(try_first("r=other,s=AAAA,i=4096"), Err(ScramError::Nonce));
+        let foreign = "r=a-nonce-that-is-long-enough-but-not-ours,s=AAAA,i=4096";
+        assert_eq!(try_first(foreign), Err(ScramError::Nonce));
         let same = format!("r={nonce},s=AAAA,i=4096");
         assert_eq!(try_first(&same), Err(ScramError::Nonce));
         for iterations in [0, 4095, MAX_ITERATIONS + 1] {

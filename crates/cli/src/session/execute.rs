@@ -367,7 +367,12 @@ impl<'a> Session<'a> {
     /// After loading, and before measuring: the collection must be what the plan assumes, or, for
     /// those who measure whatever is there, it is said what is.
     fn check_collection(&mut self, control: &mut Control) -> Result<(), Failure> {
-        let state = prepare::collection_state(control, self.plan)?;
+        let state = match self.conduct.extent {
+            Extent::Whole | Extent::Load => prepare::collection_state(control, self.plan)?,
+            Extent::BlindLoad | Extent::BlindMix => {
+                prepare::collection_size(control, &self.plan.data)?
+            }
+        };
         match self.conduct.extent {
             Extent::Whole | Extent::Load => collection::check_loaded(self.plan, &state)?,
             Extent::BlindLoad => {}
@@ -391,7 +396,7 @@ impl<'a> Session<'a> {
 
     /// Sizes after the run, and whether the documents that were written are there.
     fn look_back(&mut self, control: &mut Control) {
-        let Ok(state) = prepare::collection_state(control, self.plan) else {
+        let Ok(state) = prepare::collection_size(control, &self.plan.data) else {
             return;
         };
         let server = &mut self.document.server;
@@ -451,16 +456,17 @@ impl<'a> Session<'a> {
         };
         let totals = self.recorder.totals(kind);
         let saved = self.write();
-        let run = match (saved, fault) {
+        let failure = match (saved, fault) {
             (Ok(run), fault) => return self.finished(run, totals, interrupted, fault),
             // The fault that ended the run is usually also why it cannot be saved.
             (Err(_), Some(fault)) => fault,
             (Err(failure), None) => failure,
         };
-        Err(run.with_hint(format!(
-            "what was recorded is in `{}`",
-            self.directory.display()
-        )))
+        let place = self.directory.display();
+        self.hands.messages.note(&format!(
+            "what was recorded is in `{place}`, `dyno report {place}` shows it"
+        ));
+        Err(failure)
     }
 
     fn finished(

@@ -1,0 +1,521 @@
+//! Runs against the responder with known behaviour: results, files, exit codes, interruptions.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+mod common;
+
+use common::{Bench, Finished, Responder, names, reads, run_schema, signal, wait_for_windows};
+use serde_json::Value;
+use std::process::Command;
+
+fn phase<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let phases = document["phases"].as_array().unwrap();
+    phases
+        .iter()
+        .find(|phase| phase["name"] == name)
+        .unwrap_or_else(|| panic!("no phase {name}"))
+}
+
+#[test]
+fn a_run_leaves_its_files_and_prints_the_document_alone() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let finished = bench
+        .dyno(&reads(
+            &responder.uri(),
+            &["--operations", "2000", "--format", "json"],
+        ))
+        .expect(0);
+    let document = finished.json();
+    run_schema()
+        .validate(&document)
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(document["status"], "complete");
+    assert_eq!(document["schema_version"], 1);
+    let measure = phase(&document, "measure");
+    for key in [
+        "duration_s",
+        "offered_rate_per_s",
+        "achieved_rate_per_s",
+        "errors",
+        "client",
+        "little_ratio",
+    ] {
+        assert!(measure.get(key).is_some(), "{key} is missing");
+    }
+    for key in [
+        "cpu_user_s",
+        "cpu_system_s",
+        "cpu_us_per_operation",
+        "max_rss_bytes",
+    ] {
+        assert!(measure["client"][key].is_number(), "{key}");
+    }
+    let read = &measure["operations"]["read"];
+    assert_eq!(
+        (read["count"].as_u64(), read["errors"].as_u64()),
+        (Some(2000), Some(0))
+    );
+    for clock in ["response_time_us", "service_time_us", "start_delay_us"] {
+        for level in [
+            "mean", "min", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max",
+        ] {
+            assert!(read[clock][level].is_number(), "{clock} {level}");
+        }
+    }
+    assert!(
+        document["caveats"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|caveat| caveat["message"].is_string())
+    );
+    let runs = names(&bench.path("runs"));
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert!(runs[0].ends_with("-read"), "{runs:?}");
+    let run = bench.path("runs").join(&runs[0]);
+    assert_eq!(
+        names(&run),
+        [
+            "latency.hlog",
+            "plan.toml",
+            "report.html",
+            "report.md",
+            "run.json",
+            "series"
+        ]
+    );
+    let kept: Value =
+        serde_json::from_str(&std::fs::read_to_string(run.join("run.json")).unwrap()).unwrap();
+    assert_eq!(kept, document);
+    assert!(
+        finished.stderr.contains("report.html"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn a_run_can_be_rendered_again_in_every_format() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let printed = bench
+        .dyno(&reads(
+            &responder.uri(),
+            &["--operations", "500", "--out", "r"],
+        ))
+        .expect(0);
+    assert_eq!(
+        bench.dyno(&["report", "r"]).expect(0).stdout,
+        printed.stdout
+    );
+    assert!(
+        bench
+            .dyno(&["report", "r", "--format", "markdown"])
+            .expect(0)
+            .stdout
+            .starts_with('#')
+    );
+    assert!(
+        bench
+            .dyno(&["report", "r", "--format", "ycsb"])
+            .expect(0)
+            .stdout
+            .contains("[READ], Operations, 500\n")
+    );
+    assert_eq!(
+        bench
+            .dyno(&["report", "r", "--format", "json"])
+            .expect(0)
+            .json()["name"],
+        "read"
+    );
+    bench
+        .dyno(&["report", "r", "--format", "html", "--output", "page.html"])
+        .expect(0);
+    let page = std::fs::read_to_string(bench.path("page.html")).unwrap();
+    assert_eq!(
+        page,
+        std::fs::read_to_string(bench.path("r/report.html")).unwrap()
+    );
+}
+
+#[test]
+fn quiet_says_nothing_when_all_is_well() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let finished = bench
+        .dyno(&reads(
+            &responder.uri(),
+            &["--operations", "100", "--quiet"],
+        ))
+        .expect(0);
+    assert_eq!(finished.stderr, "");
+}
+
+#[test]
+fn failures_beyond_the_tolerated_share_make_the_exit_status_1() {
+    let bench = Bench::new();
+    // The set-up reads a few documents too, fewer than meet the first fault.
+    let faulty = || Responder::with_documents(&["--fault", "error=11600:20"]);
+    let arguments = ["--operations", "1000", "--format", "json"];
+    let responder = faulty();
+    let strict = bench
+        .dyno(&reads(&responder.uri(), &arguments))
+        .expect(1)
+        .says("of 1000 operations failed");
+    let measure = phase(&strict.json(), "measure").clone();
+    let failed = measure["errors"]["server_11600"].as_u64().unwrap();
+    assert_eq!(failed, 50);
+    assert_eq!(measure["operations"]["read"]["count"].as_u64(), Some(950));
+    let responder = faulty();
+    let tolerant = [&arguments[..], &["--tolerate-errors", "0.05"]].concat();
+    bench.dyno(&reads(&responder.uri(), &tolerant)).expect(0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_operations_with_any_number_of_clients() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let counts = |seed: &str, clients: &str| {
+        let mut arguments = reads(
+            &uri,
+            &[
+                "--operations",
+                "3000",
+                "--format",
+                "json",
+                "--seed",
+                seed,
+                "--clients",
+                clients,
+            ],
+        );
+        arguments[1] = "f";
+        let document = bench.dyno(&arguments).expect(0).json();
+        let measure = phase(&document, "measure").clone();
+        let count = |name: &str| measure["operations"][name]["count"].as_u64().unwrap();
+        (
+            count("read"),
+            count("update"),
+            measure["keys"]["hottest_1_percent_ratio"]
+                .as_f64()
+                .unwrap()
+                .to_bits(),
+        )
+    };
+    let first = counts("5", "1");
+    assert_eq!(counts("5", "7"), first);
+    assert_ne!(counts("6", "1"), first);
+}
+
+#[test]
+fn an_open_loop_offers_its_rate_and_says_what_became_of_it() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    for schedule in ["constant", "poisson"] {
+        let arguments = [
+            "--rate",
+            "500",
+            "--schedule",
+            schedule,
+            "--duration",
+            "2s",
+            "--format",
+            "json",
+        ];
+        let document = bench
+            .dyno(&reads(&responder.uri(), &arguments))
+            .expect(0)
+            .json();
+        let measure = phase(&document, "measure");
+        assert_eq!(measure["offered_rate_per_s"], 500.0);
+        let due = measure["arrivals"]["due"].as_u64().unwrap();
+        let spread = if schedule == "constant" { 0 } else { 150 };
+        assert!(due.abs_diff(1000) <= spread, "{schedule}: {due}");
+        assert_eq!(measure["arrivals"]["started"].as_u64(), Some(due));
+    }
+}
+
+#[test]
+fn the_driver_performs_the_same_operations() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = format!("{}?directConnection=true", responder.uri());
+    let arguments = [
+        "--operations",
+        "500",
+        "--format",
+        "json",
+        "--backend",
+        "driver",
+    ];
+    let document = bench.dyno(&reads(&uri, &arguments)).expect(0).json();
+    assert_eq!(
+        phase(&document, "measure")["operations"]["read"]["count"].as_u64(),
+        Some(500)
+    );
+    assert_eq!(document["plan"]["client"]["backend"], "driver");
+}
+
+#[test]
+fn an_interrupt_saves_what_was_measured_and_says_so() {
+    for name in ["INT", "TERM"] {
+        let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+        let uri = responder.uri();
+        let child = bench.spawn(&reads(
+            &uri,
+            &[
+                "--duration",
+                "10m",
+                "--rate",
+                "200",
+                "--out",
+                "r",
+                "--format",
+                "json",
+            ],
+        ));
+        wait_for_windows(&bench.path("r"), 2);
+        signal(&child, name);
+        let finished = Finished::from(child.wait_with_output().unwrap())
+            .expect(130)
+            .says("interrupted");
+        let document = finished.json();
+        assert_eq!(document["status"], "partial");
+        assert!(
+            document["caveats"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|caveat| caveat["kind"] == "partial")
+        );
+        assert!(phase(&document, "measure")["duration_s"].as_f64().unwrap() >= 2.0);
+        bench.dyno(&["report", "r"]).expect(0);
+    }
+}
+
+#[test]
+fn a_killed_run_is_readable_up_to_its_last_window() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let child = bench.spawn(&reads(
+        &uri,
+        &["--duration", "10m", "--rate", "200", "--out", "r"],
+    ));
+    wait_for_windows(&bench.path("r"), 3);
+    signal(&child, "KILL");
+    child.wait_with_output().unwrap();
+    let document = bench
+        .dyno(&["report", "r", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(document["status"], "partial");
+    assert!(
+        phase(&document, "measure")["operations"]["read"]["count"]
+            .as_u64()
+            .unwrap()
+            >= 500
+    );
+    assert!(
+        bench
+            .dyno(&["report", "r"])
+            .expect(0)
+            .stdout
+            .contains("partial")
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there_is_the_surroundings_and_leaves_nothing() {
+    let bench = Bench::new();
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let uri = format!("mongodb://me:secret@127.0.0.1:{port}/");
+    let finished = bench.dyno(&reads(&uri, &["--operations", "5"])).expect(3);
+    let finished = finished
+        .says("error: cannot connect")
+        .says("caused by: ")
+        .says("hint: ");
+    assert!(!finished.stderr.contains("secret"));
+    assert!(bench.entries().is_empty(), "{:?}", bench.entries());
+}
+
+#[test]
+fn a_server_that_goes_away_ends_the_run_and_keeps_what_was_measured() {
+    let (bench, mut responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let child = bench.spawn(&reads(
+        &uri,
+        &[
+            "--duration",
+            "10m",
+            "--rate",
+            "200",
+            "--timeout",
+            "200ms",
+            "--out",
+            "r",
+        ],
+    ));
+    wait_for_windows(&bench.path("r"), 2);
+    responder.kill();
+    Finished::from(child.wait_with_output().unwrap())
+        .expect(3)
+        .says("error: ")
+        .says("dyno report r");
+    let document = bench
+        .dyno(&["report", "r", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(document["status"], "failed");
+    assert!(
+        document["status_reason"]
+            .as_str()
+            .unwrap()
+            .contains("connect"),
+        "{}",
+        document["status_reason"]
+    );
+}
+
+#[test]
+fn a_folder_that_holds_a_run_is_not_touched() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let arguments = reads(&uri, &["--operations", "100", "--out", "r"]);
+    bench.dyno(&arguments).expect(0);
+    let before = std::fs::read(bench.path("r/run.json")).unwrap();
+    bench
+        .dyno(&arguments)
+        .expect(2)
+        .says("holds a run already")
+        .says("--out");
+    assert_eq!(std::fs::read(bench.path("r/run.json")).unwrap(), before);
+}
+
+/// A small file system in memory; needs root.
+struct SmallDisk<'a>(&'a std::path::Path);
+
+impl<'a> SmallDisk<'a> {
+    fn mount(folder: &'a std::path::Path, size: &str) -> Option<Self> {
+        std::fs::create_dir(folder).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(folder)
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !mounted {
+            eprintln!("SKIP: cannot mount a tmpfs; run as root to test a full disk");
+        }
+        mounted.then_some(SmallDisk(folder))
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_before_the_run_starts() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let disk = bench.path("disk");
+    let Some(_disk) = SmallDisk::mount(&disk, "4k") else {
+        return;
+    };
+    std::fs::write(disk.join("filler"), [0; 4096]).unwrap();
+    let finished = bench
+        .dyno(&reads(
+            &responder.uri(),
+            &["--operations", "100", "--out", "disk/r"],
+        ))
+        .expect(3);
+    finished.says("No space left on device").says("hint: ");
+    assert_eq!(names(&disk), ["filler"]);
+}
+
+#[test]
+fn a_disk_that_fills_up_ends_the_run_and_keeps_what_fits() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let disk = bench.path("disk");
+    let Some(_disk) = SmallDisk::mount(&disk, "52k") else {
+        return;
+    };
+    let uri = responder.uri();
+    let finished = bench
+        .dyno(&reads(&uri, &["--duration", "10m", "--out", "disk/r"]))
+        .expect(3);
+    finished
+        .says("cannot record the run")
+        .says("No space left on device")
+        .says("free space");
+    let document = bench
+        .dyno(&["report", "disk/r", "--format", "json"])
+        .expect(0)
+        .json();
+    assert!(
+        ["failed", "partial"].contains(&document["status"].as_str().unwrap()),
+        "{}",
+        document["status"]
+    );
+    assert!(
+        phase(&document, "measure")["operations"]["read"]["count"]
+            .as_u64()
+            .unwrap()
+            > 0
+    );
+}
+
+#[test]
+fn a_responder_whose_port_is_taken_says_so() {
+    let (bench, responder) = (Bench::new(), Responder::start(&[]));
+    let port = responder.address.rsplit(':').next().unwrap();
+    bench
+        .dyno(&["responder", "--port", port])
+        .expect(3)
+        .says(&format!("cannot listen on port {port}"))
+        .says("--port");
+}
+
+#[test]
+fn a_selfcheck_is_kept_and_goes_into_later_runs() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let check = bench
+        .dyno(&["selfcheck", "--duration", "300ms", "--format", "json"])
+        .expect(0)
+        .json();
+    assert!(check["max_rate_per_core_per_s"].as_f64().unwrap() > 1000.0);
+    assert!(
+        check["closed_loop"]["cpu_us_per_operation"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+    let offered: Vec<_> = check["constant_rates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rate| &rate["offered_rate_per_s"])
+        .collect();
+    assert_eq!(offered, [1_000.0, 10_000.0, 20_000.0]);
+    assert_eq!(names(&bench.path("state")), ["selfcheck.json"]);
+    let run = bench
+        .dyno(&reads(
+            &responder.uri(),
+            &["--operations", "100", "--format", "json"],
+        ))
+        .expect(0)
+        .json();
+    assert_eq!(run["selfcheck"], check);
+    assert!(
+        bench
+            .dyno(&["selfcheck", "--duration", "100ms", "--no-save"])
+            .expect(0)
+            .stdout
+            .contains("start delay")
+    );
+}

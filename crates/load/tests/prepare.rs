@@ -1,0 +1,175 @@
+//! Set-up and looks at a collection, against the embedded server.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+use bson::spec::BinarySubtype;
+use bson::{Binary, Document, doc};
+use dyno_load::LoadError;
+use dyno_load::connect::{Connector, Control};
+use dyno_load::keys::KeyNames;
+use dyno_load::prepare;
+use dyno_plan::Plan;
+use dyno_plan::model::KeyOrder;
+use dyno_testkit::{EmbeddedServer, embedded, or_skip};
+use std::error::Error;
+
+fn control(server: &EmbeddedServer) -> Control {
+    let (target, credentials) = dyno_plan::uri::parse(&server.uri()).unwrap();
+    Connector::new(&target, credentials)
+        .unwrap()
+        .control()
+        .unwrap()
+}
+
+fn plan(records: u64) -> Plan {
+    let mut plan = dyno_plan::builtin::find("a").unwrap();
+    plan.data.records = records;
+    plan
+}
+
+/// Documents of the plan, as the load phase writes them but for their values.
+fn documents(plan: &Plan) -> Vec<Document> {
+    let names = KeyNames::new("user", KeyOrder::Hashed, 1);
+    let documents = (0..plan.data.records).map(|number| {
+        let mut key = Vec::new();
+        names.write(number, &mut key);
+        let mut document = doc! { "_id": String::from_utf8(key).unwrap() };
+        for field in 0..plan.data.field_count {
+            let value = Binary {
+                subtype: BinarySubtype::Generic,
+                bytes: vec![b'x'; 100],
+            };
+            document.insert(format!("field{field}"), value);
+        }
+        document
+    });
+    documents.collect()
+}
+
+fn insert(control: &mut Control, plan: &Plan) {
+    let command = doc! { "insert": &plan.data.collection, "documents": documents(plan) };
+    control.run(&plan.data.database, command).unwrap();
+}
+
+#[test]
+fn a_collection_is_created_filled_seen_and_dropped() {
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    let mut control = control(&server);
+    let plan = plan(50);
+    let absent = prepare::collection_state(&mut control, &plan).unwrap();
+    assert_eq!(
+        (absent.exists, absent.documents, absent.sample.ends.len()),
+        (false, 0, 0)
+    );
+    prepare::create_collection(&mut control, &plan.data).unwrap();
+    prepare::create_collection(&mut control, &plan.data).expect("a second time is fine");
+    let empty = prepare::collection_state(&mut control, &plan).unwrap();
+    assert_eq!((empty.exists, empty.documents), (true, 0));
+    insert(&mut control, &plan);
+    let full = prepare::collection_state(&mut control, &plan).unwrap();
+    assert_eq!((full.documents, full.sample.ends.len()), (50, 2));
+    assert_ne!(full.sample.ends[0], full.sample.ends[1]);
+    assert!(
+        full.sample
+            .expected
+            .iter()
+            .all(|(_, document)| document.is_some())
+    );
+    assert!(
+        full.data_bytes.is_some_and(|bytes| bytes > 50_000),
+        "{:?}",
+        full.data_bytes
+    );
+    assert_eq!(
+        prepare::check_shape(&plan, &full.sample, true),
+        Vec::<String>::new()
+    );
+    prepare::drop_collection(&mut control, &plan.data).unwrap();
+    prepare::drop_collection(&mut control, &plan.data).expect("a second time is fine");
+    assert_eq!(
+        prepare::collection_size(&mut control, &plan.data)
+            .unwrap()
+            .documents,
+        0
+    );
+}
+
+#[test]
+fn a_number_that_is_not_the_planned_one_is_exact() {
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    let mut control = control(&server);
+    insert(&mut control, &plan(30));
+    let other = plan(31);
+    assert_eq!(
+        prepare::collection_size(&mut control, &other.data)
+            .unwrap()
+            .documents,
+        30
+    );
+}
+
+#[test]
+fn a_document_that_is_missing_in_a_full_collection_is_named() {
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    let mut control = control(&server);
+    let plan = plan(5);
+    insert(&mut control, &plan);
+    let first = prepare::collection_state(&mut control, &plan)
+        .unwrap()
+        .sample
+        .expected[0]
+        .0
+        .clone();
+    let delete =
+        doc! { "delete": "usertable", "deletes": [{ "q": { "_id": &first }, "limit": 1 }] };
+    control.run("ycsb", delete).unwrap();
+    let sample = prepare::collection_state(&mut control, &plan)
+        .unwrap()
+        .sample;
+    let differences = prepare::check_shape(&plan, &sample, true);
+    assert_eq!(
+        differences,
+        [format!(
+            "there is no document `{first}`, which the plan expects"
+        )]
+    );
+}
+
+#[test]
+fn a_server_says_what_it_is() {
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    let facts = prepare::server_facts(&mut control(&server)).unwrap();
+    assert!(
+        facts
+            .version
+            .is_some_and(|version| version.split('.').count() >= 3)
+    );
+    assert!(facts.storage_engine.is_some());
+}
+
+#[test]
+fn a_server_that_has_gone_is_an_error_with_the_intent() {
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    let mut control = control(&server);
+    drop(server);
+    let error = prepare::collection_size(&mut control, &plan(5).data).unwrap_err();
+    assert!(matches!(error, LoadError::Setup { .. }));
+    assert_eq!(
+        error.to_string(),
+        "cannot count the documents of `ycsb.usertable`"
+    );
+    assert!(error.source().is_some());
+}
