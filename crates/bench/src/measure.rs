@@ -192,6 +192,10 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
         duration: Some(duration),
         operations: None,
     };
+    let mut phases = vec![phase(PhaseKind::Measure, load.duration)];
+    if !load.warmup.is_zero() {
+        phases.insert(0, phase(PhaseKind::Warmup, load.warmup));
+    }
     let job = Job {
         workload: Arc::new(Workload::mix(&plan()?, &Concerns::default())?),
         transporter: Transporter::Wire(Connector::new(&target, credentials)?),

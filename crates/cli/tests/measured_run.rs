@@ -237,6 +237,24 @@ fn an_open_loop_offers_its_rate_and_says_what_became_of_it() {
 }
 
 #[test]
+fn the_skew_is_that_of_the_measure_phase_alone() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let arguments = ["--rate", "1000", "--duration", "2s", "--format", "json"];
+    let mut arguments = reads(&responder.uri(), &arguments)
+        .iter()
+        .map(|&word| word.to_owned())
+        .collect::<Vec<_>>();
+    let warmup = arguments.iter().position(|word| word == "0s").unwrap();
+    arguments[warmup] = "1s".into();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let document = bench.dyno(&arguments).expect(0).json();
+    let draws = phase(&document, "measure")["keys"]["draws"]
+        .as_u64()
+        .unwrap();
+    assert!((1_500..=2_000).contains(&draws), "{draws}");
+}
+
+#[test]
 fn the_driver_performs_the_same_operations() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = format!("{}?directConnection=true", responder.uri());

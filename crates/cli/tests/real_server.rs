@@ -391,3 +391,45 @@ fn a_killed_run_leaves_no_server_and_a_readable_record() {
         "partial"
     );
 }
+
+#[test]
+fn a_server_that_ends_during_the_run_is_told_with_its_last_words() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let arguments = [
+        "run",
+        "a",
+        "--records",
+        "300",
+        "--duration",
+        "10m",
+        "--warmup",
+        "0s",
+        "--out",
+        "r",
+    ];
+    let child = bench.spawn(&arguments);
+    wait_for_windows(&bench.path("r"), 3);
+    let servers = processes_with(bench.path("r/server-data").to_str().unwrap());
+    let server = servers.iter().find(|&&process| {
+        let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        name.starts_with("secantusd")
+    });
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &server.unwrap().to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let finished = Finished::from(child.wait_with_output().unwrap()).expect(3);
+    finished
+        .says("the server ended by itself")
+        .says("the server's last output")
+        .says("dyno report r");
+    assert!(!bench.path("r/server-data").exists());
+    let document = bench
+        .dyno(&["report", "r", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(document["status"], "failed");
+}

@@ -527,4 +527,17 @@ mod tests {
         assert!(!is_property_file(Path::new("x.toml"), "recordcount=1000\n"));
         assert!(!is_property_file(Path::new("plan"), "name = \"x\"\n"));
     }
+
+    #[test]
+    fn property_files_of_the_ycsb_workloads_have_the_mixes_of_the_built_in_plans() {
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/ycsb/workload");
+            let from_file = resolved(&format!("{folder}{name}"), Overrides::default());
+            let built_in = builtin::find(name).expect("it is built in");
+            assert_eq!(from_file.operations, built_in.operations, "{name}");
+            assert_eq!(from_file.keys, built_in.keys, "{name}");
+            assert_eq!(from_file.access, built_in.access, "{name}");
+            assert_eq!(from_file.data.records, 1000, "{name}");
+        }
+    }
 }

@@ -171,10 +171,11 @@ impl<'a> Session<'a> {
         let remote = self.task.remote.as_ref();
         let mut server =
             ServerUnderTest::open(self.plan, remote, &self.places, self.hands.interrupt)?;
-        let result = self.with_server(&server).map_err(|mut failure| {
+        let result = self.with_server(&mut server).map_err(|mut failure| {
             if server.has_ended() {
-                failure = failure.context("the server ended by itself");
-                failure.exit = Exit::Environment;
+                // Whatever failed then failed for this reason.
+                failure = Failure::new(Exit::Environment, "the server ended by itself")
+                    .context(failure.error.to_string());
             }
             if failure.exit == Exit::Environment {
                 failure.log_tail = server.log_tail();
@@ -185,7 +186,7 @@ impl<'a> Session<'a> {
         result.and(stopped)
     }
 
-    fn with_server(&mut self, server: &ServerUnderTest) -> Result<(), Failure> {
+    fn with_server(&mut self, server: &mut ServerUnderTest) -> Result<(), Failure> {
         let mut control = server.control()?;
         self.document.server = server.describe(&mut control, self.plan)?;
         if self.conduct.fresh {
@@ -195,14 +196,14 @@ impl<'a> Session<'a> {
         if let Some(load) = self.plan_load(&mut control)? {
             prepare::create_collection(&mut control, &self.plan.data)?;
             let workload = Arc::new(Workload::load(self.plan, load, &concerns)?);
-            self.load(workload, load, server.transporter()?)?;
+            self.load(workload, load, server)?;
             self.hands.interrupt.check()?;
         }
         self.check_collection(&mut control)?;
         self.save_progress()?;
         if matches!(self.conduct.extent, Extent::Whole | Extent::BlindMix) {
             let workload = Arc::new(Workload::mix(self.plan, &concerns)?);
-            self.measure(workload, server.transporter()?)?;
+            self.measure(workload, server)?;
         }
         self.look_back(&mut control);
         Ok(())
@@ -250,7 +251,7 @@ impl<'a> Session<'a> {
         &mut self,
         workload: Arc<Workload>,
         load: LoadTask,
-        transporter: Transporter,
+        server: &mut ServerUnderTest,
     ) -> Result<(), Failure> {
         let client = &self.plan.client;
         let clients = client.load_clients.unwrap_or(client.clients);
@@ -274,22 +275,23 @@ impl<'a> Session<'a> {
         };
         self.recorder
             .begin(Arc::clone(&workload), vec![expected], None);
-        self.drive(JobPart {
+        let part = JobPart {
             workload,
-            transporter,
+            transporter: server.transporter()?,
             phases: vec![spec],
             schedule,
             clients,
             retry: self.conduct.retry,
             abort_on_failure: self.conduct.abort_load,
-        })
-        .map_err(|error| Failure::from(error).context("the load phase failed"))
+        };
+        self.drive(part, server)
+            .map_err(|error| Failure::from(error).context("the load phase failed"))
     }
 
     fn measure(
         &mut self,
         workload: Arc<Workload>,
-        transporter: Transporter,
+        server: &mut ServerUnderTest,
     ) -> Result<(), Failure> {
         let phases = &self.plan.phases;
         let mut specs = Vec::new();
@@ -318,20 +320,21 @@ impl<'a> Session<'a> {
             expected,
             offered_rate_per_s(&self.plan.schedule),
         );
-        self.drive(JobPart {
+        let part = JobPart {
             workload,
-            transporter,
+            transporter: server.transporter()?,
             phases: specs,
             schedule: self.plan.schedule.clone(),
             clients: self.plan.client.clients,
             retry: RetryRule::default(),
             abort_on_failure: false,
-        })
-        .map_err(|error| Failure::from(error).context("the run failed"))
+        };
+        self.drive(part, server)
+            .map_err(|error| Failure::from(error).context("the run failed"))
     }
 
     /// Runs phases and passes their windows to the recorder, also when they end with a fault.
-    fn drive(&mut self, part: JobPart) -> Result<(), LoadError> {
+    fn drive(&mut self, part: JobPart, server: &mut ServerUnderTest) -> Result<(), LoadError> {
         let stop = self
             .hands
             .interrupt
@@ -359,7 +362,13 @@ impl<'a> Session<'a> {
             usage,
         };
         let recorder = &mut self.recorder;
-        let result = engine::run(job, &mut |interval| recorder.record(&interval));
+        let result = engine::run(job, &mut |interval| {
+            // A server of ours that has ended does not come back: no need to try for long.
+            if server.has_ended() {
+                return Err("the server ended by itself".into());
+            }
+            recorder.record(&interval)
+        });
         recorder.end();
         result
     }
