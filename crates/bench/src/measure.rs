@@ -199,10 +199,7 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
     let job = Job {
         workload: Arc::new(Workload::mix(&plan()?, &Concerns::default())?),
         transporter: Transporter::Wire(Connector::new(&target, credentials)?),
-        phases: vec![
-            phase(PhaseKind::Warmup, load.warmup),
-            phase(PhaseKind::Measure, load.duration),
-        ],
+        phases,
         schedule,
         clients: load.clients,
         threads: 1,

@@ -441,19 +441,21 @@ impl Drop for SmallDisk<'_> {
 #[test]
 fn a_full_disk_is_told_before_the_run_starts() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
-    let disk = bench.path("disk");
-    let Some(_disk) = SmallDisk::mount(&disk, "4k") else {
-        return;
-    };
-    std::fs::write(disk.join("filler"), [0; 4096]).unwrap();
-    let finished = bench
-        .dyno(&reads(
-            &responder.uri(),
-            &["--operations", "100", "--out", "disk/r"],
-        ))
-        .expect(3);
-    finished.says("No space left on device").says("hint: ");
-    assert_eq!(names(&disk), ["filler"]);
+    let uri = responder.uri();
+    // No room at all, and room for the first file only.
+    for (name, size) in [("full", "4k"), ("nearly-full", "8k")] {
+        let disk = bench.path(name);
+        let Some(_disk) = SmallDisk::mount(&disk, size) else {
+            return;
+        };
+        std::fs::write(disk.join("filler"), [0; 4096]).unwrap();
+        let out = format!("{name}/r");
+        let finished = bench
+            .dyno(&reads(&uri, &["--operations", "100", "--out", &out]))
+            .expect(3);
+        finished.says("No space left on device").says("hint: ");
+        assert_eq!(names(&disk), ["filler"]);
+    }
 }
 
 #[test]
