@@ -86,6 +86,8 @@ pub(crate) struct Core {
     open_loop: Option<OpenLoop>,
     numbers: NumberRange,
     stopped: bool,
+    /// The last phase had all its operations before its time was up.
+    ended_by_count: bool,
     /// Phase whose operations are recorded now.
     recording: usize,
     in_flight: [u32; 2],
@@ -171,6 +173,7 @@ impl Core {
             open_loop: OpenLoop::new(&options),
             numbers: NumberRange::default(),
             stopped: false,
+            ended_by_count: false,
             recording: 0,
             in_flight: [0; 2],
             accounted_ns: first.start_ns,
@@ -223,6 +226,7 @@ impl Core {
             };
         }
         if self.numbers.next >= window.operations {
+            self.ended_by_count = true;
             return Next::Never;
         }
         let number = self.numbers.next | unmeasured(window.kind);
@@ -241,7 +245,9 @@ impl Core {
         loop {
             let window = &self.phases[open.phase];
             let at = open.arrivals.next_ns();
-            if at >= window.end_ns || open.arrivals.next_number() >= window.operations {
+            let is_over = at >= window.end_ns;
+            if is_over || open.arrivals.next_number() >= window.operations {
+                self.ended_by_count = !is_over;
                 let following = open.phase + 1;
                 let Some(next) = self.phases.get(following) else {
                     return Next::Never;
@@ -369,10 +375,13 @@ impl Core {
 
     /// Hands over what is left. `now_ns` is when the worker found nothing more to do.
     pub(crate) fn finish(mut self, now_ns: u64) {
-        let planned_end_ns = self.phases[self.recording].end_ns.min(now_ns);
-        let limited = self.phases[self.recording].operations != u64::MAX;
-        // A phase that ended by its count ends with its last operation, not with the worker's last look.
-        let end_ns = if limited || self.stopped {
+        // By its count or a request to stop a phase ends with its last operation, not with the worker's last
+        // look; by its time it ends as planned, also when nothing more was due before.
+        let planned_end_ns = match self.phases[self.recording].end_ns {
+            u64::MAX => now_ns,
+            end_ns => end_ns,
+        };
+        let end_ns = if self.ended_by_count || self.stopped {
             self.last_end_ns
         } else {
             self.last_end_ns.max(planned_end_ns)
@@ -561,6 +570,21 @@ mod tests {
             assert_eq!(ticket.number, arrival);
         }
         assert_eq!(bench.core.next(5 * SECOND, 0), Next::Never);
+    }
+
+    #[test]
+    fn a_phase_that_ends_by_time_lasts_as_long_as_planned() {
+        let window = window(PhaseKind::Measure, SECOND, 2 * SECOND, u64::MAX);
+        let mut bench = bench(vec![window], constant(10.0, 10));
+        for arrival in 0..10 {
+            let now_ns = SECOND + arrival * 100 * MS;
+            let ticket = bench.start(now_ns, 0);
+            bench.end(ticket, now_ns, now_ns + MS, Ok(1));
+        }
+        assert_eq!(bench.core.next(1901 * MS, 0), Next::Never);
+        let intervals = bench.finish(1901 * MS);
+        let duration_ns: u64 = intervals.iter().map(|i| i.duration_ns).sum();
+        assert_eq!(duration_ns, SECOND);
     }
 
     #[test]

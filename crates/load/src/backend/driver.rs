@@ -253,9 +253,7 @@ impl Worker {
 
     fn keep_house(&mut self, now_ns: u64) {
         if self.stopping_since_ns.is_none() && self.setup.stop.load(Ordering::Relaxed) {
-            self.core.stop(now_ns);
-            self.stopping_since_ns = Some(now_ns);
-            self.exhausted = true;
+            self.stop(now_ns);
         }
         for slot in 0..self.slots.len() {
             if self.slots[slot]
@@ -265,6 +263,13 @@ impl Worker {
                 self.repeat(slot, now_ns);
             }
         }
+    }
+
+    /// Starts nothing more; what is under way has a moment to end.
+    fn stop(&mut self, now_ns: u64) {
+        self.core.stop(now_ns);
+        self.stopping_since_ns = Some(now_ns);
+        self.exhausted = true;
     }
 
     fn start(&mut self, slot: usize, ticket: Ticket) {
@@ -412,6 +417,7 @@ impl Worker {
                 error,
             });
             self.setup.stop.store(true, Ordering::Relaxed);
+            self.stop(end_ns);
         }
         self.slots[slot].free_since_ns = end_ns;
         self.free.push_back(slot);

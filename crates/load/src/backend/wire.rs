@@ -222,9 +222,7 @@ impl Worker {
     /// Timeouts, retries, the stop request, and the state of the connections.
     fn keep_house(&mut self, now_ns: u64) {
         if self.stopping_since_ns.is_none() && self.setup.stop.load(Ordering::Relaxed) {
-            self.core.stop(now_ns);
-            self.stopping_since_ns = Some(now_ns);
-            self.exhausted = true;
+            self.stop(now_ns);
         }
         for slot in 0..self.slots.len() {
             let Some(operation) = &mut self.slots[slot].operation else {
@@ -240,6 +238,13 @@ impl Worker {
             }
         }
         self.watch_reachability(now_ns);
+    }
+
+    /// Starts nothing more; what is under way has a moment to end.
+    fn stop(&mut self, now_ns: u64) {
+        self.core.stop(now_ns);
+        self.stopping_since_ns = Some(now_ns);
+        self.exhausted = true;
     }
 
     fn watch_reachability(&mut self, now_ns: u64) {
@@ -617,7 +622,7 @@ impl Worker {
             self.slots[slot].attempts = 0;
         }
         if let Err(error) = outcome {
-            self.note_failure(operation.begun.kind, error);
+            self.note_failure(operation.begun.kind, error, now_ns);
         }
         self.slots[slot].free_since_ns = now_ns;
         if self.slots[slot].connection.is_none() {
@@ -638,10 +643,11 @@ impl Worker {
         }
     }
 
-    fn note_failure(&mut self, kind: OperationKind, error: OperationError) {
+    fn note_failure(&mut self, kind: OperationKind, error: OperationError, now_ns: u64) {
         if self.setup.abort_on_failure && self.fault.is_none() {
             self.fault = Some(WorkerFault::Operation { kind, error });
             self.setup.stop.store(true, Ordering::Relaxed);
+            self.stop(now_ns);
         }
     }
 
