@@ -176,12 +176,12 @@ pub const PROPERTIES: &[Property] = &[
     client(
         "reportlatencyforeacherror",
         "false",
-        "a block for each kind of error",
+        "no effect, with a warning: latencies of failures are not kept",
     ),
     client(
         "latencytrackederrors",
         "",
-        "kinds of errors with blocks of their own",
+        "no effect, with a warning: latencies of failures are not kept",
     )
     .without_default(),
     no_effect(
