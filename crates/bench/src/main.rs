@@ -141,7 +141,7 @@ fn compare_cost(rounds: usize, duration: Duration) -> Result<()> {
         "Client cost: 32 connections, reads of 1 KB, client on core 0, null responder on core 1"
     );
     println!(
-        "{:<8}{:>14}{:>12}{:>12}{:>12}",
+        "{:<8}{:>14}{:>12}{:>12}{:>14}",
         "", "operations/s", "CPU us/op", "user us/op", "system us/op"
     );
     let load = EngineLoad {

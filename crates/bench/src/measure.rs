@@ -103,7 +103,7 @@ impl Cost {
 
     pub fn print(&self, name: &str) {
         println!(
-            "{name:<8}{:>14.0}{:>12.2}{:>12.2}{:>12.2}",
+            "{name:<8}{:>14.0}{:>12.2}{:>12.2}{:>14.2}",
             self.rate_per_s(),
             self.cpu_us_per_operation(),
             self.user_us_per_operation(),
