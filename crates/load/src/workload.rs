@@ -6,6 +6,7 @@
 //! documents a run has inserted so far, and therefore which the `latest` and `exponential`
 //! distributions can choose.
 
+use crate::core::UNMEASURED_BIT;
 use crate::data::integrity;
 use crate::data::values::{FieldLengths, ValueFiller};
 use crate::engine::recorded_kinds;
@@ -183,16 +184,9 @@ impl Workload {
         self.inserts.handed_out()
     }
 
-    /// How unevenly the keys drawn so far are spread; `None` if none were drawn.
+    /// How unevenly the keys of the measured operations so far are spread; `None` if none were drawn.
     pub fn key_shares(&self) -> Option<KeyShares> {
         self.shares.as_ref().and_then(ShareTable::shares)
-    }
-
-    /// Forgets the keys drawn so far.
-    pub fn reset_key_shares(&self) {
-        if let Some(shares) = &self.shares {
-            shares.reset();
-        }
     }
 }
 
@@ -361,7 +355,10 @@ impl Generator {
         }
         let newest = self.workload.inserts.newest_acknowledged();
         let document = self.chooser.next(number_in_phase(number), rng, newest);
-        if let Some(observer) = &mut self.observer {
+        // What the warm-up drew is no part of the result.
+        if number & UNMEASURED_BIT == 0
+            && let Some(observer) = &mut self.observer
+        {
             observer.observe(document);
         }
         let limit = if kind == OperationKind::Scan {
@@ -669,5 +666,5 @@ fn write_outcome(reply: &Reply<'_>, must_match: bool) -> Outcome {
 
 /// The number within its phase, without the mark of the phase.
 fn number_in_phase(number: u64) -> u64 {
-    number & !crate::core::UNMEASURED_BIT
+    number & !UNMEASURED_BIT
 }

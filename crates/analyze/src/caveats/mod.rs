@@ -104,18 +104,19 @@ impl<'a> Facts<'a> {
     }
 
     /// Windows of the measure phase that are long enough to compare: the last one of a phase is
-    /// cut where the phase ends.
+    /// cut where the phase ends, and the last planned one may be longer while operations end.
     fn full_measure_windows(&self) -> Vec<&'a IntervalTotals> {
         let of_phase = || {
             self.intervals
                 .iter()
                 .filter(|window| window.phase == PhaseKind::Measure)
         };
-        let longest_s = of_phase()
-            .map(|window| window.duration_s)
-            .fold(0.0, f64::max);
+        // The median is the usual length: the last planned window can be longer, the last one is shorter.
+        let mut lengths_s: Vec<f64> = of_phase().map(|window| window.duration_s).collect();
+        lengths_s.sort_by(f64::total_cmp);
+        let usual_s = lengths_s.get(lengths_s.len() / 2).copied().unwrap_or(0.0);
         of_phase()
-            .filter(|window| window.duration_s > 0.0 && window.duration_s >= 0.9 * longest_s)
+            .filter(|window| window.duration_s > 0.0 && window.duration_s >= 0.9 * usual_s)
             .collect()
     }
 

@@ -288,6 +288,13 @@ fn windows_of_other_phases_and_cut_ones_do_not_count() {
     assert_eq!(with(10, cut), NONE);
     assert_eq!(with(9, cut), [CaveatKind::TooFewIntervals]);
     assert_eq!(with(9, load), [CaveatKind::TooFewIntervals]);
+    // One that goes on while operations end counts, and does not make the others short.
+    let long = IntervalTotals {
+        duration_s: 2.0 * intervals[0].duration_s,
+        succeeded: 2 * intervals[0].succeeded,
+        ..intervals[0]
+    };
+    assert_eq!(with(9, long), NONE);
 }
 
 #[test]

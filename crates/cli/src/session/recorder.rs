@@ -64,8 +64,6 @@ pub(crate) struct Recorder<'a> {
 struct Current {
     accumulator: PhaseAccumulator,
     workload: Arc<Workload>,
-    /// Time of the warm-up that is still to come, after which the drawn keys are forgotten.
-    warmup_left_ns: Option<u64>,
     expected: Vec<Expectation>,
     offered_rate_per_s: Option<f64>,
 }
@@ -93,15 +91,9 @@ impl<'a> Recorder<'a> {
             return;
         };
         self.watch.phase_started(first);
-        let warmup_ns = (first.kind == PhaseKind::Warmup).then(|| {
-            first.duration.map_or(u64::MAX, |length| {
-                u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
-            })
-        });
         self.current = Some(Current {
             accumulator: PhaseAccumulator::new(first.kind, offered_rate_per_s),
             workload,
-            warmup_left_ns: warmup_ns,
             expected,
             offered_rate_per_s,
         });
@@ -125,7 +117,6 @@ impl<'a> Recorder<'a> {
             return Ok(());
         };
         current.accumulator.add(interval)?;
-        current.forget_warmup_keys(interval);
         let totals = match self
             .totals
             .iter_mut()
@@ -171,7 +162,9 @@ impl<'a> Recorder<'a> {
             return;
         };
         let mut record = current.accumulator.to_record();
-        record.keys = current.workload.key_shares();
+        if record.name == PhaseKind::Measure {
+            record.keys = current.workload.key_shares();
+        }
         self.watch.phase_ended(&record);
         self.phases.push(record);
     }
@@ -204,23 +197,6 @@ impl<'a> Recorder<'a> {
     /// Phases that have ended.
     pub(crate) fn phases(&self) -> &[PhaseRecord] {
         &self.phases
-    }
-}
-
-impl Current {
-    /// The shares of the hottest keys are those of the measure phase. Both phases draw from one
-    /// workload, so what the warm-up drew is forgotten when its last window arrives, which is a
-    /// moment after the measure phase began: of that moment a few draws are lost.
-    fn forget_warmup_keys(&mut self, interval: &IntervalRecord) {
-        let Some(left_ns) = self.warmup_left_ns else {
-            return;
-        };
-        let left_ns = left_ns.saturating_sub(interval.duration_ns);
-        let over = left_ns == 0 || interval.phase != PhaseKind::Warmup;
-        self.warmup_left_ns = (!over).then_some(left_ns);
-        if over {
-            self.workload.reset_key_shares();
-        }
     }
 }
 
