@@ -7,9 +7,12 @@
 
 mod common;
 
-use common::{Bench, Finished, Responder, names, reads, run_schema, signal, wait_for_windows};
+use common::{
+    Bench, Finished, Responder, names, reads, run_schema, signal, wait_for, wait_for_windows,
+};
 use serde_json::Value;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 fn phase<'a>(document: &'a Value, name: &str) -> &'a Value {
     let phases = document["phases"].as_array().unwrap();
@@ -309,6 +312,87 @@ fn an_interrupt_saves_what_was_measured_and_says_so() {
         assert!(phase(&document, "measure")["duration_s"].as_f64().unwrap() >= 2.0);
         bench.dyno(&["report", "r"]).expect(0);
     }
+}
+
+#[test]
+fn a_server_that_hangs_does_not_keep_an_interrupted_run() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let child = bench.spawn(&reads(
+        &responder.uri(),
+        &[
+            "--duration",
+            "10m",
+            "--clients",
+            "4",
+            "--out",
+            "r",
+            "--format",
+            "json",
+        ],
+    ));
+    wait_for_windows(&bench.path("r"), 2);
+    responder.signal("STOP");
+    wait_for_windows(&bench.path("r"), 4);
+    signal(&child, "INT");
+    let asked = Instant::now();
+    let finished = Finished::from(child.wait_with_output().unwrap()).expect(130);
+    responder.signal("CONT");
+    assert!(asked.elapsed() < Duration::from_secs(30));
+    let document = finished.json();
+    let measure = phase(&document, "measure");
+    assert_eq!(measure["errors"]["cancelled"], 4, "{}", measure["errors"]);
+    let little = measure["little_ratio"].as_f64().unwrap();
+    assert!((little - 1.0).abs() < 0.02, "{little}");
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let mut child = bench.spawn(&reads(
+        &responder.uri(),
+        &["--duration", "10m", "--out", "r"],
+    ));
+    wait_for_windows(&bench.path("r"), 2);
+    // The answers that an orderly end would wait for do not come.
+    responder.signal("STOP");
+    let mut ended = None;
+    wait_for("the end", || {
+        signal(&child, "INT");
+        std::thread::sleep(Duration::from_millis(20));
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    responder.signal("CONT");
+    assert_eq!(ended.unwrap().code(), Some(130));
+    // An orderly end would have written its status.
+    let document = std::fs::read_to_string(bench.path("r/run.json")).unwrap();
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["status"], "running");
+    bench.dyno(&["report", "r"]).expect(0);
+}
+
+#[test]
+fn a_report_into_a_device_does_not_replace_it() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    bench
+        .dyno(&reads(
+            &responder.uri(),
+            &["--operations", "100", "--out", "r"],
+        ))
+        .expect(0);
+    bench
+        .dyno(&["report", "r", "--output", "/dev/full"])
+        .expect(3)
+        .says("cannot write `/dev/full`");
+    let kind = std::fs::metadata("/dev/full").unwrap().file_type();
+    assert!(!kind.is_file());
+    std::os::unix::fs::symlink("there.md", bench.path("link.md")).unwrap();
+    std::fs::write(bench.path("there.md"), "").unwrap();
+    bench
+        .dyno(&["report", "r", "--format", "markdown", "--output", "link.md"])
+        .expect(0);
+    assert!(bench.path("link.md").is_symlink());
+    assert!(std::fs::metadata(bench.path("there.md")).unwrap().len() > 100);
 }
 
 #[test]

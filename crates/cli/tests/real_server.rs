@@ -432,4 +432,12 @@ fn a_server_that_ends_during_the_run_is_told_with_its_last_words() {
         .expect(0)
         .json();
     assert_eq!(document["status"], "failed");
+    // What the clients saw of it is in the record.
+    let lost = document["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|phase| phase["errors"]["disconnected"].as_u64())
+        .sum::<u64>();
+    assert!(lost > 0, "{document}");
 }

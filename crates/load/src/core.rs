@@ -55,7 +55,8 @@ pub(crate) struct CoreOptions {
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub(crate) worker: u64,
-    pub(crate) part: Box<Part>,
+    /// Absent only from a worker that panicked.
+    pub(crate) part: Option<Box<Part>>,
     /// Nothing follows from this worker.
     pub(crate) last: bool,
 }
@@ -93,6 +94,8 @@ pub(crate) struct Core {
     in_flight: [u32; 2],
     accounted_ns: u64,
     boundary_ns: u64,
+    /// The next time at which `tick` has something to do: the boundary, or later while idle after the end.
+    wake_ns: u64,
     interval_ns: u64,
     last_end_ns: u64,
     part: Box<Part>,
@@ -169,6 +172,12 @@ impl Core {
         let mut part = Box::new(Part::new(&options.kinds));
         let first = &options.phases[0];
         part.reset(first.kind, 0, first.start_ns);
+        let boundary_ns = first_boundary_ns(
+            first,
+            first.start_ns,
+            options.interval_ns,
+            options.phases.len() == 1,
+        );
         Core {
             open_loop: OpenLoop::new(&options),
             numbers: NumberRange::default(),
@@ -177,12 +186,8 @@ impl Core {
             recording: 0,
             in_flight: [0; 2],
             accounted_ns: first.start_ns,
-            boundary_ns: first_boundary_ns(
-                first,
-                first.start_ns,
-                options.interval_ns,
-                options.phases.len() == 1,
-            ),
+            boundary_ns,
+            wake_ns: boundary_ns,
             interval_ns: options.interval_ns,
             last_end_ns: first.start_ns,
             part,
@@ -239,41 +244,93 @@ impl Core {
     }
 
     fn next_open(&mut self, now_ns: u64) -> Next {
+        self.drop_expired(now_ns);
+        let Some(at) = self.next_arrival_ns() else {
+            return Next::Never;
+        };
+        if at > now_ns {
+            return Next::At(at);
+        }
         let Some(open) = self.open_loop.as_mut() else {
             return Next::Never;
         };
+        let number = open.arrivals.next_number() | unmeasured(self.phases[open.phase].kind);
+        open.arrivals.advance();
+        let counted = u64::from(open.phase == self.recording);
+        self.part.arrivals_due += counted;
+        self.part.arrivals_started += counted;
+        self.part.arrivals_late += counted * u64::from(now_ns - at > LATE_NS);
+        Next::Start(Ticket {
+            number,
+            intended_ns: at,
+            phase: open.phase as u8,
+        })
+    }
+
+    /// Intended start of the next arrival, in the next phase when this one has no more; `None` when
+    /// the last one has no more, and with a closed loop.
+    fn next_arrival_ns(&mut self) -> Option<u64> {
+        let open = self.open_loop.as_mut()?;
         loop {
             let window = &self.phases[open.phase];
             let at = open.arrivals.next_ns();
-            let is_over = at >= window.end_ns;
-            if is_over || open.arrivals.next_number() >= window.operations {
-                self.ended_by_count = !is_over;
-                let following = open.phase + 1;
-                let Some(next) = self.phases.get(following) else {
-                    return Next::Never;
-                };
-                open.enter(following, next.start_ns);
-                continue;
+            let is_late = at >= window.end_ns;
+            if !is_late && open.arrivals.next_number() < window.operations {
+                return Some(at);
             }
-            if at > now_ns {
-                return Next::At(at);
-            }
-            let number = open.arrivals.next_number() | unmeasured(window.kind);
-            open.arrivals.advance();
-            let counted = open.phase == self.recording;
-            self.part.arrivals_due += u64::from(counted);
-            if now_ns - at > open.max_start_delay_ns {
-                self.part.arrivals_dropped += u64::from(counted);
-                continue;
-            }
-            self.part.arrivals_started += u64::from(counted);
-            self.part.arrivals_late += u64::from(counted && now_ns - at > LATE_NS);
-            return Next::Start(Ticket {
-                number,
-                intended_ns: at,
-                phase: open.phase as u8,
-            });
+            self.ended_by_count = !is_late;
+            let following = open.phase + 1;
+            let start_ns = self.phases.get(following)?.start_ns;
+            open.enter(following, start_ns);
         }
+    }
+
+    /// Counts the arrivals as dropped whose wait for a free client has become too long.
+    fn drop_expired(&mut self, now_ns: u64) {
+        let longest_ns = self
+            .open_loop
+            .as_ref()
+            .map_or(u64::MAX, |open| open.max_start_delay_ns);
+        if let Some(latest_ns) = now_ns.checked_sub(longest_ns) {
+            self.drop_arrivals(latest_ns);
+        }
+    }
+
+    /// Counts the arrivals before `until_ns` as dropped.
+    fn drop_arrivals(&mut self, until_ns: u64) {
+        while self.next_arrival_ns().is_some_and(|at| at < until_ns)
+            && let Some(open) = self.open_loop.as_mut()
+        {
+            open.arrivals.advance();
+            let counted = u64::from(open.phase == self.recording);
+            self.part.arrivals_due += counted;
+            self.part.arrivals_dropped += counted;
+        }
+    }
+
+    /// Whether no further operation can start, also for a caller that has no free client to ask
+    /// [`next`](Self::next) for.
+    pub(crate) fn is_over(&mut self, now_ns: u64) -> bool {
+        if self.stopped {
+            return true;
+        }
+        if self.open_loop.is_some() {
+            self.drop_expired(now_ns);
+            return self.next_arrival_ns().is_none();
+        }
+        let phase = self.phase_at(now_ns);
+        let window = &self.phases[phase];
+        if phase + 1 < self.phases.len() {
+            return false;
+        }
+        let mine_used = self.numbers.phase != phase
+            || self.numbers.next == self.numbers.end
+            || self.numbers.next >= window.operations;
+        if mine_used && window.numbers.load(Ordering::Relaxed) >= window.operations {
+            self.ended_by_count = true;
+            return true;
+        }
+        now_ns >= window.end_ns
     }
 
     fn phase_at(&self, now_ns: u64) -> usize {
@@ -288,20 +345,39 @@ impl Core {
     /// anything is recorded at that time.
     #[inline]
     pub(crate) fn tick(&mut self, now_ns: u64) {
-        while now_ns >= self.boundary_ns {
+        if now_ns < self.wake_ns {
+            return;
+        }
+        while now_ns >= self.boundary_ns && !self.idles_after_end() {
             self.roll();
         }
+        self.wake_ns = if now_ns < self.boundary_ns {
+            self.boundary_ns
+        } else {
+            now_ns + self.interval_ns
+        };
+    }
+
+    /// After the planned end of the run with nothing under way: no window is worth beginning, as the
+    /// phase does not last longer because the worker still waits for a connection.
+    fn idles_after_end(&self) -> bool {
+        self.recording + 1 == self.phases.len()
+            && self.boundary_ns > self.phases[self.recording].end_ns
+            && self.in_flight[self.recording] == 0
     }
 
     /// The next time at which [`tick`](Self::tick) has something to do.
     #[inline]
-    pub(crate) fn boundary_ns(&self) -> u64 {
-        self.boundary_ns
+    pub(crate) fn wake_ns(&self) -> u64 {
+        self.wake_ns
     }
 
     /// An operation was sent.
     #[inline]
     pub(crate) fn started(&mut self, ticket: Ticket, now_ns: u64) {
+        while now_ns >= self.boundary_ns {
+            self.roll();
+        }
         self.account(now_ns);
         self.in_flight[usize::from(ticket.phase)] += 1;
     }
@@ -352,20 +428,10 @@ impl Core {
         }
         self.tick(now_ns);
         // Arrivals that are due and will never be sent are counted before the schedule is abandoned.
-        while let Some(open) = self.open_loop.as_mut() {
-            let window = &self.phases[open.phase];
-            let at = open.arrivals.next_ns();
-            let over = at >= window.end_ns || open.arrivals.next_number() >= window.operations;
-            if over || at > now_ns {
-                break;
-            }
-            let counted = open.phase == self.recording;
-            open.arrivals.advance();
-            self.part.arrivals_due += u64::from(counted);
-            self.part.arrivals_dropped += u64::from(counted);
-        }
+        self.drop_arrivals(now_ns.saturating_add(1));
         self.stopped = true;
-        self.last_end_ns = self.last_end_ns.max(now_ns);
+        let planned_end_ns = self.phases[self.recording].end_ns;
+        self.last_end_ns = self.last_end_ns.max(now_ns.min(planned_end_ns));
     }
 
     /// Operations sent and not ended.
@@ -394,7 +460,7 @@ impl Core {
         self.part.end_ns = end_ns;
         let handover = Handover {
             worker: self.worker,
-            part: self.part,
+            part: Some(self.part),
             last: true,
         };
         // The collector is gone only when the run was abandoned: nobody is left to tell.
@@ -430,10 +496,11 @@ impl Core {
         let mut full = std::mem::replace(&mut self.part, fresh);
         full.end_ns = boundary_ns;
         self.boundary_ns = self.next_boundary_ns(boundary_ns);
+        self.wake_ns = self.boundary_ns;
         // See `finish`: without a collector there is nobody to tell.
         let _ = self.parts.send(Handover {
             worker: self.worker,
-            part: full,
+            part: Some(full),
             last: false,
         });
     }
@@ -548,9 +615,10 @@ mod tests {
             self.core.finish(now_ns);
             self.handovers
                 .iter()
-                .map(|handover| {
-                    let mut merged = MergedParts::like(&handover.part);
-                    merged.add(&handover.part);
+                .filter_map(|handover| handover.part)
+                .map(|part| {
+                    let mut merged = MergedParts::like(&part);
+                    merged.add(&part);
                     merged.into_interval()
                 })
                 .collect()
@@ -699,6 +767,89 @@ mod tests {
         }
         numbers.sort_unstable();
         assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_closed_loop_is_over_without_a_free_client_to_ask() {
+        let phases = || vec![window(PhaseKind::Measure, 0, 2 * SECOND, 1)];
+        let mut by_count = bench(phases(), Schedule::Closed {});
+        assert!(!by_count.core.is_over(0));
+        let ticket = by_count.start(0, 0);
+        assert!(by_count.core.is_over(MS));
+        by_count.end(ticket, 0, 5 * MS, Err(OperationError::Disconnected));
+        assert_eq!(by_count.finish(9 * SECOND)[0].duration_ns, 5 * MS);
+        let mut by_time = bench(phases(), Schedule::Closed {});
+        assert!(!by_time.core.is_over(2 * SECOND - 1));
+        assert!(by_time.core.is_over(2 * SECOND));
+    }
+
+    #[test]
+    fn an_open_loop_is_over_when_the_last_arrival_has_waited_too_long() {
+        let window = window(PhaseKind::Measure, 0, 2 * SECOND, u64::MAX);
+        let mut bench = bench(vec![window], constant(10.0, 5));
+        let ticket = bench.start(0, 0);
+        bench.end(ticket, 0, MS, Err(OperationError::Disconnected));
+        // No client is free from here on; the last of 20 arrivals is due at 1.9 s.
+        for now_ns in (0..=69).map(|tenth| tenth * 100 * MS) {
+            bench.core.tick(now_ns);
+            assert!(!bench.core.is_over(now_ns), "{now_ns}");
+        }
+        bench.core.tick(7 * SECOND);
+        assert!(bench.core.is_over(7 * SECOND));
+        let intervals = bench.finish(7 * SECOND);
+        let sum = |field: fn(&IntervalRecord) -> u64| intervals.iter().map(field).sum::<u64>();
+        assert_eq!(sum(|interval| interval.arrivals_dropped), 19);
+        // Waiting in vain is not a part of the phase.
+        assert_eq!(sum(|interval| interval.duration_ns), 2 * SECOND);
+        assert_eq!(intervals.len(), 2);
+    }
+
+    #[test]
+    fn operations_that_start_long_after_the_planned_end_are_in_windows_of_their_own() {
+        let window = window(PhaseKind::Measure, 0, SECOND, u64::MAX);
+        let mut bench = bench(vec![window], constant(2.0, 60));
+        for tenth in 0..55 {
+            bench.core.tick(tenth * 100 * MS);
+        }
+        // A connection comes back at 5.5 s.
+        for _ in 0..2 {
+            let ticket = bench.start(5500 * MS, 0);
+            bench.end(ticket, 5500 * MS, 5600 * MS, Ok(1));
+        }
+        let intervals = bench.finish(6 * SECOND);
+        let windows: Vec<_> = intervals
+            .iter()
+            .map(|i| (i.start_ns / MS, i.duration_ns / MS, i.succeeded))
+            .collect();
+        assert_eq!(
+            windows,
+            [
+                (0, 2000, 0),
+                (2000, 1000, 0),
+                (3000, 1000, 0),
+                (4000, 1000, 0),
+                (5000, 600, 2)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_stop_counts_what_was_due_in_the_measure_phase_behind_a_backlog_of_the_warm_up() {
+        let phases = vec![
+            window(PhaseKind::Warmup, 0, SECOND, u64::MAX),
+            window(PhaseKind::Measure, SECOND, 9 * SECOND, u64::MAX),
+        ];
+        let mut bench = bench(phases, constant(10.0, 60));
+        bench.core.tick(SECOND);
+        bench.core.tick(2 * SECOND);
+        bench.core.stop(2 * SECOND);
+        let intervals = bench.finish(2 * SECOND);
+        let due: u64 = intervals
+            .iter()
+            .filter(|interval| interval.phase == PhaseKind::Measure)
+            .map(|interval| interval.arrivals_due)
+            .sum();
+        assert_eq!(due, 11);
     }
 
     #[test]

@@ -225,9 +225,15 @@ fn start_workers(
         let core_number = cores.get(worker % cores.len().max(1)).copied();
         let mine = remaining.split_off(remaining.len().saturating_sub(clients));
         let body = worker_body(job, &setup, core, generator, mine, clients, pool)?;
+        let farewell = Farewell {
+            worker: worker as u64,
+            parts: parts.clone(),
+            stop: Arc::clone(&job.stop),
+        };
         let thread = std::thread::Builder::new()
             .name(format!("worker-{worker}"))
             .spawn(move || {
+                let _farewell = farewell;
                 pin_to(core_number);
                 body()
             })
@@ -236,6 +242,27 @@ fn start_workers(
         team.spares.push(spare_sender);
     }
     Ok(team)
+}
+
+/// Ends the run when a worker panics: its windows would be waited for in vain.
+struct Farewell {
+    worker: u64,
+    parts: Sender<Handover>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            // Without a collector there is nobody to tell.
+            let _ = self.parts.send(Handover {
+                worker: self.worker,
+                part: None,
+                last: true,
+            });
+        }
+    }
 }
 
 type WorkerBody = Box<dyn FnOnce() -> WorkerEnd + Send>;
@@ -341,10 +368,11 @@ impl Collector {
         let mut failure = None;
         while let Ok(handover) = handovers.recv() {
             let queue = &mut self.workers[handover.worker as usize];
-            queue.parts.push_back(handover.part);
+            queue.parts.extend(handover.part);
             queue.finished = handover.last;
             while let Some(interval) = self.next_complete() {
                 if failure.is_none()
+                    && !is_void(&interval)
                     && let Err(error) = sink(interval)
                 {
                     stop.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -400,6 +428,12 @@ impl Collector {
         self.last_usage = usage;
         interval
     }
+}
+
+/// A last window without length or content: the phase ended with the window before.
+fn is_void(interval: &IntervalRecord) -> bool {
+    interval.duration_ns == 0
+        && interval.succeeded + interval.failed + interval.arrivals_due + interval.reconnects == 0
 }
 
 /// Kinds that need statistics when `weighted` kinds are performed.

@@ -79,6 +79,30 @@ pub enum OperationError {
     Cancelled,
 }
 
+impl OperationError {
+    /// Whether the command may have taken effect although no answer says so.
+    pub(crate) const fn is_unsure(self) -> bool {
+        matches!(
+            self,
+            OperationError::Timeout
+                | OperationError::Disconnected
+                | OperationError::Protocol
+                | OperationError::Driver
+        )
+    }
+
+    /// Whether a read-modify-write ends with this failure of its read.
+    pub(crate) const fn ends_pair(self) -> bool {
+        matches!(
+            self,
+            OperationError::Timeout
+                | OperationError::Disconnected
+                | OperationError::Protocol
+                | OperationError::Cancelled
+        )
+    }
+}
+
 impl fmt::Display for OperationError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

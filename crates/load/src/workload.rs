@@ -237,6 +237,8 @@ pub(crate) struct Begun {
     pub(crate) limit: u32,
     /// The number in `document` was taken from the counter of new documents.
     counted: bool,
+    /// An earlier attempt at this insert may have taken effect, so an existing document is no failure.
+    pub(crate) may_exist: bool,
     /// The command could not be built yet: no number for a new document was free.
     pub(crate) waiting: bool,
 }
@@ -326,6 +328,7 @@ impl Generator {
                     limit,
                     counted: false,
                     waiting: false,
+                    may_exist: false,
                 };
             }
             Task::Mix(mix) => {
@@ -351,6 +354,7 @@ impl Generator {
                 limit: 1,
                 counted: true,
                 waiting: false,
+                may_exist: false,
             };
         }
         let newest = self.workload.inserts.newest_acknowledged();
@@ -372,6 +376,7 @@ impl Generator {
             limit,
             counted: false,
             waiting: false,
+            may_exist: false,
         }
     }
 
@@ -603,9 +608,10 @@ impl Generator {
         })
     }
 
-    /// An insert is judged by its errors; of a load that completes an earlier one, existing documents are none.
+    /// An insert is judged by its errors; of a load that completes an earlier one, and of an insert that
+    /// is sent again because its answer was lost, existing documents are none.
     fn insert_outcome(&self, begun: &Begun, reply: &Reply<'_>) -> Outcome {
-        if self.workload.keeps_existing() && only_duplicates(reply) {
+        if (self.workload.keeps_existing() || begun.may_exist) && only_duplicates(reply) {
             if let Some(error) = &reply.write_concern_error {
                 return Err(OperationError::WriteConcern(error.code));
             }
@@ -667,4 +673,49 @@ fn write_outcome(reply: &Reply<'_>, must_match: bool) -> Outcome {
 /// The number within its phase, without the mark of the phase.
 fn number_in_phase(number: u64) -> u64 {
     number & !UNMEASURED_BIT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The body of a reply with the given document.
+    fn body(document: &bson::Document) -> Vec<u8> {
+        let mut body = vec![0; 5];
+        body.extend(document.to_vec().expect("it is a plain document"));
+        body
+    }
+
+    #[test]
+    fn an_insert_sent_again_after_a_lost_answer_may_find_itself_there() {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.data.records = 10;
+        let task = LoadTask {
+            first: 0,
+            count: 10,
+            batch: 1,
+            keep_existing: false,
+        };
+        let workload =
+            Workload::load(&plan, task, &Concerns::default()).expect("the plan is sound");
+        let mut generator = Generator::new(Arc::new(workload));
+        let mut begun = generator.begin(0, 1, &mut Vec::new());
+        let failure = |code: i32| {
+            body(
+                &bson::doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": code, "errmsg": "" }] },
+            )
+        };
+        let (duplicate, other) = (failure(DUPLICATE_KEY), failure(8000));
+        let duplicate = dyno_wire::reply::read(&duplicate).expect("it is a reply");
+        let other = dyno_wire::reply::read(&other).expect("it is a reply");
+        let mut outcome =
+            |begun: &Begun, reply| generator.outcome(begun, OperationKind::Insert, reply);
+        assert_eq!(
+            outcome(&begun, &duplicate),
+            Err(OperationError::Server(DUPLICATE_KEY))
+        );
+        begun.may_exist = true;
+        assert_eq!(outcome(&begun, &duplicate), Ok(1));
+        assert_eq!(outcome(&begun, &other), Err(OperationError::Server(8000)));
+    }
 }

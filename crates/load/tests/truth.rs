@@ -14,7 +14,7 @@ use dyno_plan::model::{KeyDistribution, OperationWeights, Schedule};
 use dyno_plan::units::Span;
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::model::{PhaseKind, PhaseRecord};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ struct Trial {
     duration: Option<Duration>,
     operations: Option<u64>,
     timeout: Duration,
+    /// When the run is told to stop.
+    stop_after: Option<Duration>,
 }
 
 fn trial(behaviour: Behaviour) -> Trial {
@@ -45,6 +47,7 @@ fn trial(behaviour: Behaviour) -> Trial {
         duration: None,
         operations: None,
         timeout: Duration::from_secs(10),
+        stop_after: None,
     }
 }
 
@@ -86,6 +89,14 @@ impl Trial {
                 Some(rate_per_s)
             }
         };
+        let stop = Arc::new(AtomicBool::new(false));
+        if let Some(after) = self.stop_after {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                std::thread::sleep(after);
+                stop.store(true, Ordering::Relaxed);
+            });
+        }
         let job = Job {
             workload,
             transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
@@ -99,7 +110,7 @@ impl Trial {
             retry: Default::default(),
             abort_on_failure: false,
             clock: Clock::start(),
-            stop: Arc::new(AtomicBool::new(false)),
+            stop,
             usage: no_usage,
         };
         let mut phase = PhaseAccumulator::new(kind, offered);
@@ -370,6 +381,69 @@ fn missing_documents_are_counted_exactly() {
 #[test]
 fn commands_without_an_answer_are_timeouts() {
     count_faults(Fault::Hang, "timeout", Duration::from_millis(100));
+}
+
+#[test]
+fn a_stop_counts_what_was_under_way_as_cancelled() {
+    let hang = FaultRule {
+        every: 1,
+        kind: Fault::Hang,
+    };
+    for weights in [
+        OperationWeights {
+            read: 1.0,
+            ..OperationWeights::default()
+        },
+        OperationWeights {
+            read_modify_write: 1.0,
+            ..OperationWeights::default()
+        },
+    ] {
+        let mut trial = trial(Behaviour {
+            faults: vec![hang],
+            ..Behaviour::default()
+        });
+        trial.plan.operations = weights;
+        trial.clients = 4;
+        trial.threads = 2;
+        trial.duration = Some(Duration::from_secs(60));
+        trial.stop_after = Some(Duration::from_millis(300));
+        let (record, _) = trial.run();
+        assert_eq!(record.errors.get("cancelled"), Some(&4), "{record:?}");
+        assert_eq!(record.operations["read"].errors, 4);
+        assert_little(&record);
+    }
+}
+
+#[test]
+fn a_phase_ends_as_planned_when_the_server_has_gone() {
+    for schedule in [
+        Schedule::Closed {},
+        Schedule::Constant {
+            rate_per_s: 200.0,
+            max_start_delay: Span(Duration::from_millis(500)),
+        },
+    ] {
+        let mut trial = trial(Behaviour::default());
+        trial.plan.schedule = schedule;
+        trial.duration = Some(Duration::from_secs(2));
+        let responder = Responder::start(trial.behaviour.clone()).unwrap();
+        let address = responder.address().to_string();
+        let end = std::thread::spawn(move || {
+            while responder.counters().data_commands < 100 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            responder.stop().unwrap()
+        });
+        let record = trial.run_against(&address);
+        end.join().unwrap();
+        assert_eq!(record.duration_s, 2.0, "{record:?}");
+        assert!(record.operations["read"].count > 0);
+        if let Some(arrivals) = record.arrivals {
+            assert_eq!(arrivals.due, 400);
+            assert_eq!(arrivals.started + arrivals.dropped, 400);
+        }
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub mod reader;
 pub mod schema;
 mod series;
 pub mod summary;
+mod thin;
 mod windows;
 pub mod writer;
 

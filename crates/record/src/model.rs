@@ -105,7 +105,7 @@ pub struct PhaseRecord {
     pub achieved_rate_per_s: f64,
     /// Statistics by operation name. `read_modify_write` also counts its two parts under `read` and `update`.
     pub operations: BTreeMap<String, OperationRecord>,
-    /// Failed operations by kind.
+    /// Failed operations by kind. Of a read-modify-write each failed part counts by its own kind.
     pub errors: BTreeMap<String, u64>,
     /// What became of the arrivals of an open-loop schedule.
     pub arrivals: Option<Arrivals>,

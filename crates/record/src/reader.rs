@@ -8,16 +8,16 @@ use crate::error::RecordError;
 use crate::model::{
     Arrivals, Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION,
 };
-use crate::series::{IntervalRow, OperationRow};
-use crate::summary::mean_us;
-use crate::windows::Windows;
+use crate::thin::Thinner;
+use crate::windows::{self, Windows};
 use crate::writer::DOCUMENT;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-const NS_PER_S: f64 = 1e9;
+/// Most points over time; a run of one-second windows has one for each up to a length of four hours.
+const MOST_POINTS: u64 = 14_400;
 
 /// A recorded run.
 #[derive(Clone, Debug)]
@@ -26,10 +26,12 @@ pub struct Run {
     pub directory: PathBuf,
     /// What the run found. Complete also for a killed run, see [`Run::rebuilt`].
     pub document: RunDocument,
-    /// One point per recording window, in the order of time.
+    /// One point per recording window, or per [`windows_per_point`](Run::windows_per_point) of them, in the order of time.
     pub intervals: Vec<IntervalPoint>,
-    /// One point per recording window and operation, in the order of time.
+    /// One point per operation for each of these, in the order of time.
     pub series: Vec<SeriesPoint>,
+    /// Recording windows that a point covers: 1, and more in runs of several hours.
+    pub windows_per_point: u64,
     /// Merged histograms per phase and operation, for percentile plots.
     pub distributions: Vec<PhaseDistribution>,
     /// Whether figures of the document come from the recorded windows because the run did not
@@ -127,11 +129,16 @@ impl Run {
     /// Rows that were cut off at the end of a file are left out and noted. A row that is wrong
     /// in itself is an error with its line number: figures made from it could not be trusted.
     pub fn open(directory: &Path) -> Result<Run, RecordError> {
+        Self::open_thinned(directory, MOST_POINTS)
+    }
+
+    /// Like [`Run::open`], with at most about `most_points` points over time.
+    pub fn open_thinned(directory: &Path, most_points: u64) -> Result<Run, RecordError> {
         let mut document = read_document(directory)?;
         let mut windows = Windows::open(directory)?;
         let mut phases: BTreeMap<PhaseKind, PhaseAccumulator> = BTreeMap::new();
-        let mut intervals = Vec::new();
-        let mut series = Vec::new();
+        let mut thinner = Thinner::new(windows::count(directory)?, most_points);
+        let mut window_count = 0;
         while let Some(window) = windows.next_window()? {
             let phase = window.interval.phase;
             let offered = offered_rate_per_s(&document, phase);
@@ -140,19 +147,23 @@ impl Run {
                 .or_insert_with(|| PhaseAccumulator::new(phase, offered))
                 .add_window(&window)
                 .map_err(|error| windows.corrupt_histogram(&error))?;
-            intervals.push(interval_point(&window.interval));
-            series.extend(window.operations.iter().map(series_point));
+            thinner
+                .add(&window)
+                .map_err(|error| windows.corrupt_histogram(&error))?;
+            window_count += 1;
         }
         let notes = windows.into_notes();
-        let rebuilt = complete(&mut document, &phases, intervals.len());
+        let rebuilt = complete(&mut document, &phases, window_count);
         for note in &notes {
             add_caveat(&mut document, CaveatKind::ProbeUnavailable, note);
         }
+        let (intervals, series, windows_per_point) = thinner.finish();
         Ok(Run {
             directory: directory.to_owned(),
             document,
             intervals,
             series,
+            windows_per_point,
             distributions: phases.into_values().flat_map(distributions).collect(),
             rebuilt,
             notes,
@@ -264,55 +275,4 @@ fn distributions(phase: PhaseAccumulator) -> Vec<PhaseDistribution> {
             latency,
         })
         .collect()
-}
-
-fn interval_point(row: &IntervalRow) -> IntervalPoint {
-    let duration_ns = row.duration_ns.max(1) as f64;
-    IntervalPoint {
-        phase: row.phase,
-        index: row.index,
-        start_s: row.start_ns as f64 / NS_PER_S,
-        duration_s: row.duration_ns as f64 / NS_PER_S,
-        succeeded: row.succeeded,
-        failed: row.failed,
-        mean_in_flight: row.in_flight_ns as f64 / duration_ns,
-        arrivals: Arrivals {
-            due: row.arrivals_due,
-            started: row.arrivals_started,
-            dropped: row.arrivals_dropped,
-            late: row.arrivals_late,
-        },
-        reconnects: row.reconnects,
-        cpu_user_s: row.cpu_user_ns as f64 / NS_PER_S,
-        cpu_system_s: row.cpu_system_ns as f64 / NS_PER_S,
-        max_rss_bytes: row.max_rss_bytes,
-    }
-}
-
-fn series_point(row: &OperationRow) -> SeriesPoint {
-    SeriesPoint {
-        phase: row.phase,
-        index: row.index,
-        start_s: row.start_ns as f64 / NS_PER_S,
-        duration_s: row.duration_ns as f64 / NS_PER_S,
-        operation: row.operation.clone(),
-        count: row.count,
-        errors: row.errors,
-        documents: row.documents,
-        clamped: row.clamped,
-        response: WindowLatency {
-            mean_us: mean_us(row.response_sum_ns, row.count),
-            p50_us: row.response_p50_us,
-            p99_us: row.response_p99_us,
-            p99_9_us: row.response_p99_9_us,
-            max_us: row.response_max_us,
-        },
-        service: WindowLatency {
-            mean_us: mean_us(row.service_sum_ns, row.count),
-            p50_us: row.service_p50_us,
-            p99_us: row.service_p99_us,
-            p99_9_us: row.service_p99_9_us,
-            max_us: row.service_max_us,
-        },
-    }
 }

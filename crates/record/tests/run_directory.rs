@@ -29,6 +29,41 @@ fn temporary() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
+fn a_long_run_has_points_that_cover_several_windows() {
+    let (_parent, directory) = temporary();
+    let mut document = common::document();
+    let mut writer = RunWriter::create(&directory, common::PLAN, &document).unwrap();
+    for index in 0..5 {
+        writer
+            .record(&common::window(PhaseKind::Measure, index))
+            .unwrap();
+    }
+    document.status = RunStatus::Complete;
+    writer.finish(&document).unwrap();
+
+    let run = Run::open_thinned(&directory, 2).unwrap();
+    assert_eq!(run.windows_per_point, 3);
+    let lengths: Vec<(f64, f64, u64)> = run
+        .intervals
+        .iter()
+        .map(|point| (point.start_s, point.duration_s, point.succeeded))
+        .collect();
+    assert_eq!(lengths, [(0.0, 3.0, 33), (3.0, 2.0, 22)]);
+    assert_eq!(run.series.len(), 4);
+    let reads = &run.series[0];
+    assert_eq!((reads.operation.as_str(), reads.count), ("read", 30));
+    assert_eq!((reads.start_s, reads.duration_s), (0.0, 3.0));
+    // Reads of 1 to 10, 2 to 11 and 3 to 12 ms: the merged median and maximum, not those of one window.
+    assert_eq!(reads.response.mean_us, 6_500.0);
+    assert!((reads.response.p50_us / 6_000.0 - 1.0).abs() < 0.001);
+    assert!((reads.response.max_us / 12_000.0 - 1.0).abs() < 0.001);
+    // The phases are the same however few the points are.
+    let whole = Run::open(&directory).unwrap();
+    assert_eq!(whole.windows_per_point, 1);
+    assert_eq!(whole.document.phases, run.document.phases);
+}
+
+#[test]
 fn a_finished_run_is_read_back_as_it_was_written() {
     let (_parent, directory) = temporary();
     let mut document = common::document();

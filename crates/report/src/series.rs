@@ -118,7 +118,9 @@ pub(crate) fn charts(
     limit: usize,
 ) -> Charts {
     let groups = group_windows(&run.intervals, limit);
-    let windows_per_point = groups.iter().map(|group| group.len()).max().unwrap_or(1);
+    let read_per_point = usize::try_from(run.windows_per_point).unwrap_or(usize::MAX);
+    let points_per_group = groups.iter().map(|group| group.len()).max().unwrap_or(1);
+    let windows_per_point = points_per_group.saturating_mul(read_per_point);
     let points = points_by_window(&run.series);
     let mut time = TimeSeries::default();
     time.operations
@@ -165,12 +167,14 @@ pub(crate) fn charts(
 }
 
 fn thinning_note(run: &Run, windows_per_point: usize) -> String {
-    let usual_s = run.intervals.first().map_or(0.0, |w| w.duration_s);
+    let read = run.windows_per_point.max(1);
+    let usual_s = run.intervals.first().map_or(0.0, |w| w.duration_s) / read as f64;
+    let about = if read > 1 { "about " } else { "" };
     format!(
-        "The run has {} recording windows; each point covers {windows_per_point} of them ({}). Rates \
-         are taken over the whole point; a percentile is the highest that any of its windows had, \
+        "The run has {about}{} recording windows; each point covers {windows_per_point} of them ({}). Rates \
+         are taken over the whole point; a percentile is the highest that any part of it had, \
          because percentiles cannot be averaged; the maximum is exact.",
-        Quantity::count(run.intervals.len() as u64),
+        Quantity::count(run.intervals.len() as u64 * read),
         Quantity::seconds(usual_s * windows_per_point as f64),
     )
 }

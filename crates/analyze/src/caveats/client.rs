@@ -167,15 +167,31 @@ pub(super) fn rate_not_achieved(facts: &Facts<'_>) -> Vec<Caveat> {
 }
 
 /// The offered rate and the share of it that is missing, if that is too much.
+///
+/// A phase lasts until its last operation has ended. The answer to the last arrivals takes one service
+/// time with any server, so that much after the schedule's end is no shortfall; a longer queue is one.
 fn shortfall(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<(f64, f64)> {
     let offered = phase.offered_rate_per_s.filter(|rate| *rate > 0.0)?;
     let expected = offered * phase.duration_s;
+    let scheduled_s = phase
+        .arrivals
+        .map_or(phase.duration_s, |arrivals| arrivals.due as f64 / offered);
+    let longest_service_s = phase
+        .operations
+        .values()
+        .map(|operation| operation.service_time_us.max / 1e6)
+        .fold(0.0, f64::max);
+    let after_schedule_s = (phase.duration_s - scheduled_s).clamp(0.0, longest_service_s);
+    let judged_s = phase.duration_s - after_schedule_s;
+    if judged_s <= 0.0 {
+        return None;
+    }
     let is_poisson = facts.plan("/schedule/kind").and_then(Value::as_str) == Some("poisson");
     let chance = if is_poisson && expected > 0.0 {
         POISSON_DEVIATIONS / expected.sqrt()
     } else {
         0.0
     };
-    let missing = 1.0 - phase.achieved_rate_per_s / offered;
+    let missing = 1.0 - phase.achieved_rate_per_s * phase.duration_s / judged_s / offered;
     (missing > RATE_SHORTFALL_RATIO.max(chance)).then_some((offered, missing))
 }

@@ -240,6 +240,21 @@ fn the_rate_may_fall_short_by_one_percent() {
 }
 
 #[test]
+fn the_answers_to_the_last_arrivals_are_no_shortfall_but_a_queue_is() {
+    // 30 s of arrivals at 10,000/s, all answered, but only after 33 s.
+    let with = |longest_service_us: f64| {
+        after(|d| {
+            open_loop(d, 10_000.0, "constant");
+            measure(d).duration_s = 33.0;
+            measure(d).achieved_rate_per_s = 300_000.0 / 33.0;
+            read(d).service_time_us.max = longest_service_us;
+        })
+    };
+    assert_eq!(with(3_000_000.0), NONE);
+    assert_eq!(with(5_000.0), [CaveatKind::RateNotAchieved]);
+}
+
+#[test]
 fn a_short_poisson_run_may_fall_short_by_chance() {
     // 900 arrivals: three standard deviations are 10 %.
     let with = |achieved: f64, kind: &str| {

@@ -27,6 +27,13 @@ use dyno_record::writer::RunWriter;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Longest time for the look at the collection after a run, and after one that was interrupted: the
+/// server may hang, and what was measured is worth more than the sizes.
+const LOOK_BACK_LIMIT: Duration = Duration::from_secs(60);
+const LOOK_BACK_LIMIT_INTERRUPTED: Duration = Duration::from_secs(2);
 
 /// Which phases are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +212,7 @@ impl<'a> Session<'a> {
             let workload = Arc::new(Workload::mix(self.plan, &concerns)?);
             self.measure(workload, server)?;
         }
+        self.save_progress()?;
         self.look_back(&mut control);
         Ok(())
     }
@@ -362,15 +370,23 @@ impl<'a> Session<'a> {
             usage,
         };
         let recorder = &mut self.recorder;
+        let ending = stop.flag();
+        let mut server_ended = false;
         let result = engine::run(job, &mut |interval| {
-            // A server of ours that has ended does not come back: no need to try for long.
-            if server.has_ended() {
-                return Err("the server ended by itself".into());
+            recorder.record(&interval)?;
+            // A server of ours that has ended does not come back: no need to try for long. What the
+            // clients still see of its end belongs to the record.
+            server_ended |= server.has_ended();
+            if server_ended {
+                ending.store(true, Ordering::Relaxed);
             }
-            recorder.record(&interval)
+            Ok(())
         });
         recorder.end();
-        result
+        match result {
+            Ok(()) if server_ended => Err(LoadError::Unreachable(None)),
+            result => result,
+        }
     }
 
     /// After loading, and before measuring: the collection must be what the plan assumes, or, for
@@ -405,6 +421,12 @@ impl<'a> Session<'a> {
 
     /// Sizes after the run, and whether the documents that were written are there.
     fn look_back(&mut self, control: &mut Control) {
+        let limit = if self.hands.interrupt.requested() {
+            LOOK_BACK_LIMIT_INTERRUPTED
+        } else {
+            LOOK_BACK_LIMIT
+        };
+        control.set_limit(Some(limit));
         let Ok(state) = prepare::collection_size(control, &self.plan.data) else {
             return;
         };

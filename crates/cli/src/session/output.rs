@@ -86,18 +86,30 @@ pub(crate) fn write_reports(run: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file, whole or not at all. A device or a pipe is written to, and a link stays one.
 pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let is_special = std::fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file());
+    let written = if is_special {
+        std::fs::write(&target, text)
+    } else {
+        replace_file(&target, text)
+    };
+    written.map_err(|error| {
+        Failure::of(Exit::Environment, error)
+            .context(format!("cannot write `{}`", path.display()))
+            .with_hint("check the path, its permissions and the free space")
+    })
+}
+
+fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".new");
     let temporary = PathBuf::from(temporary);
     std::fs::write(&temporary, text)
         .and_then(|()| std::fs::rename(&temporary, path))
-        .map_err(|error| {
+        .inspect_err(|_| {
             let _ = std::fs::remove_file(&temporary);
-            Failure::of(Exit::Environment, error)
-                .context(format!("cannot write `{}`", path.display()))
-                .with_hint("check the path, its permissions and the free space")
         })
 }
 

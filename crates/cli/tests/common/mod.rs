@@ -163,6 +163,10 @@ impl Responder {
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
     }
+
+    pub(crate) fn signal(&self, name: &str) {
+        signal(&self.child, name);
+    }
 }
 
 impl Drop for Responder {

@@ -113,6 +113,8 @@ struct InFlight {
     update_send_ns: Option<u64>,
     failed: Option<OperationError>,
     retries_left: u32,
+    /// Its command was handed to the driver at least once.
+    sent: bool,
 }
 
 #[derive(Default)]
@@ -131,6 +133,10 @@ struct Worker {
     free: VecDeque<usize>,
     commands: FuturesUnordered<Command>,
     out: Vec<u8>,
+    /// Operations that have begun and wait to be sent for the first time.
+    waiting: usize,
+    /// Since when no command has been answered, if none was since.
+    unanswered_since_ns: Option<u64>,
     exhausted: bool,
     stopping_since_ns: Option<u64>,
     fault: Option<WorkerFault>,
@@ -167,6 +173,8 @@ pub(crate) fn run(
             free: (0..clients).collect(),
             commands: FuturesUnordered::new(),
             out: Vec::new(),
+            waiting: 0,
+            unanswered_since_ns: None,
             exhausted: false,
             stopping_since_ns: None,
             fault: None,
@@ -194,7 +202,7 @@ impl Worker {
                 self.keep_house(now_ns);
                 housekeeping_ns = now_ns + HOUSEKEEPING_NS;
             }
-            let drained = self.exhausted && self.core.in_flight() == 0;
+            let drained = self.exhausted && self.core.in_flight() == 0 && self.waiting == 0;
             if drained
                 || self
                     .stopping_since_ns
@@ -202,15 +210,22 @@ impl Worker {
             {
                 break now_ns;
             }
-            let until_ns = housekeeping_ns
-                .min(self.core.boundary_ns())
-                .min(next_start_ns);
+            let until_ns = housekeeping_ns.min(self.core.wake_ns()).min(next_start_ns);
             if let Some(ended) = self.wait(until_ns).await {
                 self.after_command(ended);
             }
         };
+        self.cancel_all(end_ns);
         self.core.finish(end_ns);
         WorkerEnd { fault: self.fault }
+    }
+
+    /// Ends what is still under way when the worker stops waiting, so that it is counted.
+    fn cancel_all(&mut self, now_ns: u64) {
+        self.exhausted = true;
+        for slot in 0..self.slots.len() {
+            self.finish_part(slot, Err(OperationError::Cancelled), now_ns);
+        }
     }
 
     /// The next command that ends, or nothing when `until_ns` is near.
@@ -263,6 +278,25 @@ impl Worker {
                 self.repeat(slot, now_ns);
             }
         }
+        if !self.exhausted && self.free.is_empty() && self.core.is_over(now_ns) {
+            self.exhausted = true;
+        }
+    }
+
+    /// Gives up when no command has been answered for too long: the driver would try for ever.
+    fn watch_reachability(&mut self, outcome: Outcome, now_ns: u64) {
+        if !matches!(
+            outcome,
+            Err(OperationError::Timeout | OperationError::Disconnected)
+        ) {
+            self.unanswered_since_ns = None;
+            return;
+        }
+        let since_ns = *self.unanswered_since_ns.get_or_insert(now_ns);
+        if now_ns - since_ns > self.setup.unreachable_limit_ns && self.fault.is_none() {
+            self.fault = Some(WorkerFault::Unreachable(None));
+            self.setup.stop.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Starts nothing more; what is under way has a moment to end.
@@ -281,8 +315,6 @@ impl Worker {
             Some(call(begun.kind, &self.out))
         };
         let send_ns = self.setup.clock.now_ns();
-        self.core.tick(send_ns);
-        self.core.started(ticket, send_ns);
         self.slots[slot].operation = Some(InFlight {
             ticket,
             begun,
@@ -290,11 +322,32 @@ impl Worker {
             update_send_ns: None,
             failed: None,
             retries_left: self.setup.retry.limit,
+            sent: call.is_some(),
         });
-        match call {
-            Some(call) => self.push(slot, call),
-            None => self.slots[slot].retry_at_ns = Some(send_ns + HOUSEKEEPING_NS),
+        let Some(call) = call else {
+            self.waiting += 1;
+            self.slots[slot].retry_at_ns = Some(send_ns + HOUSEKEEPING_NS);
+            return;
+        };
+        self.core.tick(send_ns);
+        self.core.started(ticket, send_ns);
+        self.push(slot, call);
+    }
+
+    /// Notes the first send of an operation that had to wait for it.
+    fn mark_sent(&mut self, slot: usize, now_ns: u64) {
+        let Some(operation) = &mut self.slots[slot].operation else {
+            return;
+        };
+        if operation.sent {
+            return;
         }
+        operation.sent = true;
+        operation.send_ns = now_ns;
+        let ticket = operation.ticket;
+        self.waiting -= 1;
+        self.core.tick(now_ns);
+        self.core.started(ticket, now_ns);
     }
 
     fn repeat(&mut self, slot: usize, now_ns: u64) {
@@ -312,7 +365,9 @@ impl Worker {
         }
         let kind = operation.begun.kind;
         self.slots[slot].retry_at_ns = None;
-        self.push(slot, call(kind, &self.out));
+        let call = call(kind, &self.out);
+        self.mark_sent(slot, self.setup.clock.now_ns());
+        self.push(slot, call);
     }
 
     fn push(&mut self, slot: usize, call: Result<Call, OperationError>) {
@@ -321,7 +376,11 @@ impl Worker {
             self.setup.clock,
             Duration::from_nanos(self.setup.timeout_ns),
         );
-        let keep_existing = self.generator.workload().keeps_existing();
+        let keep_existing = self.generator.workload().keeps_existing()
+            || self.slots[slot]
+                .operation
+                .as_ref()
+                .is_some_and(|operation| operation.begun.may_exist);
         self.commands.push(Box::pin(async move {
             let performed = async { call?.perform(&documents, keep_existing).await };
             let result = tokio::time::timeout(timeout, performed)
@@ -355,6 +414,15 @@ impl Worker {
         {
             outcome = Err(error);
         }
+        self.watch_reachability(outcome, end_ns);
+        self.finish_part(slot, outcome, end_ns);
+    }
+
+    /// The command of an operation has ended: the operation ends, or its update begins.
+    fn finish_part(&mut self, slot: usize, outcome: Outcome, end_ns: u64) {
+        let Some(operation) = &mut self.slots[slot].operation else {
+            return;
+        };
         if operation.begun.kind != OperationKind::ReadModifyWrite {
             return self.end(slot, outcome, end_ns);
         }
@@ -369,6 +437,10 @@ impl Worker {
                 operation.failed = outcome.err();
                 self.core
                     .part_ended(ticket, OperationKind::Read, times, outcome);
+                // As with the other backend: on a connection that is gone nothing follows.
+                if outcome.is_err_and(OperationError::ends_pair) {
+                    return self.end(slot, outcome, end_ns);
+                }
                 self.out.clear();
                 self.generator
                     .update_after_read(&begun, ticket.number, 0, &mut self.out);
@@ -393,9 +465,13 @@ impl Worker {
     }
 
     fn end(&mut self, slot: usize, outcome: Outcome, end_ns: u64) {
-        if outcome.is_err() && self.schedule_retry(slot, end_ns) {
+        if let Err(error) = outcome
+            && self.schedule_retry(slot, error, end_ns)
+        {
             return;
         }
+        // What was never sent ends here all the same.
+        self.mark_sent(slot, end_ns);
         let Some(operation) = self.slots[slot].operation.take() else {
             return;
         };
@@ -411,6 +487,7 @@ impl Worker {
         if let Err(error) = outcome
             && self.setup.abort_on_failure
             && self.fault.is_none()
+            && error != OperationError::Cancelled
         {
             self.fault = Some(WorkerFault::Operation {
                 kind: operation.begun.kind,
@@ -423,8 +500,8 @@ impl Worker {
         self.free.push_back(slot);
     }
 
-    fn schedule_retry(&mut self, slot: usize, now_ns: u64) -> bool {
-        if self.stopping_since_ns.is_some() {
+    fn schedule_retry(&mut self, slot: usize, error: OperationError, now_ns: u64) -> bool {
+        if self.stopping_since_ns.is_some() || error == OperationError::Cancelled {
             return false;
         }
         let delay_ns = self.generator.retry_delay_ns(self.setup.retry.interval_ns);
@@ -435,6 +512,7 @@ impl Worker {
             return false;
         }
         operation.retries_left -= 1;
+        operation.begun.may_exist |= operation.sent && error.is_unsure();
         self.slots[slot].retry_at_ns = Some(now_ns + delay_ns);
         true
     }

@@ -8,7 +8,6 @@ use crate::connect::{ConnectError, Connected, Connector};
 use std::collections::BinaryHeap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Threads that connect. More would only help when connecting is slow and many connections break at once.
@@ -69,10 +68,10 @@ impl Shared {
     }
 }
 
-/// The threads; dropping it ends them.
+/// The threads; dropping it tells them to end. Nobody waits for them: a thread may be in the middle of
+/// connecting to a server that does not answer, and nothing depends on it any more.
 pub(crate) struct ReconnectPool {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
 }
 
 /// One worker's access to the pool.
@@ -86,16 +85,17 @@ pub(crate) struct Reconnector {
 impl ReconnectPool {
     pub(crate) fn start(connector: &Connector) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let threads = (0..THREADS)
-            .map(|_| {
-                let (shared, connector) = (Arc::clone(&shared), connector.clone());
-                std::thread::Builder::new()
-                    .name("reconnect".into())
-                    .stack_size(256 * 1024)
-                    .spawn(move || serve(&shared, &connector))
-            })
-            .collect::<std::io::Result<Vec<_>>>()?;
-        Ok(ReconnectPool { shared, threads })
+        let pool = ReconnectPool {
+            shared: Arc::clone(&shared),
+        };
+        for _ in 0..THREADS {
+            let (shared, connector) = (Arc::clone(&shared), connector.clone());
+            std::thread::Builder::new()
+                .name("reconnect".into())
+                .stack_size(256 * 1024)
+                .spawn(move || serve(&shared, &connector))?;
+        }
+        Ok(pool)
     }
 
     pub(crate) fn reconnector(&self, waker: Waker) -> Reconnector {
@@ -113,10 +113,6 @@ impl Drop for ReconnectPool {
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.changed.notify_all();
-        for thread in self.threads.drain(..) {
-            // A thread that panicked has nothing left to clean up.
-            let _ = thread.join();
-        }
     }
 }
 

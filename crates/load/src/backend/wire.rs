@@ -57,8 +57,10 @@ struct InFlight {
     /// Failure of an earlier part.
     failed: Option<OperationError>,
     retries_left: u32,
-    /// Set while a failed insert waits to be sent again.
+    /// Set while a failed insert waits to be sent again, or any insert for a number.
     retry_at_ns: Option<u64>,
+    /// Its command was sent at least once.
+    sent: bool,
 }
 
 /// A live connection. Both buffers are empty except when a message does not fit into one system call.
@@ -94,6 +96,8 @@ pub(crate) struct Worker {
     packing: Scratch,
     unpacking: Scratch,
     input: Vec<u8>,
+    /// Operations that have begun and wait to be sent for the first time.
+    waiting: usize,
     exhausted: bool,
     stopping_since_ns: Option<u64>,
     fault: Option<WorkerFault>,
@@ -124,6 +128,7 @@ impl Worker {
             packing: Scratch::default(),
             unpacking: Scratch::default(),
             input: vec![0; READ_BYTES],
+            waiting: 0,
             exhausted: false,
             stopping_since_ns: None,
             fault: None,
@@ -150,7 +155,8 @@ impl Worker {
             self.core.tick(now_ns);
             let next_start_ns = self.start_due(now_ns);
             if now_ns >= housekeeping_ns {
-                self.keep_house(now_ns);
+                // Starting may have taken long, and a timeout must not come early.
+                self.keep_house(self.setup.clock.now_ns());
                 housekeeping_ns = now_ns + HOUSEKEEPING_NS;
             }
             if self.is_done(now_ns) {
@@ -159,22 +165,34 @@ impl Worker {
             let until_ns = next_start_ns
                 .saturating_sub(SPIN_NS)
                 .min(housekeeping_ns)
-                .min(self.core.boundary_ns());
+                .min(self.core.wake_ns());
             if let Err(error) = self.wait_and_serve(until_ns) {
                 self.fault = Some(WorkerFault::Poll(error));
-                break self.setup.clock.now_ns();
+                self.setup.stop.store(true, Ordering::Relaxed);
+                let now_ns = self.setup.clock.now_ns();
+                self.stop(now_ns);
+                break now_ns;
             }
         };
+        self.cancel_all(end_ns);
         self.core.finish(end_ns);
         WorkerEnd { fault: self.fault }
     }
 
     fn is_done(&self, now_ns: u64) -> bool {
-        let drained = self.exhausted && self.core.in_flight() == 0;
+        let drained = self.exhausted && self.core.in_flight() == 0 && self.waiting == 0;
         drained
             || self
                 .stopping_since_ns
                 .is_some_and(|since_ns| now_ns > since_ns + STOP_DRAIN_NS)
+    }
+
+    /// Ends what is still under way when the worker stops waiting, so that it is counted.
+    fn cancel_all(&mut self, now_ns: u64) {
+        self.exhausted = true;
+        for slot in 0..self.slots.len() {
+            self.fail_in_flight(slot, OperationError::Cancelled, now_ns);
+        }
     }
 
     /// Starts what is due on free clients. Returns when to look again at the latest.
@@ -229,13 +247,17 @@ impl Worker {
                 continue;
             };
             match operation.retry_at_ns {
-                Some(at_ns) if now_ns >= at_ns => self.retry(slot),
+                Some(at_ns) if now_ns >= at_ns => self.retry(slot, now_ns),
                 Some(_) => {}
                 None if now_ns >= operation.deadline_ns => {
                     self.disconnect(slot, OperationError::Timeout, now_ns);
                 }
                 None => {}
             }
+        }
+        // Only a free client asks for the next operation, and there may be none to learn that it was the last.
+        if !self.exhausted && self.free.is_empty() && self.core.is_over(now_ns) {
+            self.exhausted = true;
         }
         self.watch_reachability(now_ns);
     }
@@ -272,8 +294,6 @@ impl Worker {
             .generator
             .begin(ticket.number, request_id, &mut self.out);
         let send_ns = self.setup.clock.now_ns();
-        self.core.tick(send_ns);
-        self.core.started(ticket, send_ns);
         self.slots[slot].operation = Some(InFlight {
             ticket,
             begun,
@@ -285,29 +305,33 @@ impl Worker {
             documents: 0,
             failed: None,
             retries_left: self.setup.retry.limit,
-            retry_at_ns: None,
+            retry_at_ns: begun.waiting.then_some(send_ns + HOUSEKEEPING_NS),
+            sent: !begun.waiting,
         });
         if begun.waiting {
-            if let Some(operation) = &mut self.slots[slot].operation {
-                operation.retry_at_ns = Some(send_ns + HOUSEKEEPING_NS);
-            }
+            self.waiting += 1;
             return;
         }
+        self.core.tick(send_ns);
+        self.core.started(ticket, send_ns);
         self.send(slot, send_ns);
     }
 
     /// Sends an operation again after a failure, or for the first time when it had to wait for a number.
-    fn retry(&mut self, slot: usize) {
+    fn retry(&mut self, slot: usize, now_ns: u64) {
         let request_id = self.next_request_id();
         self.out.clear();
-        let now_ns = self.setup.clock.now_ns();
-        let interval_ns = self.setup.retry.interval_ns;
         let has_connection = self.slots[slot].connection.is_some();
         let Some(operation) = &mut self.slots[slot].operation else {
             return;
         };
         if !has_connection {
-            operation.retry_at_ns = Some(now_ns + interval_ns);
+            // Without a connection an attempt fails as well, or the wait would have no end.
+            let is_hopeless = operation.sent || now_ns >= operation.deadline_ns;
+            operation.retry_at_ns = Some(now_ns + HOUSEKEEPING_NS);
+            if is_hopeless {
+                self.end(slot, Err(OperationError::Disconnected), now_ns);
+            }
             return;
         }
         let number = operation.ticket.number;
@@ -318,10 +342,29 @@ impl Worker {
             operation.retry_at_ns = Some(now_ns + HOUSEKEEPING_NS);
             return;
         }
+        let send_ns = self.setup.clock.now_ns();
         operation.request_id = request_id;
         operation.retry_at_ns = None;
-        operation.deadline_ns = now_ns + self.setup.timeout_ns;
-        self.send(slot, now_ns);
+        operation.deadline_ns = send_ns + self.setup.timeout_ns;
+        self.mark_sent(slot, send_ns);
+        self.send(slot, send_ns);
+    }
+
+    /// Notes the first send of an operation that had to wait for it.
+    fn mark_sent(&mut self, slot: usize, now_ns: u64) {
+        let Some(operation) = &mut self.slots[slot].operation else {
+            return;
+        };
+        if operation.sent {
+            return;
+        }
+        operation.sent = true;
+        operation.send_ns = now_ns;
+        operation.step_send_ns = now_ns;
+        let ticket = operation.ticket;
+        self.waiting -= 1;
+        self.core.tick(now_ns);
+        self.core.started(ticket, now_ns);
     }
 
     /// Hands `self.out` to the socket; what does not fit is kept and sent when there is room.
@@ -414,6 +457,12 @@ impl Worker {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => self.disconnect(slot, OperationError::Disconnected, now_ns),
             }
+        }
+        // Reading can make TLS want to answer (a key update).
+        if let Some(connection) = &self.slots[slot].connection
+            && connection.transport.wants_write()
+        {
+            self.watch_output(slot, true);
         }
         self.input = input;
     }
@@ -604,9 +653,13 @@ impl Worker {
 
     /// The operation of a client has ended; the client starts its next one at once if one is due.
     fn end(&mut self, slot: usize, outcome: Outcome, now_ns: u64) {
-        if outcome.is_err() && self.schedule_retry(slot, now_ns) {
+        if let Err(error) = outcome
+            && self.schedule_retry(slot, error, now_ns)
+        {
             return;
         }
+        // What was never sent ends here all the same.
+        self.mark_sent(slot, now_ns);
         let Some(operation) = self.slots[slot].operation.take() else {
             return;
         };
@@ -644,7 +697,8 @@ impl Worker {
     }
 
     fn note_failure(&mut self, kind: OperationKind, error: OperationError, now_ns: u64) {
-        if self.setup.abort_on_failure && self.fault.is_none() {
+        if self.setup.abort_on_failure && self.fault.is_none() && error != OperationError::Cancelled
+        {
             self.fault = Some(WorkerFault::Operation { kind, error });
             self.setup.stop.store(true, Ordering::Relaxed);
             self.stop(now_ns);
@@ -652,8 +706,8 @@ impl Worker {
     }
 
     /// Returns whether the failed operation will be sent again.
-    fn schedule_retry(&mut self, slot: usize, now_ns: u64) -> bool {
-        if self.stopping_since_ns.is_some() {
+    fn schedule_retry(&mut self, slot: usize, error: OperationError, now_ns: u64) -> bool {
+        if self.stopping_since_ns.is_some() || error == OperationError::Cancelled {
             return false;
         }
         let delay_ns = self.generator.retry_delay_ns(self.setup.retry.interval_ns);
@@ -664,6 +718,7 @@ impl Worker {
             return false;
         }
         operation.retries_left -= 1;
+        operation.begun.may_exist |= operation.sent && error.is_unsure();
         operation.retry_at_ns = Some(now_ns + delay_ns);
         true
     }
