@@ -39,7 +39,8 @@ fn main() -> Result<()> {
                 Duration::from_secs(1),
                 Duration::from_secs(40),
             )?;
-            truth::queue()
+            truth::queue()?;
+            truth::faults(20_000)
         }
         ["cost"] => cost(),
         ["rate"] => rate(),
@@ -50,7 +51,8 @@ fn main() -> Result<()> {
                 Duration::from_secs(1),
                 Duration::from_secs(40),
             )?;
-            truth::queue()
+            truth::queue()?;
+            truth::faults(20_000)
         }
         ["quick"] => {
             // A moment of everything, so that the bench itself is known to work.
@@ -59,6 +61,7 @@ fn main() -> Result<()> {
                 Duration::from_millis(100),
                 Duration::from_secs(3),
             )?;
+            truth::faults(500)?;
             compare_cost(1, Duration::from_millis(500))
         }
         _ => bail!("usage: dyno-bench [all|cost|rate|memory|truth|quick]"),
@@ -184,8 +187,22 @@ fn compare_cost(rounds: usize, duration: Duration) -> Result<()> {
             .collect(),
     );
     println!("  user time, engine     {user:.2} us per operation   (aim: at most 1.5)");
+    println!(
+        "  Little ratio, engine  {}",
+        little(pairs.iter().map(|(_, engine)| engine))
+    );
     println!();
     Ok(())
+}
+
+/// Smallest and largest ratio of Little's law of these measurements.
+fn little<'a>(costs: impl Iterator<Item = &'a Cost>) -> String {
+    let ratios: Vec<f64> = costs
+        .filter_map(|cost| cost.record.as_ref()?.little_ratio)
+        .collect();
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{least:.4} to {most:.4}   (aim: within 2 % of 1)")
 }
 
 pub fn median(mut values: Vec<f64>) -> f64 {
@@ -196,9 +213,10 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 fn rate() -> Result<()> {
     println!("Constant rate against the null responder, 32 connections, 10 s each");
     println!(
-        "{:>10}{:>14}{:>16}{:>16}{:>16}{:>10}",
+        "{:>10}{:>14}{:>16}{:>16}{:>16}{:>12}",
         "offered/s", "achieved/s", "off by", "delay p50 us", "delay p99 us", "CPU us/op"
     );
+    let mut costs = Vec::new();
     for rate_per_s in [1_000.0, 5_000.0, 20_000.0, 40_000.0] {
         let responder = null_responder()?;
         let load = EngineLoad {
@@ -210,15 +228,17 @@ fn rate() -> Result<()> {
         };
         let cost = in_process("engine", responder.address, &load)?;
         println!(
-            "{rate_per_s:>10.0}{:>14.1}{:>15.4}%{:>16.1}{:>16.1}{:>10.2}",
+            "{rate_per_s:>10.0}{:>14.1}{:>15.4}%{:>16.1}{:>16.1}{:>12.2}",
             cost.rate_per_s(),
             (cost.rate_per_s() / rate_per_s - 1.0) * 100.0,
             cost.start_delay_p50_us,
             cost.start_delay_p99_us,
             cost.cpu_us_per_operation()
         );
+        costs.push(cost);
     }
     println!("  (aim at 20000/s: off by at most 0.1 %, start delay p99 at most 100 us)");
+    println!("  Little ratio          {}", little(costs.iter()));
     println!();
     Ok(())
 }

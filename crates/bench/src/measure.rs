@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;
 use dyno_load::engine::{self, Job, PhaseSpec, ProcessUsage, Transporter};
-use dyno_load::responder::{Behaviour, Service, ServiceTime, Stall};
+use dyno_load::responder::{Behaviour, Fault, FaultRule, Service, ServiceTime, Stall};
 use dyno_load::workload::{Concerns, Workload};
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
@@ -26,6 +26,9 @@ pub struct EngineLoad {
     pub clients: usize,
     pub warmup: Duration,
     pub duration: Duration,
+    /// Ends the load earlier than its duration.
+    pub operations: Option<u64>,
+    pub timeout: Duration,
     pub core: Option<usize>,
     pub seed: u64,
 }
@@ -37,6 +40,8 @@ impl Default for EngineLoad {
             clients: 32,
             warmup: Duration::from_millis(500),
             duration: Duration::from_secs(5),
+            operations: None,
+            timeout: Duration::from_secs(10),
             core: None,
             seed: 42,
         }
@@ -58,6 +63,32 @@ pub struct ResponderSpec {
     pub stall: Option<(Duration, Duration)>,
     /// Fixed service time of a single queue.
     pub single_queue: Option<Duration>,
+    /// A fault of every so many operations.
+    pub fault: Option<(u64, FaultName)>,
+}
+
+/// The faults of the responder that the bench counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FaultName {
+    Error,
+    Drop,
+    Hang,
+    Garbage,
+    Truncate,
+    WrongAnswer,
+}
+
+impl FaultName {
+    fn fault(self) -> Fault {
+        match self {
+            FaultName::Error => Fault::ErrorCode(8000),
+            FaultName::Drop => Fault::Drop,
+            FaultName::Hang => Fault::Hang,
+            FaultName::Garbage => Fault::Garbage,
+            FaultName::Truncate => Fault::Truncate,
+            FaultName::WrongAnswer => Fault::WrongResponseTo,
+        }
+    }
 }
 
 impl ResponderSpec {
@@ -70,6 +101,14 @@ impl ResponderSpec {
                     time: ServiceTime::Fixed(time),
                 },
             },
+            faults: self
+                .fault
+                .map(|(every, name)| FaultRule {
+                    every,
+                    kind: name.fault(),
+                })
+                .into_iter()
+                .collect(),
             ..crate::null()
         }
     }
@@ -187,14 +226,14 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
             Some(rate_per_s),
         ),
     };
-    let phase = |kind, duration| PhaseSpec {
+    let phase = |kind, duration, operations| PhaseSpec {
         kind,
         duration: Some(duration),
-        operations: None,
+        operations,
     };
-    let mut phases = vec![phase(PhaseKind::Measure, load.duration)];
+    let mut phases = vec![phase(PhaseKind::Measure, load.duration, load.operations)];
     if !load.warmup.is_zero() {
-        phases.insert(0, phase(PhaseKind::Warmup, load.warmup));
+        phases.insert(0, phase(PhaseKind::Warmup, load.warmup, None));
     }
     let job = Job {
         workload: Arc::new(Workload::mix(&plan()?, &Concerns::default())?),
@@ -205,7 +244,7 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
         threads: 1,
         pin: false,
         seed: load.seed,
-        timeout: Duration::from_secs(10),
+        timeout: load.timeout,
         retry: Default::default(),
         abort_on_failure: false,
         clock: Clock::start(),

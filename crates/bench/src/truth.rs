@@ -1,6 +1,6 @@
 //! Numbers whose truth is known: a responder that stalls, and a queue with fixed service time.
 
-use crate::measure::{EngineLoad, Kind, ResponderSpec};
+use crate::measure::{EngineLoad, FaultName, Kind, ResponderSpec};
 use crate::{ResponderProcess, in_process};
 use anyhow::{Context, Result};
 use rand::rngs::Xoshiro256PlusPlus;
@@ -123,6 +123,7 @@ pub fn queue() -> Result<()> {
             duration,
             core: Some(0),
             seed,
+            ..Default::default()
         };
         let cost = in_process("engine", responder.address, &load)?;
         let record = cost.record.context("the engine gave no record")?;
@@ -134,6 +135,58 @@ pub fn queue() -> Result<()> {
         );
         println!(
             "  Little ratio         {:>10.4}   (seed {seed})",
+            record.little_ratio.unwrap_or(f64::NAN)
+        );
+    }
+    println!();
+    Ok(())
+}
+
+/// A responder that fails every 50th operation in one way: the failures must be counted exactly, under
+/// the name that says what happened.
+pub fn faults(operations: u64) -> Result<()> {
+    const EVERY: u64 = 50;
+    println!("Faults of every {EVERY}th operation, closed loop, {operations} operations each");
+    println!(
+        "  {:<14}{:>10}{:>12}  {:<32}{:>10}",
+        "fault", "expected", "succeeded", "counted", "Little"
+    );
+    for (name, label) in [
+        (FaultName::Error, "error code"),
+        (FaultName::Drop, "drop"),
+        (FaultName::Truncate, "cut reply"),
+        (FaultName::Garbage, "garbage"),
+        (FaultName::WrongAnswer, "wrong answer"),
+        (FaultName::Hang, "hang"),
+    ] {
+        let spec = ResponderSpec {
+            core: Some(1),
+            fault: Some((EVERY, name)),
+            ..Default::default()
+        };
+        let responder = ResponderProcess::start(&spec)?;
+        let load = EngineLoad {
+            clients: 32,
+            // Faults are counted from the first operation on.
+            warmup: Duration::ZERO,
+            duration: Duration::from_secs(60),
+            operations: Some(operations),
+            timeout: Duration::from_millis(200),
+            core: Some(0),
+            ..Default::default()
+        };
+        let cost = in_process("engine", responder.address, &load)?;
+        let record = cost.record.context("the engine gave no record")?;
+        let counted: Vec<String> = record
+            .errors
+            .iter()
+            .map(|(kind, count)| format!("{kind} {count}"))
+            .collect();
+        println!(
+            "  {label:<14}{:>10}{:>12}  {:<32}{:>10.4}",
+            operations / EVERY,
+            record.operations["read"].count,
+            counted.join(", "),
             record.little_ratio.unwrap_or(f64::NAN)
         );
     }
