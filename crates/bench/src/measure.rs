@@ -4,7 +4,7 @@ use crate::bare;
 use anyhow::{Context, Result};
 use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
 use dyno_load::responder::{Behaviour, Fault, FaultRule, Service, ServiceTime, Stall};
 use dyno_load::workload::{Concerns, Workload};
 use dyno_plan::Plan;
@@ -236,13 +236,16 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
         phases.insert(0, phase(PhaseKind::Warmup, load.warmup, None));
     }
     let job = Job {
-        workload: Arc::new(Workload::mix(&plan()?, &Concerns::default())?),
-        transporter: Transporter::Wire(Connector::new(&target, credentials)?),
+        pairs: vec![Pair {
+            workload: Arc::new(Workload::mix(&plan()?, &Concerns::default())?),
+            transporter: Transporter::Wire(Connector::new(&target, credentials)?),
+            clients: load.clients,
+            threads: 1,
+            pin: false,
+            cpus: None,
+        }],
         phases,
         schedule,
-        clients: load.clients,
-        threads: 1,
-        pin: false,
         seed: load.seed,
         timeout: load.timeout,
         retry: Default::default(),
@@ -252,7 +255,8 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
         usage,
     };
     let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);
-    engine::run(job, &mut |interval| {
+    engine::run(job, &mut |window| {
+        let interval = window.merged;
         if interval.phase == PhaseKind::Measure {
             measured.add(&interval)?;
         }

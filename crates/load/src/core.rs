@@ -44,8 +44,12 @@ pub(crate) struct CoreOptions {
     pub(crate) phases: Vec<PhaseWindow>,
     pub(crate) schedule: Schedule,
     pub(crate) share: Share,
+    /// Number of the worker over all pairs.
+    pub(crate) worker: u64,
     pub(crate) seed: u64,
     pub(crate) interval_ns: u64,
+    /// Reads user and system CPU time of the calling thread so far, in nanoseconds.
+    pub(crate) thread_usage: fn() -> (u64, u64),
     pub(crate) kinds: Vec<OperationKind>,
     pub(crate) parts: Sender<Handover>,
     pub(crate) spares: Receiver<Box<Part>>,
@@ -101,6 +105,8 @@ pub(crate) struct Core {
     part: Box<Part>,
     kinds: Vec<OperationKind>,
     worker: u64,
+    thread_usage: fn() -> (u64, u64),
+    last_usage_ns: (u64, u64),
     parts: Sender<Handover>,
     spares: Receiver<Box<Part>>,
 }
@@ -192,7 +198,9 @@ impl Core {
             last_end_ns: first.start_ns,
             part,
             kinds: options.kinds,
-            worker: options.share.worker,
+            worker: options.worker,
+            thread_usage: options.thread_usage,
+            last_usage_ns: (0, 0),
             parts: options.parts,
             spares: options.spares,
             phases: options.phases,
@@ -458,9 +466,11 @@ impl Core {
         let end_ns = end_ns.max(self.part.start_ns);
         self.account(end_ns);
         self.part.end_ns = end_ns;
+        let mut part = std::mem::replace(&mut self.part, Box::new(Part::new(&[])));
+        self.take_usage(&mut part);
         let handover = Handover {
             worker: self.worker,
-            part: Some(self.part),
+            part: Some(part),
             last: true,
         };
         // The collector is gone only when the run was abandoned: nobody is left to tell.
@@ -495,6 +505,7 @@ impl Core {
         fresh.reset(kind, index, boundary_ns);
         let mut full = std::mem::replace(&mut self.part, fresh);
         full.end_ns = boundary_ns;
+        self.take_usage(&mut full);
         self.boundary_ns = self.next_boundary_ns(boundary_ns);
         self.wake_ns = self.boundary_ns;
         // See `finish`: without a collector there is nobody to tell.
@@ -503,6 +514,14 @@ impl Core {
             part: Some(full),
             last: false,
         });
+    }
+
+    /// Adds the CPU time that this thread took since the last window.
+    fn take_usage(&mut self, part: &mut Part) {
+        let (user_ns, system_ns) = (self.thread_usage)();
+        part.cpu_user_ns = user_ns.saturating_sub(self.last_usage_ns.0);
+        part.cpu_system_ns = system_ns.saturating_sub(self.last_usage_ns.1);
+        self.last_usage_ns = (user_ns, system_ns);
     }
 
     fn next_boundary_ns(&self, from_ns: u64) -> u64 {
@@ -581,6 +600,8 @@ mod tests {
                 worker: 0,
                 worker_count: 1,
             },
+            worker: 0,
+            thread_usage: || (0, 0),
             seed: 1,
             interval_ns: SECOND,
             kinds: vec![OperationKind::Read],

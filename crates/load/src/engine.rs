@@ -64,22 +64,34 @@ pub enum Transporter {
     Driver(Box<driver::DriverTarget>),
 }
 
-/// One or two phases under one load.
-pub struct Job {
-    /// What the operations are.
+/// One deployment under load and the client of its own that loads it.
+pub struct Pair {
+    /// What the operations are. Each pair has its own: it knows which documents were inserted.
     pub workload: Arc<Workload>,
     /// Who performs them.
     pub transporter: Transporter,
+    /// Concurrent connections, at least 1.
+    pub clients: usize,
+    /// Worker threads, 1 to `clients`, the same in each pair.
+    pub threads: usize,
+    /// CPUs that the worker threads may use; those of this process when absent.
+    pub cpus: Option<Vec<usize>>,
+    /// Pin each worker thread to one of these CPUs.
+    pub pin: bool,
+}
+
+/// One or two phases under one load.
+///
+/// With several pairs all of them start at the same moment and end together. The load phase is done by
+/// each pair on its own; of the other phases the rate and the number of operations are those of one
+/// pair, and the operations come from one sequence for all of them, so that none is left to run alone.
+pub struct Job {
+    /// At least one.
+    pub pairs: Vec<Pair>,
     /// Phases in order: one, or a warm-up and a measure phase.
     pub phases: Vec<PhaseSpec>,
     /// When operations start.
     pub schedule: Schedule,
-    /// Concurrent connections, at least 1.
-    pub clients: usize,
-    /// Worker threads, 1 to `clients`.
-    pub threads: usize,
-    /// Pin each worker thread to one core.
-    pub pin: bool,
     /// Seed of the schedule.
     pub seed: u64,
     /// Longest wait for an answer.
@@ -96,34 +108,75 @@ pub struct Job {
     pub usage: fn() -> ProcessUsage,
 }
 
+/// One recording window, over all pairs and by pair.
+pub struct Window {
+    /// All pairs together: counts added, histograms merged, CPU time of the whole process.
+    pub merged: IntervalRecord,
+    /// By pair, if there are several: absent where a pair did not take part any more. CPU time is that
+    /// of the pair's worker threads.
+    pub pairs: Vec<Option<IntervalRecord>>,
+}
+
+/// Receives the windows of a run.
+pub type Sink<'a> =
+    &'a mut dyn FnMut(Window) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
 /// Performs the phases of `job`. `sink` receives every recording window in order, on this thread; an
 /// error from it ends the run and is returned after the workers have ended.
 ///
 /// # Errors
 /// [`LoadError`] if the connections cannot be made, a worker meets a fault that ends the run, or `sink` fails.
 /// What was recorded until then has been passed to `sink`.
-pub fn run(
-    job: Job,
-    sink: &mut dyn FnMut(IntervalRecord) -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
-) -> Result<(), LoadError> {
-    let connections = match &job.transporter {
-        Transporter::Wire(connector) => connect_all(connector, job.clients)?,
-        Transporter::Driver(_) => Vec::new(),
-    };
-    let pool = match &job.transporter {
-        Transporter::Wire(connector) => {
-            Some(ReconnectPool::start(connector).map_err(LoadError::Thread)?)
-        }
-        Transporter::Driver(_) => None,
-    };
+pub fn run(job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
+    let several = job.pairs.len() > 1;
+    let mut links = Vec::with_capacity(job.pairs.len());
+    for (place, pair) in job.pairs.iter().enumerate() {
+        links.push(Link::open(pair).map_err(|error| of_pair(several, place, error))?);
+    }
     let (parts, handovers) = channel();
-    let team = start_workers(&job, connections, pool.as_ref(), parts)?;
-    let mut collector = Collector::new(team.spares, job.usage);
+    let pair_count = job.pairs.len();
+    let team = start_workers(&job, &mut links, parts)?;
+    let mut collector = Collector::new(pair_count, team.pairs, team.spares, job.usage);
     let sunk = collector.collect(&handovers, sink, &job.stop);
     let fault = join(team.threads)?;
-    drop(pool);
+    drop(links);
     sunk?;
-    fault.map_or(Ok(()), |fault| Err(LoadError::from(fault)))
+    fault.map_or(Ok(()), |(pair, fault)| {
+        Err(of_pair(several, pair, LoadError::from(fault)))
+    })
+}
+
+/// Says which pair an error is about, if there are several.
+fn of_pair(several: bool, pair: usize, error: LoadError) -> LoadError {
+    if several {
+        LoadError::Pair {
+            pair,
+            source: Box::new(error),
+        }
+    } else {
+        error
+    }
+}
+
+/// The connections of one pair before its workers take them, and the threads that replace them later.
+struct Link {
+    connections: Vec<Connected>,
+    pool: Option<ReconnectPool>,
+}
+
+impl Link {
+    fn open(pair: &Pair) -> Result<Self, LoadError> {
+        Ok(match &pair.transporter {
+            Transporter::Wire(connector) => Link {
+                connections: connect_all(connector, pair.clients)?,
+                pool: Some(ReconnectPool::start(connector).map_err(LoadError::Thread)?),
+            },
+            Transporter::Driver(_) => Link {
+                connections: Vec::new(),
+                pool: None,
+            },
+        })
+    }
 }
 
 fn connect_all(connector: &Connector, clients: usize) -> Result<Vec<Connected>, LoadError> {
@@ -153,12 +206,34 @@ fn connect_all(connector: &Connector, clients: usize) -> Result<Vec<Connected>, 
 
 /// The running workers and the way to give windows back to them.
 struct Team {
-    threads: Vec<JoinHandle<WorkerEnd>>,
+    threads: Vec<(usize, JoinHandle<WorkerEnd>)>,
     spares: Vec<Sender<Box<Part>>>,
+    /// Pair of each worker.
+    pairs: Vec<usize>,
 }
 
-fn phase_windows(job: &Job) -> Vec<PhaseWindow> {
-    let mut start_ns = job.clock.now_ns() + START_MARGIN_NS;
+/// The phases as the workers of each pair see them.
+fn phase_windows(job: &Job) -> Vec<Vec<PhaseWindow>> {
+    let start_ns = job.clock.now_ns() + START_MARGIN_NS;
+    let shared = windows_of_pair(job, start_ns);
+    (0..job.pairs.len())
+        .map(|_| {
+            if is_load(job) {
+                windows_of_pair(job, start_ns)
+            } else {
+                shared.clone()
+            }
+        })
+        .collect()
+}
+
+/// Each pair loads all of its documents.
+fn is_load(job: &Job) -> bool {
+    job.phases.iter().any(|phase| phase.kind == PhaseKind::Load)
+}
+
+fn windows_of_pair(job: &Job, mut start_ns: u64) -> Vec<PhaseWindow> {
+    let sharers = if is_load(job) { 1 } else { job.pairs.len() };
     job.phases
         .iter()
         .map(|phase| {
@@ -169,7 +244,9 @@ fn phase_windows(job: &Job) -> Vec<PhaseWindow> {
                 kind: phase.kind,
                 start_ns,
                 end_ns: start_ns.saturating_add(length_ns),
-                operations: phase.operations.unwrap_or(u64::MAX),
+                operations: phase
+                    .operations
+                    .map_or(u64::MAX, |count| count.saturating_mul(sharers as u64)),
                 numbers: Arc::new(AtomicU64::new(0)),
             };
             start_ns = window.end_ns;
@@ -180,11 +257,9 @@ fn phase_windows(job: &Job) -> Vec<PhaseWindow> {
 
 fn start_workers(
     job: &Job,
-    connections: Vec<Connected>,
-    pool: Option<&ReconnectPool>,
+    links: &mut [Link],
     parts: Sender<Handover>,
 ) -> Result<Team, LoadError> {
-    let kinds = job.workload.kinds();
     let setup = WorkerSetup {
         clock: job.clock,
         stop: Arc::clone(&job.stop),
@@ -194,54 +269,78 @@ fn start_workers(
         retry: job.retry,
         abort_on_failure: job.abort_on_failure,
     };
-    let cores = if job.pin {
-        allowed_cores()?
-    } else {
-        Vec::new()
-    };
     let windows = phase_windows(job);
     let mut team = Team {
         threads: Vec::new(),
         spares: Vec::new(),
+        pairs: Vec::new(),
     };
-    let mut remaining = connections;
-    for worker in 0..job.threads {
-        let clients = job.clients / job.threads + usize::from(worker < job.clients % job.threads);
-        let (spare_sender, spares) = channel();
-        let core = Core::new(CoreOptions {
-            phases: windows.clone(),
-            schedule: job.schedule.clone(),
-            share: Share {
+    for (place, (pair, link)) in job.pairs.iter().zip(links).enumerate() {
+        let affinities = affinities(pair)?;
+        for thread in 0..pair.threads {
+            let worker = team.threads.len();
+            let (spare_sender, spares) = channel();
+            let core = Core::new(CoreOptions {
+                phases: windows[place].clone(),
+                schedule: schedule_of(job),
+                share: share(job, place, thread),
                 worker: worker as u64,
-                worker_count: job.threads as u64,
-            },
-            seed: job.seed,
-            interval_ns: INTERVAL_NS,
-            kinds: kinds.clone(),
-            parts: parts.clone(),
-            spares,
-        });
-        let generator = Generator::new(Arc::clone(&job.workload));
-        let core_number = cores.get(worker % cores.len().max(1)).copied();
-        let mine = remaining.split_off(remaining.len().saturating_sub(clients));
-        let body = worker_body(job, &setup, core, generator, mine, clients, pool)?;
-        let farewell = Farewell {
-            worker: worker as u64,
-            parts: parts.clone(),
-            stop: Arc::clone(&job.stop),
-        };
-        let thread = std::thread::Builder::new()
-            .name(format!("worker-{worker}"))
-            .spawn(move || {
-                let _farewell = farewell;
-                pin_to(core_number);
-                body()
-            })
-            .map_err(LoadError::Thread)?;
-        team.threads.push(thread);
-        team.spares.push(spare_sender);
+                seed: job.seed,
+                interval_ns: INTERVAL_NS,
+                kinds: pair.workload.kinds(),
+                thread_usage,
+                parts: parts.clone(),
+                spares,
+            });
+            let body = worker_body(pair, thread, link, &setup, core)?;
+            let farewell = Farewell {
+                worker: worker as u64,
+                parts: parts.clone(),
+                stop: Arc::clone(&job.stop),
+            };
+            let affinity = affinities[thread].clone();
+            let started = std::thread::Builder::new()
+                .name(format!("worker-{worker}"))
+                .spawn(move || {
+                    let _farewell = farewell;
+                    pin_to(&affinity);
+                    body()
+                })
+                .map_err(LoadError::Thread)?;
+            team.threads.push((place, started));
+            team.spares.push(spare_sender);
+            team.pairs.push(place);
+        }
     }
     Ok(team)
+}
+
+/// The schedule of all workers together.
+fn schedule_of(job: &Job) -> Schedule {
+    let mut schedule = job.schedule.clone();
+    if let Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. } =
+        &mut schedule
+        && !is_load(job)
+    {
+        *rate_per_s *= job.pairs.len() as f64;
+    }
+    schedule
+}
+
+/// The part of the schedule that one worker has.
+fn share(job: &Job, pair: usize, thread: usize) -> Share {
+    let before: usize = job.pairs[..pair].iter().map(|pair| pair.threads).sum();
+    if is_load(job) {
+        Share {
+            worker: thread as u64,
+            worker_count: job.pairs[pair].threads as u64,
+        }
+    } else {
+        Share {
+            worker: (before + thread) as u64,
+            worker_count: job.pairs.iter().map(|pair| pair.threads as u64).sum(),
+        }
+    }
 }
 
 /// Ends the run when a worker panics: its windows would be waited for in vain.
@@ -267,17 +366,18 @@ impl Drop for Farewell {
 
 type WorkerBody = Box<dyn FnOnce() -> WorkerEnd + Send>;
 
+/// What worker `thread` of a pair does. It takes its share of the connections from `link`.
 fn worker_body(
-    job: &Job,
+    pair: &Pair,
+    thread: usize,
+    link: &mut Link,
     setup: &WorkerSetup,
     core: Core,
-    generator: Generator,
-    connections: Vec<Connected>,
-    clients: usize,
-    pool: Option<&ReconnectPool>,
 ) -> Result<WorkerBody, LoadError> {
     let setup = setup.clone();
-    match (&job.transporter, pool) {
+    let generator = Generator::new(Arc::clone(&pair.workload));
+    let clients = pair.clients / pair.threads + usize::from(thread < pair.clients % pair.threads);
+    match (&pair.transporter, &link.pool) {
         (Transporter::Driver(target), _) => {
             let target = target.as_ref().clone();
             Ok(Box::new(move || {
@@ -285,6 +385,8 @@ fn worker_body(
             }))
         }
         (Transporter::Wire(_), Some(pool)) => {
+            let kept = link.connections.len().saturating_sub(clients);
+            let connections = link.connections.split_off(kept);
             let poller = Poller::new().map_err(LoadError::Poll)?;
             let reconnector = pool.reconnector(poller.waker());
             let worker =
@@ -296,6 +398,24 @@ fn worker_body(
     }
 }
 
+/// The CPUs of each worker thread of a pair; empty where it may use those of the process.
+fn affinities(pair: &Pair) -> Result<Vec<Vec<usize>>, LoadError> {
+    let cpus = match (&pair.cpus, pair.pin) {
+        (Some(cpus), _) => cpus.clone(),
+        (None, true) => allowed_cores()?,
+        (None, false) => Vec::new(),
+    };
+    Ok((0..pair.threads)
+        .map(|thread| {
+            if pair.pin && !cpus.is_empty() {
+                vec![cpus[thread % cpus.len()]]
+            } else {
+                cpus.clone()
+            }
+        })
+        .collect())
+}
+
 fn allowed_cores() -> Result<Vec<usize>, LoadError> {
     let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0))
         .map_err(|source| LoadError::Pin(source.into()))?;
@@ -304,23 +424,42 @@ fn allowed_cores() -> Result<Vec<usize>, LoadError> {
         .collect())
 }
 
-fn pin_to(cpu: Option<usize>) {
-    let Some(cpu) = cpu else { return };
+fn pin_to(cpus: &[usize]) {
+    if cpus.is_empty() {
+        return;
+    }
     let mut set = nix::sched::CpuSet::new();
-    let pinned = set
-        .set(cpu)
+    let pinned = cpus
+        .iter()
+        .try_for_each(|&cpu| set.set(cpu))
         .and_then(|()| nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set));
     if let Err(error) = pinned {
-        tracing::warn!("cannot pin a worker to core {cpu}: {error}");
+        tracing::warn!("cannot pin a worker to the cores {cpus:?}: {error}");
     }
 }
 
-fn join(threads: Vec<JoinHandle<WorkerEnd>>) -> Result<Option<WorkerFault>, LoadError> {
+/// User and system CPU time of the calling thread so far, in nanoseconds; zeros where it is not known.
+fn thread_usage() -> (u64, u64) {
+    let Ok(usage) = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD)
+    else {
+        return (0, 0);
+    };
+    let ns = |time: nix::sys::time::TimeVal| {
+        let us = time.tv_sec() * 1_000_000 + time.tv_usec();
+        u64::try_from(us).unwrap_or(0) * 1_000
+    };
+    (ns(usage.user_time()), ns(usage.system_time()))
+}
+
+/// Waits for all workers. The first fault, with the pair that it is about.
+fn join(
+    threads: Vec<(usize, JoinHandle<WorkerEnd>)>,
+) -> Result<Option<(usize, WorkerFault)>, LoadError> {
     let mut fault = None;
     let mut panicked = false;
-    for thread in threads {
+    for (pair, thread) in threads {
         match thread.join() {
-            Ok(end) => fault = fault.or(end.fault),
+            Ok(end) => fault = fault.or(end.fault.map(|fault| (pair, fault))),
             Err(_) => panicked = true,
         }
     }
@@ -334,6 +473,7 @@ fn join(threads: Vec<JoinHandle<WorkerEnd>>) -> Result<Option<WorkerFault>, Load
 /// Merges the windows of all workers.
 struct Collector {
     workers: Vec<WorkerQueue>,
+    pair_count: usize,
     spares: Vec<Sender<Box<Part>>>,
     usage: fn() -> ProcessUsage,
     last_usage: ProcessUsage,
@@ -341,15 +481,25 @@ struct Collector {
 
 #[derive(Default)]
 struct WorkerQueue {
+    pair: usize,
     parts: VecDeque<Box<Part>>,
     finished: bool,
 }
 
 impl Collector {
-    fn new(spares: Vec<Sender<Box<Part>>>, usage: fn() -> ProcessUsage) -> Self {
-        let workers = spares.iter().map(|_| WorkerQueue::default()).collect();
+    fn new(
+        pair_count: usize,
+        pairs: Vec<usize>,
+        spares: Vec<Sender<Box<Part>>>,
+        usage: fn() -> ProcessUsage,
+    ) -> Self {
+        let queue = |pair| WorkerQueue {
+            pair,
+            ..WorkerQueue::default()
+        };
         Collector {
-            workers,
+            workers: pairs.into_iter().map(queue).collect(),
+            pair_count,
             spares,
             usage,
             last_usage: usage(),
@@ -360,9 +510,7 @@ impl Collector {
     fn collect(
         &mut self,
         handovers: &Receiver<Handover>,
-        sink: &mut dyn FnMut(
-            IntervalRecord,
-        ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
+        sink: Sink<'_>,
         stop: &AtomicBool,
     ) -> Result<(), LoadError> {
         let mut failure = None;
@@ -370,10 +518,10 @@ impl Collector {
             let queue = &mut self.workers[handover.worker as usize];
             queue.parts.extend(handover.part);
             queue.finished = handover.last;
-            while let Some(interval) = self.next_complete() {
+            while let Some(window) = self.next_complete() {
                 if failure.is_none()
-                    && !is_void(&interval)
-                    && let Err(error) = sink(interval)
+                    && !is_void(&window.merged)
+                    && let Err(error) = sink(window)
                 {
                     stop.store(true, std::sync::atomic::Ordering::Relaxed);
                     failure = Some(LoadError::Sink(error));
@@ -384,7 +532,7 @@ impl Collector {
     }
 
     /// The earliest window if no worker can still add to it.
-    fn next_complete(&mut self) -> Option<IntervalRecord> {
+    fn next_complete(&mut self) -> Option<Window> {
         if self
             .workers
             .iter()
@@ -400,6 +548,10 @@ impl Collector {
             .map(|part| part.start_ns)
             .min()?;
         let mut merged: Option<MergedParts> = None;
+        let mut by_pair: Vec<Option<MergedParts>> = Vec::new();
+        if self.pair_count > 1 {
+            by_pair.resize_with(self.pair_count, || None);
+        }
         for (worker, spares) in self.workers.iter_mut().zip(&self.spares) {
             if worker
                 .parts
@@ -411,13 +563,20 @@ impl Collector {
             let Some(part) = worker.parts.pop_front() else {
                 continue;
             };
-            merged
-                .get_or_insert_with(|| MergedParts::like(&part))
-                .add(&part);
+            let mine = by_pair.get_mut(worker.pair);
+            for sum in [Some(&mut merged), mine].into_iter().flatten() {
+                sum.get_or_insert_with(|| MergedParts::like(&part))
+                    .add(&part);
+            }
             // A worker that has ended needs no window back.
             let _ = spares.send(part);
         }
-        merged.map(|merged| self.with_usage(merged.into_interval()))
+        let merged = self.with_usage(merged?.into_interval());
+        let pairs = by_pair
+            .into_iter()
+            .map(|pair| pair.map(MergedParts::into_interval))
+            .collect();
+        Some(Window { merged, pairs })
     }
 
     fn with_usage(&mut self, mut interval: IntervalRecord) -> IntervalRecord {

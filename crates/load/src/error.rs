@@ -14,6 +14,15 @@ pub enum LoadError {
     /// All connections were lost and none could be made again for too long.
     #[error("lost all connections to the server and could not connect again")]
     Unreachable(#[source] Option<Arc<ConnectError>>),
+    /// Something ended the run of one of several pairs of server and client.
+    #[error("instance {pair} ended the run")]
+    Pair {
+        /// Which, from 0.
+        pair: usize,
+        /// What it was.
+        #[source]
+        source: Box<LoadError>,
+    },
     /// An operation failed in a phase in which none may.
     #[error("operation `{}` failed with `{error}`", kind.name())]
     Operation {

@@ -111,6 +111,9 @@ pub(crate) struct Part {
     pub(crate) arrivals_dropped: u64,
     pub(crate) arrivals_late: u64,
     pub(crate) reconnects: u64,
+    /// CPU time of the worker's thread.
+    pub(crate) cpu_user_ns: u64,
+    pub(crate) cpu_system_ns: u64,
 }
 
 impl Part {
@@ -136,6 +139,8 @@ impl Part {
             arrivals_dropped: 0,
             arrivals_late: 0,
             reconnects: 0,
+            cpu_user_ns: 0,
+            cpu_system_ns: 0,
         }
     }
 
@@ -160,6 +165,8 @@ impl Part {
         self.arrivals_dropped = 0;
         self.arrivals_late = 0;
         self.reconnects = 0;
+        self.cpu_user_ns = 0;
+        self.cpu_system_ns = 0;
     }
 
     /// Records statistics of an operation or of a part of one (the read and the update of a read-modify-write).
@@ -260,6 +267,8 @@ impl MergedParts {
         total.arrivals_dropped += part.arrivals_dropped;
         total.arrivals_late += part.arrivals_late;
         total.reconnects += part.reconnects;
+        total.cpu_user_ns += part.cpu_user_ns;
+        total.cpu_system_ns += part.cpu_system_ns;
         for kind in OperationKind::ALL {
             if let Some(operation) = &part.operations[kind.index()]
                 && !operation.is_empty()

@@ -4,7 +4,7 @@
 
 use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
 use dyno_load::responder::{Behaviour, Responder};
 use dyno_load::workload::{Concerns, Workload};
 use dyno_plan::model::Schedule;
@@ -50,17 +50,20 @@ fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedul
     plan.data.records = 1000;
     let (target, credentials) = dyno_plan::uri::parse(&format!("mongodb://{address}")).unwrap();
     let job = Job {
-        workload: Arc::new(Workload::mix(&plan, &Concerns::default()).unwrap()),
-        transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
+        pairs: vec![Pair {
+            workload: Arc::new(Workload::mix(&plan, &Concerns::default()).unwrap()),
+            transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
+            clients: 8,
+            threads: 1,
+            pin: false,
+            cpus: None,
+        }],
         phases: vec![PhaseSpec {
             kind: PhaseKind::Measure,
             duration: None,
             operations: Some(operations),
         }],
         schedule,
-        clients: 8,
-        threads: 1,
-        pin: false,
         seed: 1,
         timeout: Duration::from_secs(10),
         retry: Default::default(),

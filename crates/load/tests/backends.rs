@@ -6,7 +6,7 @@ use dyno_load::LoadError;
 use dyno_load::backend::driver::DriverTarget;
 use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
 use dyno_load::prepare;
 use dyno_load::workload::{Concerns, LoadTask, Workload};
 use dyno_plan::Plan;
@@ -44,17 +44,20 @@ fn perform(
     operations: u64,
 ) -> PhaseRecord {
     let job = Job {
-        workload: Arc::new(workload),
-        transporter: transporter(via, uri).unwrap(),
+        pairs: vec![Pair {
+            workload: Arc::new(workload),
+            transporter: transporter(via, uri).unwrap(),
+            clients: 4,
+            threads: 2,
+            pin: false,
+            cpus: None,
+        }],
         phases: vec![PhaseSpec {
             kind,
             duration: None,
             operations: Some(operations),
         }],
         schedule: Schedule::Closed {},
-        clients: 4,
-        threads: 2,
-        pin: false,
         seed: 5,
         timeout: Duration::from_secs(20),
         retry: Default::default(),
@@ -64,7 +67,7 @@ fn perform(
         usage: ProcessUsage::default,
     };
     let mut phase = PhaseAccumulator::new(kind, None);
-    engine::run(job, &mut |interval| Ok(phase.add(&interval)?)).unwrap();
+    engine::run(job, &mut |window| Ok(phase.add(&window.merged)?)).unwrap();
     phase.to_record()
 }
 

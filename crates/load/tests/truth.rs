@@ -4,7 +4,7 @@
 
 use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
 use dyno_load::responder::{
     Behaviour, Counters, Fault, FaultRule, Responder, Service, ServiceTime, Stall,
 };
@@ -98,13 +98,16 @@ impl Trial {
             });
         }
         let job = Job {
-            workload,
-            transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
+            pairs: vec![Pair {
+                workload,
+                transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
+                clients: self.clients,
+                threads: self.threads,
+                pin: false,
+                cpus: None,
+            }],
             phases,
             schedule: self.plan.schedule.clone(),
-            clients: self.clients,
-            threads: self.threads,
-            pin: false,
             seed: self.plan.client.seed,
             timeout: self.timeout,
             retry: Default::default(),
@@ -114,7 +117,8 @@ impl Trial {
             usage: no_usage,
         };
         let mut phase = PhaseAccumulator::new(kind, offered);
-        engine::run(job, &mut |interval| {
+        engine::run(job, &mut |window| {
+            let interval = window.merged;
             if interval.phase == kind {
                 phase.add(&interval)?;
             }

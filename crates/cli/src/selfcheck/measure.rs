@@ -7,7 +7,7 @@ use crate::session::document::VERSION;
 use crate::session::execute::{Hands, usage};
 use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, PhaseSpec, Transporter};
+use dyno_load::engine::{self, Job, Pair, PhaseSpec, Transporter};
 use dyno_load::workload::{Concerns, Workload};
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
@@ -88,16 +88,19 @@ fn drive(
         operations: None,
     };
     let job = Job {
-        workload: Arc::new(Workload::mix(&plan, &Concerns::default())?),
-        transporter: Transporter::Wire(Connector::new(responder.target(), None)?),
+        pairs: vec![Pair {
+            workload: Arc::new(Workload::mix(&plan, &Concerns::default())?),
+            transporter: Transporter::Wire(Connector::new(responder.target(), None)?),
+            clients: clients as usize,
+            threads: 1,
+            pin: true,
+            cpus: None,
+        }],
         phases: vec![
             phase(PhaseKind::Warmup, WARMUP),
             phase(PhaseKind::Measure, duration),
         ],
         schedule,
-        clients: clients as usize,
-        threads: 1,
-        pin: true,
         seed: plan.client.seed,
         timeout: plan.client.timeout.0,
         retry: Default::default(),
@@ -107,7 +110,8 @@ fn drive(
         usage,
     };
     let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);
-    engine::run(job, &mut |interval| {
+    engine::run(job, &mut |window| {
+        let interval = window.merged;
         if interval.phase == PhaseKind::Measure {
             measured.add(&interval)?;
         }

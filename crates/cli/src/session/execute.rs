@@ -15,7 +15,7 @@ use dyno_load::LoadError;
 use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
 use dyno_load::connect::Control;
-use dyno_load::engine::{self, Job, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
 use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_plan::Plan;
@@ -354,13 +354,16 @@ impl<'a> Session<'a> {
         let client = &self.plan.client;
         let clients = part.clients as usize;
         let job = Job {
-            workload: part.workload,
-            transporter: part.transporter,
+            pairs: vec![Pair {
+                workload: part.workload,
+                transporter: part.transporter,
+                clients,
+                threads: (client.threads as usize).clamp(1, clients),
+                pin: client.pin,
+                cpus: None,
+            }],
             phases: part.phases,
             schedule: part.schedule,
-            clients,
-            threads: (client.threads as usize).clamp(1, clients),
-            pin: client.pin,
             seed: client.seed,
             timeout: client.timeout.0,
             retry: part.retry,
@@ -372,7 +375,8 @@ impl<'a> Session<'a> {
         let recorder = &mut self.recorder;
         let ending = stop.flag();
         let mut server_ended = false;
-        let result = engine::run(job, &mut |interval| {
+        let result = engine::run(job, &mut |window| {
+            let interval = window.merged;
             recorder.record(&interval)?;
             // A server of ours that has ended does not come back: no need to try for long. What the
             // clients still see of its end belongs to the record.
