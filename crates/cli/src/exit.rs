@@ -114,21 +114,30 @@ impl From<ConnectError> for Failure {
 
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
-        let (exit, hint) = match &error {
-            LoadError::Connect(cause) => (connect_exit(cause), cause.hint()),
-            LoadError::Unreachable(cause) => (
-                Exit::Environment,
-                cause.as_ref().and_then(|cause| cause.hint()),
-            ),
-            LoadError::Sink(cause) => match cause.downcast_ref::<RecordError>() {
-                Some(RecordError::Write { .. }) => (Exit::Environment, Some(WRITE_HINT.to_owned())),
-                _ => (Exit::Environment, None),
-            },
-            LoadError::Workload { .. } => (Exit::BadInput, None),
-            LoadError::WorkerPanicked => (Exit::Internal, None),
-            _ => (Exit::Environment, None),
-        };
+        let (exit, hint) = load_exit(&error);
         Failure::of(exit, error).with_optional_hint(hint)
+    }
+}
+
+fn load_exit(error: &LoadError) -> (Exit, Option<String>) {
+    match error {
+        LoadError::Connect(cause) => (connect_exit(cause), cause.hint()),
+        LoadError::Unreachable(cause) => (
+            Exit::Environment,
+            cause.as_ref().and_then(|cause| cause.hint()),
+        ),
+        LoadError::Pair { source, .. } => load_exit(source),
+        LoadError::Sink(cause) => match cause.downcast_ref::<RecordError>() {
+            Some(RecordError::Write { .. }) => (Exit::Environment, Some(WRITE_HINT.to_owned())),
+            _ => (Exit::Environment, None),
+        },
+        LoadError::Workload { .. } => (Exit::BadInput, None),
+        LoadError::DriverOption(_) => (
+            Exit::BadInput,
+            Some("leave the option out, or use `--backend wire` if it honours it".to_owned()),
+        ),
+        LoadError::WorkerPanicked => (Exit::Internal, None),
+        _ => (Exit::Environment, None),
     }
 }
 

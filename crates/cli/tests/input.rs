@@ -94,6 +94,55 @@ fn options_of_a_connection_string_that_are_not_honoured_are_refused_by_name() {
 }
 
 #[test]
+fn a_connection_string_in_the_wrong_place_does_not_show_its_password() {
+    for arguments in [
+        &["run", "a", "-p", "mongodb://u:s3cret@h/x"][..],
+        &["run", "a", "mongodb://u:s3cret@h/x"],
+        &["ycsb", "run", "mongodb", "-p", "mongodb.url=u:s3cret@h/x"],
+        &["ycsb", "run", "mongodb", "-p", "mongodb.passwrd=s3cret"],
+    ] {
+        let finished = refused(arguments);
+        assert!(!finished.stderr.contains("s3cret"), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_time_series_finer_than_the_windows_is_refused_before_the_run() {
+    let finished = refused(&[
+        "ycsb",
+        "run",
+        "mongodb",
+        "-p",
+        "recordcount=10",
+        "-p",
+        "operationcount=10",
+        "-p",
+        "measurementtype=timeseries",
+        "-p",
+        "timeseries.granularity=50",
+    ]);
+    assert!(
+        finished.stderr.contains("finer than the recording windows"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn problems_of_form_and_of_range_are_reported_together() {
+    let bench = Bench::new();
+    std::fs::write(
+        bench.path("bad.toml"),
+        "name = \"x\"\n[data]\nrecords = \"many\"\nfield_count = 0\n[client]\nclients = 0\nclint = 1\n",
+    )
+    .unwrap();
+    let finished = bench.dyno(&["run", "bad.toml"]).expect(2);
+    for line in ["line 3", "line 4", "line 6", "line 7"] {
+        assert!(finished.stderr.contains(line), "{line} {}", finished.stderr);
+    }
+}
+
+#[test]
 fn what_clap_refuses_is_bad_input_too() {
     refused(&["run"]);
     refused(&["run", "a", "--unknown"]).says("--unknown");

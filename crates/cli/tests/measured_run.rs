@@ -145,6 +145,27 @@ fn a_run_can_be_rendered_again_in_every_format() {
 }
 
 #[test]
+fn runs_that_start_together_have_folders_of_their_own() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let arguments = reads(&uri, &["--operations", "100", "--quiet"]);
+    let children: Vec<_> = (0..4).map(|_| bench.spawn(&arguments)).collect();
+    for child in children {
+        Finished::from(child.wait_with_output().unwrap()).expect(0);
+    }
+    assert_eq!(names(&bench.path("runs")).len(), 4);
+}
+
+#[test]
+fn verbose_tells_the_details_of_connections() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let finished = bench
+        .dyno(&reads(&responder.uri(), &["--operations", "10", "-v"]))
+        .expect(0);
+    assert!(finished.stderr.contains("connected"), "{}", finished.stderr);
+}
+
+#[test]
 fn quiet_says_nothing_when_all_is_well() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let finished = bench

@@ -89,6 +89,8 @@ pub(crate) enum Next {
 pub(crate) struct Core {
     phases: Vec<PhaseWindow>,
     open_loop: Option<OpenLoop>,
+    /// Counts when arrivals become due; absent with a closed loop.
+    due: Option<DueCounter>,
     numbers: NumberRange,
     stopped: bool,
     /// The last phase had all its operations before its time was up.
@@ -97,6 +99,8 @@ pub(crate) struct Core {
     recording: usize,
     in_flight: [u32; 2],
     accounted_ns: u64,
+    /// No arrival of the last phase starts from here on.
+    drain_end_ns: u64,
     boundary_ns: u64,
     /// The next time at which `tick` has something to do: the boundary, or later while idle after the end.
     wake_ns: u64,
@@ -119,6 +123,14 @@ struct NumberRange {
     phase: usize,
 }
 
+/// The schedule once more, to count the arrivals in the window in which they become due and not in the
+/// one in which a client becomes free for them.
+struct DueCounter {
+    arrivals: Arrivals,
+    /// Nothing that is due from here on counts: the run was stopped.
+    until_ns: u64,
+}
+
 struct OpenLoop {
     arrivals: Arrivals,
     /// Phase that the next arrival belongs to.
@@ -127,6 +139,32 @@ struct OpenLoop {
     share: Share,
     seed: u64,
     max_start_delay_ns: u64,
+}
+
+impl CoreOptions {
+    fn due_counter(&self) -> Option<DueCounter> {
+        let arrivals = match self.schedule {
+            Schedule::Closed {} => return None,
+            Schedule::Constant { .. } | Schedule::Poisson { .. } => {
+                let start_ns = self.phases[0].start_ns;
+                arrivals(&self.schedule, start_ns, self.share, self.seed, 0)
+            }
+        };
+        Some(DueCounter {
+            arrivals,
+            until_ns: u64::MAX,
+        })
+    }
+}
+
+/// When the arrivals that still wait for a client after the last phase's planned end are given up. The
+/// waiting that a stall near the end has caused is worth measuring; a queue that only grows is not.
+fn drain_end_ns(phases: &[PhaseWindow]) -> u64 {
+    const SHORTEST_NS: u64 = 1_000_000_000;
+    phases.last().map_or(u64::MAX, |last| {
+        let length_ns = last.end_ns.saturating_sub(last.start_ns);
+        last.end_ns.saturating_add(SHORTEST_NS.max(length_ns / 10))
+    })
 }
 
 impl OpenLoop {
@@ -192,6 +230,8 @@ impl Core {
             recording: 0,
             in_flight: [0; 2],
             accounted_ns: first.start_ns,
+            drain_end_ns: drain_end_ns(&options.phases),
+            due: options.due_counter(),
             boundary_ns,
             wake_ns: boundary_ns,
             interval_ns: options.interval_ns,
@@ -265,7 +305,6 @@ impl Core {
         let number = open.arrivals.next_number() | unmeasured(self.phases[open.phase].kind);
         open.arrivals.advance();
         let counted = u64::from(open.phase == self.recording);
-        self.part.arrivals_due += counted;
         self.part.arrivals_started += counted;
         self.part.arrivals_late += counted * u64::from(now_ns - at > LATE_NS);
         Next::Start(Ticket {
@@ -293,8 +332,13 @@ impl Core {
         }
     }
 
-    /// Counts the arrivals as dropped whose wait for a free client has become too long.
+    /// Counts the arrivals as dropped whose wait for a free client has become too long, and all that
+    /// still wait some time after the end: a server that cannot keep up would prolong the phase without
+    /// a limit.
     fn drop_expired(&mut self, now_ns: u64) {
+        if now_ns >= self.drain_end_ns {
+            return self.drop_arrivals(u64::MAX);
+        }
         let longest_ns = self
             .open_loop
             .as_ref()
@@ -310,9 +354,7 @@ impl Core {
             && let Some(open) = self.open_loop.as_mut()
         {
             open.arrivals.advance();
-            let counted = u64::from(open.phase == self.recording);
-            self.part.arrivals_due += counted;
-            self.part.arrivals_dropped += counted;
+            self.part.arrivals_dropped += u64::from(open.phase == self.recording);
         }
     }
 
@@ -437,6 +479,9 @@ impl Core {
         self.tick(now_ns);
         // Arrivals that are due and will never be sent are counted before the schedule is abandoned.
         self.drop_arrivals(now_ns.saturating_add(1));
+        if let Some(due) = &mut self.due {
+            due.until_ns = now_ns.saturating_add(1);
+        }
         self.stopped = true;
         let planned_end_ns = self.phases[self.recording].end_ns;
         self.last_end_ns = self.last_end_ns.max(now_ns.min(planned_end_ns));
@@ -465,6 +510,7 @@ impl Core {
         }
         let end_ns = end_ns.max(self.part.start_ns);
         self.account(end_ns);
+        self.count_due(u64::MAX);
         self.part.end_ns = end_ns;
         let mut part = std::mem::replace(&mut self.part, Box::new(Part::new(&[])));
         self.take_usage(&mut part);
@@ -491,8 +537,14 @@ impl Core {
         self.account(boundary_ns);
         let window = &self.phases[self.recording];
         let phase_ended = boundary_ns >= window.end_ns && self.recording + 1 < self.phases.len();
+        if phase_ended {
+            // What the warm-up could not start is not carried into the measured time.
+            self.drop_arrivals(boundary_ns);
+        }
+        self.count_due(boundary_ns);
         let index = if phase_ended {
             self.recording += 1;
+            self.count_next_phase();
             0
         } else {
             self.part.index + 1
@@ -514,6 +566,32 @@ impl Core {
             part: Some(full),
             last: false,
         });
+    }
+
+    /// Counts the arrivals of the recorded phase that are due before `until_ns`.
+    fn count_due(&mut self, until_ns: u64) {
+        let Some(due) = &mut self.due else { return };
+        let window = &self.phases[self.recording];
+        let until_ns = until_ns.min(due.until_ns).min(window.end_ns);
+        while due.arrivals.next_ns() < until_ns && due.arrivals.next_number() < window.operations {
+            due.arrivals.advance();
+            self.part.arrivals_due += 1;
+        }
+    }
+
+    /// Goes on to count those of the phase that is recorded now.
+    fn count_next_phase(&mut self) {
+        let (Some(due), Some(open)) = (&mut self.due, &self.open_loop) else {
+            return;
+        };
+        let start_ns = self.phases[self.recording].start_ns;
+        due.arrivals = arrivals(
+            &open.schedule,
+            start_ns,
+            open.share,
+            open.seed,
+            self.recording,
+        );
     }
 
     /// Adds the CPU time that this thread took since the last window.
@@ -807,17 +885,17 @@ mod tests {
     #[test]
     fn an_open_loop_is_over_when_the_last_arrival_has_waited_too_long() {
         let window = window(PhaseKind::Measure, 0, 2 * SECOND, u64::MAX);
-        let mut bench = bench(vec![window], constant(10.0, 5));
+        let mut bench = bench(vec![window], constant(10.0, 1));
         let ticket = bench.start(0, 0);
         bench.end(ticket, 0, MS, Err(OperationError::Disconnected));
         // No client is free from here on; the last of 20 arrivals is due at 1.9 s.
-        for now_ns in (0..=69).map(|tenth| tenth * 100 * MS) {
+        for now_ns in (0..=29).map(|tenth| tenth * 100 * MS) {
             bench.core.tick(now_ns);
             assert!(!bench.core.is_over(now_ns), "{now_ns}");
         }
-        bench.core.tick(7 * SECOND);
-        assert!(bench.core.is_over(7 * SECOND));
-        let intervals = bench.finish(7 * SECOND);
+        bench.core.tick(2950 * MS);
+        assert!(bench.core.is_over(2950 * MS));
+        let intervals = bench.finish(2950 * MS);
         let sum = |field: fn(&IntervalRecord) -> u64| intervals.iter().map(field).sum::<u64>();
         assert_eq!(sum(|interval| interval.arrivals_dropped), 19);
         // Waiting in vain is not a part of the phase.
@@ -827,31 +905,98 @@ mod tests {
 
     #[test]
     fn operations_that_start_long_after_the_planned_end_are_in_windows_of_their_own() {
-        let window = window(PhaseKind::Measure, 0, SECOND, u64::MAX);
-        let mut bench = bench(vec![window], constant(2.0, 60));
-        for tenth in 0..55 {
+        let window = window(PhaseKind::Measure, 0, 30 * SECOND, u64::MAX);
+        let mut bench = bench(vec![window], constant(0.1, 60));
+        for tenth in 0..325 {
             bench.core.tick(tenth * 100 * MS);
         }
-        // A connection comes back at 5.5 s.
-        for _ in 0..2 {
-            let ticket = bench.start(5500 * MS, 0);
-            bench.end(ticket, 5500 * MS, 5600 * MS, Ok(1));
+        // A connection comes back at 32.5 s.
+        for _ in 0..3 {
+            let ticket = bench.start(32_500 * MS, 0);
+            bench.end(ticket, 32_500 * MS, 32_600 * MS, Ok(1));
         }
-        let intervals = bench.finish(6 * SECOND);
+        let intervals = bench.finish(33 * SECOND);
         let windows: Vec<_> = intervals
             .iter()
+            .skip(28)
             .map(|i| (i.start_ns / MS, i.duration_ns / MS, i.succeeded))
             .collect();
         assert_eq!(
             windows,
             [
-                (0, 2000, 0),
-                (2000, 1000, 0),
-                (3000, 1000, 0),
-                (4000, 1000, 0),
-                (5000, 600, 2)
+                (28_000, 1000, 0),
+                (29_000, 2000, 0),
+                (31_000, 1000, 0),
+                (32_000, 600, 3)
             ]
         );
+    }
+
+    #[test]
+    fn a_backlog_of_the_warm_up_is_dropped_where_it_ends() {
+        let phases = vec![
+            window(PhaseKind::Warmup, 0, SECOND, u64::MAX),
+            window(PhaseKind::Measure, SECOND, 2 * SECOND, u64::MAX),
+        ];
+        let mut bench = bench(phases, constant(10.0, 60));
+        // Nothing could be started for the first 1.05 s.
+        let ticket = bench.start(1050 * MS, 0);
+        assert_eq!((ticket.intended_ns, ticket.number), (SECOND, 0));
+        bench.end(ticket, 1050 * MS, 1060 * MS, Ok(1));
+        bench.core.stop(1060 * MS);
+        let intervals = bench.finish(1060 * MS);
+        let counts: Vec<_> = intervals
+            .iter()
+            .map(|i| {
+                (
+                    i.phase,
+                    i.arrivals_due,
+                    i.arrivals_started,
+                    i.arrivals_dropped,
+                )
+            })
+            .collect();
+        assert_eq!(
+            counts,
+            [
+                (PhaseKind::Warmup, 10, 0, 10),
+                (PhaseKind::Measure, 1, 1, 0)
+            ]
+        );
+    }
+
+    #[test]
+    fn arrivals_are_due_in_the_window_of_their_intended_start() {
+        let window = window(PhaseKind::Measure, 0, 3 * SECOND, u64::MAX);
+        let mut bench = bench(vec![window], constant(10.0, 60));
+        bench.core.tick(SECOND);
+        // All 30 arrivals start late, in the last window.
+        bench.core.tick(2900 * MS);
+        for _ in 0..30 {
+            let ticket = bench.start(2900 * MS, 0);
+            bench.end(ticket, 2900 * MS, 2950 * MS, Ok(1));
+        }
+        assert_eq!(bench.core.next(3 * SECOND, 0), Next::Never);
+        let intervals = bench.finish(3 * SECOND);
+        let due: Vec<_> = intervals.iter().map(|i| i.arrivals_due).collect();
+        assert_eq!(due, [10, 10, 10]);
+        let started: Vec<_> = intervals.iter().map(|i| i.arrivals_started).collect();
+        assert_eq!(started, [0, 0, 30]);
+    }
+
+    #[test]
+    fn a_queue_that_only_grows_is_given_up_after_the_end() {
+        let window = window(PhaseKind::Measure, 0, 20 * SECOND, u64::MAX);
+        let mut bench = bench(vec![window], constant(10.0, 3600));
+        let late = bench.start(21_900 * MS, 0);
+        assert_eq!(late.intended_ns, 0);
+        bench.end(late, 21_900 * MS, 21_990 * MS, Ok(1));
+        assert!(!bench.core.is_over(21_990 * MS));
+        assert!(bench.core.is_over(22 * SECOND));
+        let intervals = bench.finish(22 * SECOND);
+        let sum = |field: fn(&IntervalRecord) -> u64| intervals.iter().map(field).sum::<u64>();
+        assert_eq!(sum(|interval| interval.arrivals_due), 200);
+        assert_eq!(sum(|interval| interval.arrivals_dropped), 199);
     }
 
     #[test]

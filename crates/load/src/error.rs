@@ -61,9 +61,12 @@ pub enum LoadError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The driver could not be set up.
-    #[error("cannot set up the driver")]
-    Driver(#[source] Box<mongodb::error::Error>),
+    /// The driver could not be set up, for the reason that it gives.
+    #[error("cannot set up the driver: {0}")]
+    Driver(String),
+    /// The driver does not take the connection string, for the reason that it gives.
+    #[error("the driver does not take the connection string: {0}")]
+    DriverOption(String),
 }
 
 impl From<WorkerFault> for LoadError {

@@ -615,7 +615,8 @@ impl Generator {
             if let Some(error) = &reply.write_concern_error {
                 return Err(OperationError::WriteConcern(error.code));
             }
-            return Ok(begun.limit);
+            // Those that were there already are not counted as inserted.
+            return Ok(u32::try_from(reply.n).unwrap_or(0));
         }
         write_outcome(reply, false)
     }
@@ -715,7 +716,7 @@ mod tests {
             Err(OperationError::Server(DUPLICATE_KEY))
         );
         begun.may_exist = true;
-        assert_eq!(outcome(&begun, &duplicate), Ok(1));
+        assert_eq!(outcome(&begun, &duplicate), Ok(0));
         assert_eq!(outcome(&begun, &other), Err(OperationError::Server(8000)));
     }
 }

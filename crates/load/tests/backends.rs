@@ -109,7 +109,8 @@ fn run_mix(via: Via, uri: &str, collection: &str) -> BTreeMap<String, u64> {
         let commands = load.load_operations().unwrap();
         let record = perform(via, uri, load, PhaseKind::Load, commands);
         assert_eq!(record.errors, BTreeMap::new());
-        assert_eq!(record.operations["insert_batch"].documents, DOCUMENTS);
+        let inserted = if keep_existing { 0 } else { DOCUMENTS };
+        assert_eq!(record.operations["insert_batch"].documents, inserted);
         assert_eq!(
             prepare::collection_state(&mut control, &plan)
                 .unwrap()

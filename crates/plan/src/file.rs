@@ -105,19 +105,32 @@ impl Reader<'_> {
             problems: &mut problems,
         }
         .check_table(&schema, table.get_ref(), "", 0);
-        if !problems.is_empty() {
+        let table = table.get_ref();
+        if problems.is_empty() {
+            let plan = merge(table).map_err(|problem| vec![problem])?;
+            problems = self.problems_of(&plan, table);
+            if problems.is_empty() {
+                return Ok(plan);
+            }
             return Err(problems);
         }
-        let plan = merge(table.get_ref()).map_err(|problem| vec![problem])?;
-        let problems: Vec<Problem> = validate(&plan)
-            .into_iter()
-            .map(|problem| self.place(problem, table.get_ref()))
-            .collect();
-        if problems.is_empty() {
-            Ok(plan)
-        } else {
-            Err(problems)
+        // What is well formed is judged as well, so that nobody has to come back for it.
+        if let Some(plan) = merge_what_fits(table) {
+            for problem in self.problems_of(&plan, table) {
+                let is_known = |known: &Problem| known.line.is_some() && known.line == problem.line;
+                if problem.line.is_some() && !problems.iter().any(is_known) {
+                    problems.push(problem);
+                }
+            }
         }
+        Err(problems)
+    }
+
+    fn problems_of(&self, plan: &Plan, table: &DeTable<'_>) -> Vec<Problem> {
+        validate(plan)
+            .into_iter()
+            .map(|problem| self.place(problem, table))
+            .collect()
     }
 
     fn syntax_problem(&self, error: &toml::de::Error) -> Problem {
@@ -468,6 +481,40 @@ fn merge(table: &DeTable<'_>) -> Result<Plan, Problem> {
         merged["phases"]["duration"] = Value::Null;
     }
     serde_json::from_value(merged).map_err(|error| Problem::new(error.to_string()))
+}
+
+/// The plan with those keys of a file that a plan can have; `None` if its base is unknown.
+fn merge_what_fits(table: &DeTable<'_>) -> Option<Plan> {
+    let base = table.iter().find(|(name, _)| name.get_ref() == BASE);
+    let mut plan = match base.and_then(|(_, name)| name.get_ref().as_str()) {
+        None => default_plan(),
+        Some(name) => builtin::find(name)?,
+    };
+    let mut keep = |section: &str, key: Option<&str>, value: &DeValue<'_>| {
+        let mut merged = serde_json::to_value(&plan).ok()?;
+        let place = match key {
+            Some(key) => &mut merged[section][key],
+            None => &mut merged[section],
+        };
+        lay_over(place, value);
+        plan = serde_json::from_value(merged).ok()?;
+        Some(())
+    };
+    for (name, value) in table.iter().filter(|(name, _)| name.get_ref() != BASE) {
+        let name = name.get_ref().as_ref();
+        // A key that does not fit is left out: it has a problem of its own already.
+        match value.get_ref() {
+            DeValue::Table(keys) => {
+                for (key, value) in keys {
+                    keep(name, Some(key.get_ref().as_ref()), value.get_ref());
+                }
+            }
+            value => {
+                keep(name, None, value);
+            }
+        }
+    }
+    Some(plan)
 }
 
 /// Whether the file has `name` in a table, but not `other`: a number of operations alone is meant to

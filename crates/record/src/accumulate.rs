@@ -206,6 +206,8 @@ impl PhaseAccumulator {
             duration_s,
             offered_rate_per_s: self.offered_rate_per_s,
             achieved_rate_per_s: ratio(self.succeeded as f64, duration_s),
+            succeeded: self.succeeded,
+            failed: self.failed,
             operations: operations
                 .map(|(name, totals)| (name.clone(), totals.to_record(duration_s)))
                 .collect(),

@@ -103,6 +103,12 @@ pub struct PhaseRecord {
     pub offered_rate_per_s: Option<f64>,
     /// Operations that succeeded per second. A read-modify-write counts once.
     pub achieved_rate_per_s: f64,
+    /// Operations that succeeded. A read-modify-write counts once.
+    #[serde(default)]
+    pub succeeded: u64,
+    /// Operations that failed. A read-modify-write counts once, whichever of its parts failed.
+    #[serde(default)]
+    pub failed: u64,
     /// Statistics by operation name. `read_modify_write` also counts its two parts under `read` and `update`.
     pub operations: BTreeMap<String, OperationRecord>,
     /// Failed operations by kind. Of a read-modify-write each failed part counts by its own kind.

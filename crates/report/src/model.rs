@@ -239,7 +239,7 @@ impl ReportModel {
             phases: document
                 .phases
                 .iter()
-                .map(|phase| phase_model(phase, &book))
+                .map(|phase| phase_model(phase, document.server.documents, &book))
                 .collect(),
             server: facts::server(&document.server, &book),
             machine: facts::machine(document, &book),
@@ -314,13 +314,7 @@ fn status(document: &RunDocument, book: &CaveatBook) -> Status {
 
 fn headline(document: &RunDocument, phase: &PhaseRecord, book: &CaveatBook) -> Headline {
     let marks = |topic| book.marks(topic, Some(phase.name));
-    let mut figures = vec![Figure {
-        label: "achieved rate".into(),
-        value: Quantity::per_second(phase.achieved_rate_per_s),
-        note: Some(rate_note(document, phase)),
-        alarming: false,
-        marks: marks(Topic::Rate),
-    }];
+    let mut figures = vec![rate_figure(document, phase, marks(Topic::Rate))];
     if let Some((name, operation)) = by_count(phase).first() {
         let summary = &operation.response_time_us;
         let levels = [
@@ -341,6 +335,31 @@ fn headline(document: &RunDocument, phase: &PhaseRecord, book: &CaveatBook) -> H
     Headline {
         phase: name,
         figures,
+    }
+}
+
+/// The rate of a load phase is that of its documents: what one command inserts is a setting.
+fn rate_figure(document: &RunDocument, phase: &PhaseRecord, marks: Vec<usize>) -> Figure {
+    let documents: u64 = phase.operations.values().map(|o| o.documents).sum();
+    let is_load = phase.name == PhaseKind::Load && phase.duration_s > 0.0;
+    let (label, rate_per_s, note) = if is_load {
+        let commands = Quantity::per_second(phase.achieved_rate_per_s);
+        let note = format!("{}, {commands} commands", rate_note(document, phase));
+        (
+            "documents inserted",
+            documents as f64 / phase.duration_s,
+            note,
+        )
+    } else {
+        let note = rate_note(document, phase);
+        ("achieved rate", phase.achieved_rate_per_s, note)
+    };
+    Figure {
+        label: label.into(),
+        value: Quantity::per_second(rate_per_s),
+        note: Some(note),
+        alarming: false,
+        marks,
     }
 }
 
@@ -365,7 +384,11 @@ fn rate_note(document: &RunDocument, phase: &PhaseRecord) -> String {
 }
 
 fn errors_figure(phase: &PhaseRecord, marks: Vec<usize>) -> Figure {
-    let failed: u64 = phase.errors.values().sum();
+    // A run of an earlier version knows the failures by kind alone.
+    let failed = match phase.failed {
+        0 => phase.errors.values().sum(),
+        failed => failed,
+    };
     let succeeded = (phase.achieved_rate_per_s * phase.duration_s).round();
     let share = failed as f64 / (succeeded + failed as f64);
     let kinds = most_frequent(phase);
@@ -394,7 +417,7 @@ fn most_frequent(phase: &PhaseRecord) -> Vec<(&str, u64)> {
     errors
 }
 
-fn phase_model(phase: &PhaseRecord, book: &CaveatBook) -> PhaseModel {
+fn phase_model(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -> PhaseModel {
     let marks = |topic| book.marks(topic, Some(phase.name));
     PhaseModel {
         name: phase.name,
@@ -418,7 +441,7 @@ fn phase_model(phase: &PhaseRecord, book: &CaveatBook) -> PhaseModel {
             .map(|(kind, count)| Fact::new(kind, Quantity::count(count).to_string()))
             .collect(),
         error_marks: marks(Topic::Errors),
-        facts: phase_facts(phase, book),
+        facts: phase_facts(phase, documents, book),
         notes: phase_notes(phase),
     }
 }
@@ -462,7 +485,7 @@ fn latency_row(clock: &'static str, summary: &LatencySummary) -> LatencyRow {
     }
 }
 
-fn phase_facts(phase: &PhaseRecord, book: &CaveatBook) -> Vec<Fact> {
+fn phase_facts(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -> Vec<Fact> {
     let fact = |label: &str, value: String, topic: Option<Topic>| {
         let marks = topic.map(|topic| book.marks(topic, Some(phase.name)));
         Fact {
@@ -484,7 +507,7 @@ fn phase_facts(phase: &PhaseRecord, book: &CaveatBook) -> Vec<Fact> {
         Some(Topic::InFlight),
     ));
     if let Some(keys) = &phase.keys {
-        facts.push(fact("Keys drawn", keys_text(keys), None));
+        facts.push(fact("Keys drawn", keys_text(keys, documents), None));
     }
     let reconnects = Quantity::count(phase.reconnects).to_string();
     facts.push(fact("Connections replaced", reconnects, None));
@@ -534,9 +557,20 @@ fn in_flight_text(phase: &PhaseRecord) -> String {
     }
 }
 
-fn keys_text(keys: &KeyShares) -> String {
+/// Draws per document below which the share of the hottest keys says more about chance than about the
+/// distribution: with one draw each, even uniform keys give a quarter of the draws to a tenth of them.
+const FEW_DRAWS_PER_DOCUMENT: f64 = 10.0;
+
+fn keys_text(keys: &KeyShares, documents: Option<u64>) -> String {
+    let few = documents
+        .is_some_and(|documents| (keys.draws as f64) < FEW_DRAWS_PER_DOCUMENT * documents as f64);
+    let doubt = if few {
+        " (few draws per document: chance makes these shares larger)"
+    } else {
+        ""
+    };
     format!(
-        "{}; the hottest 1 % of the documents got {}, the hottest 10 % got {}",
+        "{}; the hottest 1 % of the documents got {}, the hottest 10 % got {}{doubt}",
         Quantity::count(keys.draws),
         Quantity::ratio(keys.hottest_1_percent_ratio),
         Quantity::ratio(keys.hottest_10_percent_ratio),

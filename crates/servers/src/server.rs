@@ -287,6 +287,13 @@ fn attempt(
         },
     )?;
     let mut keeper = spawn(options, &line, log)?;
+    tracing::debug!(
+        program = %options.program.display(),
+        arguments = ?line.arguments,
+        process = keeper.id(),
+        log = %options.log_path.display(),
+        "started"
+    );
     data_dir
         .watchdog
         .watch(keeper.id())
@@ -295,6 +302,7 @@ fn attempt(
             source,
         })?;
     let port = wait_until_ready(options, &mut keeper, log, port, &data_dir.path, interrupted)?;
+    tracing::debug!(port, "accepts connections");
     Ok((keeper, port, line.settings))
 }
 

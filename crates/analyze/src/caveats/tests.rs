@@ -31,6 +31,8 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         duration_s: 30.0,
         offered_rate_per_s: None,
         achieved_rate_per_s: 10_000.0,
+        succeeded: 300_000,
+        failed: 0,
         operations: [("read".to_owned(), operation)].into(),
         errors: Default::default(),
         arrivals: None,

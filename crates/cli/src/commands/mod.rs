@@ -57,11 +57,17 @@ pub(crate) fn dispatch(
 
 /// The end of a command line that is no command: help and version are data, the rest is an error.
 pub(crate) fn parse_end(error: &clap::Error) -> ExitCode {
-    // A closed stream is no reason for another exit code.
-    let _ = error.print();
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done.into(),
-        _ => Exit::BadInput.into(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A closed stream is no reason for another exit code.
+            let _ = error.print();
+            Exit::Done.into()
+        }
+        _ => {
+            // It quotes what was typed, which may be a connection string in the wrong place.
+            eprint!("{}", dyno_plan::uri::redact(&error.render().to_string()));
+            Exit::BadInput.into()
+        }
     }
 }
 

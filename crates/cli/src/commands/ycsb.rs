@@ -38,6 +38,7 @@ pub(crate) fn ycsb(
     let resolved = resolve(&command.properties, command.phase, command.lenient)
         .map_err(PlanError::Properties)?;
     let options = resolved.client.clone();
+    check_granularity(&options)?;
     let task = task(resolved, &command, hands.surroundings)?;
     let folder = Folder::new(command.out.as_deref());
     let conduct = conduct(&command, &options, &folder, state_dir, hands);
@@ -56,9 +57,45 @@ pub(crate) fn ycsb(
     )
 }
 
+/// A time series is made from the recording windows, so its steps cannot be shorter. Said before the
+/// run, which would be in vain.
+fn check_granularity(options: &YcsbClientOptions) -> Result<(), Failure> {
+    let window_ms = dyno_load::engine::INTERVAL_NS / 1_000_000;
+    let is_series = options.measurement_type == dyno_plan::ycsb::MeasurementType::TimeSeries;
+    if is_series && options.timeseries_granularity_ms < window_ms {
+        let message = format!(
+            "`timeseries.granularity={}` is finer than the recording windows of {window_ms} ms",
+            options.timeseries_granularity_ms
+        );
+        return Err(Failure::new(Exit::BadInput, message).with_hint(format!(
+            "ask for {window_ms} or more, or for another `measurementtype`"
+        )));
+    }
+    Ok(())
+}
+
+/// A command line without its secrets: connection strings, and values of everything that could be one.
+fn shown(arguments: &[String]) -> String {
+    let words = arguments.iter().map(|argument| {
+        let (name, value) = argument.split_once('=').unwrap_or(("", argument));
+        let lower = name.to_ascii_lowercase();
+        let is_secret = ["passw", "pwd", "secret", "credential"]
+            .iter()
+            .any(|part| lower.contains(part));
+        let is_odd_address =
+            lower.ends_with(".url") && value.contains('@') && !value.contains("://");
+        if is_secret || is_odd_address {
+            format!("{name}=***")
+        } else {
+            argument.clone()
+        }
+    });
+    redact(&words.collect::<Vec<_>>().join(" "))
+}
+
 /// The lines that scripts look for on standard error.
 fn greet(arguments: &[String], messages: Messages) {
-    messages.note(&format!("Command line: {}", redact(&arguments.join(" "))));
+    messages.note(&format!("Command line: {}", shown(arguments)));
     messages.note(&format!(
         "YCSB Client: mongodyno {VERSION}\n\nLoading workload..."
     ));

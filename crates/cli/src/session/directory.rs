@@ -35,14 +35,11 @@ impl RunDirectory {
         name: &str,
         now: Timestamp,
     ) -> Result<Self, Failure> {
-        let path = match asked {
-            Some(path) => path.to_owned(),
-            None => free_name(Path::new(RUNS), name, now),
+        let (path, made) = match asked {
+            Some(path) => (path.to_owned(), Vec::new()),
+            None => claim_name(Path::new(RUNS), name, now)?,
         };
-        let mut directory = RunDirectory {
-            path: path.clone(),
-            made: Vec::new(),
-        };
+        let mut directory = RunDirectory { path, made };
         let result = directory
             .make()
             .and_then(|()| directory.check_holds_no_run());
@@ -67,8 +64,9 @@ impl RunDirectory {
             .map(Path::to_owned)
             .collect();
         for folder in missing.into_iter().rev() {
-            fs::create_dir(&folder).map_err(|error| unusable(&folder, error))?;
-            self.made.push(folder);
+            if create_folder(&folder)? {
+                self.made.push(folder);
+            }
         }
         // Permissions and free space show only when something is written: a block, as an empty file needs none.
         let probe = self.path.join(".dyno-probe");
@@ -129,14 +127,42 @@ fn unusable(path: &Path, error: std::io::Error) -> Failure {
         .with_hint("check permissions and free space, or choose another folder with `--out`")
 }
 
-/// `runs/2026-08-22T10-15-00-NAME`; runs of the same second are numbered.
-fn free_name(parent: &Path, name: &str, now: Timestamp) -> PathBuf {
+/// Makes a folder; `false` if somebody else did meanwhile.
+fn create_folder(folder: &Path) -> Result<bool, Failure> {
+    match fs::create_dir(folder) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && folder.is_dir() => {
+            Ok(false)
+        }
+        Err(error) => Err(unusable(folder, error)),
+    }
+}
+
+/// Makes `runs/2026-08-22T10-15-00-NAME`; runs of the same second are numbered. Gives the folder, and
+/// all that were made for it, outermost first. Making it is what claims the name: a look first would
+/// give two runs the same.
+fn claim_name(
+    parent: &Path,
+    name: &str,
+    now: Timestamp,
+) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
+    let mut made = Vec::new();
+    if !parent.is_dir() && create_folder(parent)? {
+        made.push(parent.to_owned());
+    }
     let first = parent.join(format!("{}-{name}", now.strftime("%Y-%m-%dT%H-%M-%S")));
-    let numbered = (2..).map(|number| PathBuf::from(format!("{}-{number}", first.display())));
-    std::iter::once(first.clone())
-        .chain(numbered)
-        .find(|path| !path.exists())
-        .unwrap_or(first)
+    let mut number = 1;
+    loop {
+        let path = match number {
+            1 => first.clone(),
+            number => PathBuf::from(format!("{}-{number}", first.display())),
+        };
+        if create_folder(&path)? {
+            made.push(path.clone());
+            return Ok((path, made));
+        }
+        number += 1;
+    }
 }
 
 #[cfg(test)]
@@ -150,13 +176,10 @@ mod tests {
     #[test]
     fn the_name_is_time_and_workload_and_free() {
         let parent = tempfile::tempdir().expect("a folder");
-        let first = free_name(parent.path(), "a", now());
-        assert_eq!(first, parent.path().join("2026-08-22T10-15-00-a"));
-        fs::create_dir(&first).expect("it is free");
-        assert_eq!(
-            free_name(parent.path(), "a", now()),
-            parent.path().join("2026-08-22T10-15-00-a-2")
-        );
+        let claim = || claim_name(parent.path(), "a", now()).map(|(path, _)| path);
+        let expected = |name: &str| Some(parent.path().join(name));
+        assert_eq!(claim().ok(), expected("2026-08-22T10-15-00-a"));
+        assert_eq!(claim().ok(), expected("2026-08-22T10-15-00-a-2"));
     }
 
     #[test]

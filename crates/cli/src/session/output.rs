@@ -104,7 +104,7 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
 
 fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".new");
+    temporary.push(format!(".{}.new", std::process::id()));
     let temporary = PathBuf::from(temporary);
     std::fs::write(&temporary, text)
         .and_then(|()| std::fs::rename(&temporary, path))

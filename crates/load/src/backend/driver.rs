@@ -20,14 +20,19 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 use mongodb::options::{AuthMechanism, ClientOptions, Credential};
 use mongodb::{Client, Collection};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
-/// The runtime's timers tick in milliseconds; below this distance the worker polls instead of sleeping.
-const TIMER_NS: u64 = 2_000_000;
+/// How long before an intended start the worker stops sleeping and looks at the clock instead.
+const SPIN_NS: u64 = 60_000;
 
 /// How often the stop request is looked at.
 const HOUSEKEEPING_NS: u64 = 20_000_000;
@@ -49,9 +54,16 @@ impl DriverTarget {
     pub fn new(target: &Target, credentials: Option<&Credentials>) -> Result<Self, LoadError> {
         let runtime = runtime().map_err(LoadError::Thread)?;
         runtime.block_on(async {
-            let mut options = ClientOptions::parse(target.to_driver_uri())
-                .await
-                .map_err(driver_error)?;
+            let mut options =
+                ClientOptions::parse(target.to_driver_uri())
+                    .await
+                    .map_err(|error| {
+                        if matches!(error.kind.as_ref(), ErrorKind::InvalidArgument { .. }) {
+                            LoadError::DriverOption(describe(&error))
+                        } else {
+                            driver_error(error)
+                        }
+                    })?;
             options.credential = credentials.map(credential);
             options.retry_reads = options.retry_reads.or(Some(false));
             options.retry_writes = options.retry_writes.or(Some(false));
@@ -70,7 +82,12 @@ impl DriverTarget {
 }
 
 fn driver_error(error: Error) -> LoadError {
-    LoadError::Driver(Box::new(error))
+    LoadError::Driver(describe(&error))
+}
+
+/// What the driver says, without the labels and the source that its own text goes on with.
+fn describe(error: &Error) -> String {
+    error.kind.to_string()
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
@@ -90,6 +107,53 @@ fn credential(credentials: &Credentials) -> Credential {
     credential.source = credentials.source.clone();
     credential.mechanism = mechanism;
     credential
+}
+
+/// A timer of the kernel inside the runtime. The runtime's own timers tick in milliseconds, so that an
+/// open loop would have to spin all the time, and its CPU time would be taken for the driver's.
+struct PreciseTimer {
+    timer: AsyncFd<Timer>,
+}
+
+struct Timer(TimerFd);
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+impl PreciseTimer {
+    fn new() -> std::io::Result<Self> {
+        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        // SAFETY: the value owns its descriptor, which stays open and the same as long as it lives.
+        let timer = unsafe { AsyncFd::register_with_interest(Timer(timer), Interest::READABLE) }?;
+        Ok(PreciseTimer { timer })
+    }
+
+    /// Sleeps for `length`, not 0. It can be dropped before its end.
+    async fn sleep(&self, length: Duration) {
+        let once = Expiration::OneShot(TimeSpec::from_duration(length));
+        if self
+            .timer
+            .get_ref()
+            .0
+            .set(once, TimerSetTimeFlags::empty())
+            .is_err()
+        {
+            return tokio::time::sleep(length).await;
+        }
+        // The readiness of an earlier sleep may be left over: then there is nothing to read yet.
+        while let Ok(mut ready) = self.timer.readable().await {
+            if ready
+                .try_io(|timer| timer.get_ref().0.wait().map_err(Into::into))
+                .is_ok()
+            {
+                return;
+            }
+        }
+    }
 }
 
 type Documents = Collection<RawDocumentBuf>;
@@ -132,6 +196,7 @@ struct Worker {
     slots: Vec<Slot>,
     free: VecDeque<usize>,
     commands: FuturesUnordered<Command>,
+    timer: PreciseTimer,
     out: Vec<u8>,
     /// Operations that have begun and wait to be sent for the first time.
     waiting: usize,
@@ -160,7 +225,11 @@ pub(crate) fn run(
         options.min_pool_size = Some(clients as u32);
         let client = match Client::with_options(options) {
             Ok(client) => client,
-            Err(error) => return fail(core, &setup, WorkerFault::Driver(Box::new(error))),
+            Err(error) => return fail(core, &setup, WorkerFault::Driver(describe(&error))),
+        };
+        let timer = match PreciseTimer::new() {
+            Ok(timer) => timer,
+            Err(error) => return fail(core, &setup, WorkerFault::Poll(error)),
         };
         let (database, collection) = generator.workload().namespace();
         let documents = client.database(database).collection(collection);
@@ -172,6 +241,7 @@ pub(crate) fn run(
             slots: (0..clients).map(|_| Slot::default()).collect(),
             free: (0..clients).collect(),
             commands: FuturesUnordered::new(),
+            timer,
             out: Vec::new(),
             waiting: 0,
             unanswered_since_ns: None,
@@ -185,8 +255,9 @@ pub(crate) fn run(
     })
 }
 
-fn fail(core: Core, setup: &WorkerSetup, fault: WorkerFault) -> WorkerEnd {
+fn fail(mut core: Core, setup: &WorkerSetup, fault: WorkerFault) -> WorkerEnd {
     setup.stop.store(true, Ordering::Relaxed);
+    core.stop(setup.clock.now_ns());
     core.finish(setup.clock.now_ns());
     WorkerEnd { fault: Some(fault) }
 }
@@ -230,13 +301,15 @@ impl Worker {
 
     /// The next command that ends, or nothing when `until_ns` is near.
     async fn wait(&mut self, until_ns: u64) -> Option<Ended> {
-        let sleep_ns = until_ns.saturating_sub(self.setup.clock.now_ns());
-        if sleep_ns < TIMER_NS {
+        let sleep_ns = until_ns
+            .saturating_sub(SPIN_NS)
+            .saturating_sub(self.setup.clock.now_ns());
+        if sleep_ns == 0 {
             // Lets the runtime look at its sockets once, and comes back.
             tokio::task::yield_now().await;
             return self.commands.next().now_or_never().flatten();
         }
-        let sleep = tokio::time::sleep(Duration::from_nanos(sleep_ns - TIMER_NS / 2));
+        let sleep = self.timer.sleep(Duration::from_nanos(sleep_ns));
         if self.commands.is_empty() {
             sleep.await;
             return None;
@@ -673,7 +746,7 @@ impl Call {
                 let result = documents.insert_one(document).await;
                 match result {
                     Ok(_) => Ok((1, None)),
-                    Err(error) if keep_existing && only_duplicates(&error) => Ok((1, None)),
+                    Err(error) if keep_existing && only_duplicates(&error) => Ok((0, None)),
                     Err(error) => Err(classify(error)),
                 }
             }
@@ -681,7 +754,9 @@ impl Call {
                 let count = batch.len() as u32;
                 match documents.insert_many(batch).ordered(false).await {
                     Ok(_) => Ok((count, None)),
-                    Err(error) if keep_existing && only_duplicates(&error) => Ok((count, None)),
+                    Err(error) if keep_existing && only_duplicates(&error) => {
+                        Ok((count.saturating_sub(failed_inserts(&error)), None))
+                    }
                     Err(error) => Err(classify(error)),
                 }
             }
@@ -723,6 +798,17 @@ fn only_duplicates(error: &Error) -> bool {
                     .is_some_and(|errors| errors.iter().all(|error| error.code == DUPLICATE_KEY))
         }
         _ => false,
+    }
+}
+
+/// Documents of a batch that were refused.
+fn failed_inserts(error: &Error) -> u32 {
+    match error.kind.as_ref() {
+        ErrorKind::InsertMany(failure) => failure
+            .write_errors
+            .as_ref()
+            .map_or(0, |errors| errors.len() as u32),
+        _ => 0,
     }
 }
 

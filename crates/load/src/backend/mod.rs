@@ -40,7 +40,7 @@ pub(crate) enum WorkerFault {
     /// Waiting for sockets failed.
     Poll(std::io::Error),
     /// The driver could not be set up.
-    Driver(Box<mongodb::error::Error>),
+    Driver(String),
     /// No connection could be made for too long.
     Unreachable(Option<Arc<ConnectError>>),
     /// An operation failed in a phase in which none may.

@@ -177,12 +177,13 @@ impl Connector {
         let transport = session.into_transport().map_err(|error| {
             io_error(
                 error,
-                endpoint,
+                endpoint.clone(),
                 "preparing the connection",
                 Deadline::after(None),
                 tls,
             )
         })?;
+        tracing::debug!(%endpoint, tls, ?compressor, "connected");
         Ok(Connected {
             transport,
             hello,
