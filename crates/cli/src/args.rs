@@ -130,6 +130,13 @@ pub(crate) struct TargetArguments {
     /// `read`, `write`.
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) workload: String,
+    /// Start this many independent servers and load each with a client of its own, all at once
+    ///
+    /// Clients, threads, records, rate and operations are those of one of them. The result shows all
+    /// together, with merged latencies, and each alone.
+    #[arg(long, value_name = "N", help_heading = "Server", conflicts_with = "uri",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) pairs: Option<u32>,
     /// Aim at a server that runs already
     ///
     /// A connection string (`mongodb://…` or `mongodb+srv://…`). Its database, if it names one

@@ -49,11 +49,15 @@ pub enum ServerKind {
 }
 
 /// The server under test and the settings it is started with.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerPlan {
     /// Which server is measured.
     pub kind: ServerKind,
+    /// Independent servers, each with a client of its own that does what the plan says; 1 to 1024. All of
+    /// them start together, and the result has them together and one by one.
+    #[schemars(range(min = 1, max = 1024))]
+    pub pairs: u32,
     /// Connection string without credentials; only with `kind = "uri"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
@@ -74,6 +78,22 @@ pub struct ServerPlan {
     /// Data folder of a server that we start. A temporary folder inside the run directory when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<String>,
+}
+
+impl Default for ServerPlan {
+    fn default() -> Self {
+        ServerPlan {
+            kind: ServerKind::default(),
+            pairs: 1,
+            uri: None,
+            mongod: None,
+            cache: None,
+            block_compressor: None,
+            sync_on_commit: false,
+            checkpoint_interval: None,
+            data_dir: None,
+        }
+    }
 }
 
 /// The documents of the collection under test.

@@ -76,6 +76,8 @@ pub enum ScheduleKind {
 pub struct Overrides {
     /// Aim at this server. It may hold credentials; they go to [`Resolved::uri`] and not into the plan.
     pub uri: Option<String>,
+    /// Independent servers, each with a client of its own.
+    pub pairs: Option<u32>,
     /// Start this kind of server.
     pub server: Option<ServerKind>,
     /// Path of the `mongod` program.
@@ -297,6 +299,9 @@ fn set<T>(target: &mut T, value: Option<T>) {
 }
 
 fn apply_server(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
+    if let Some(pairs) = overrides.pairs {
+        plan.server.pairs = pairs;
+    }
     let kind = match (overrides.server, &overrides.uri, &overrides.mongod) {
         (Some(kind), Some(_), _) if kind != ServerKind::Uri => {
             let problem = Problem::new("`--uri` aims at a server that runs, `--server` starts one")

@@ -68,7 +68,21 @@ fn check_name(problems: &mut Problems, plan: &Plan) {
     });
 }
 
+/// Most servers of one run: more than any machine has cores to share among them.
+const PAIRS: u32 = 1024;
+
 fn check_server(problems: &mut Problems, server: &ServerPlan) {
+    problems.require((1..=PAIRS).contains(&server.pairs), || {
+        format!(
+            "`server.pairs` is `{}`, but must be 1 to {PAIRS}",
+            server.pairs
+        )
+    });
+    problems.require_or(
+        server.pairs <= 1 || server.kind != ServerKind::Uri,
+        "leave out `--uri` to start them, or run once for each server",
+        || "`server.pairs` starts servers, but the plan aims at one that runs".into(),
+    );
     let is_uri = server.kind == ServerKind::Uri;
     problems.require_or(
         server.uri.is_some() == is_uri,

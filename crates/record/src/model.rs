@@ -32,13 +32,29 @@ pub struct RunDocument {
     pub environment: Environment,
     /// The server under test.
     pub server: ServerRecord,
-    /// Phases in the order they ran.
+    /// Phases in the order they ran; with several instances, all of them together.
     pub phases: Vec<PhaseRecord>,
+    /// The servers one by one, each with its own client; empty unless there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instances: Vec<InstanceRecord>,
     /// Reasons to doubt the result.
     pub caveats: Vec<Caveat>,
     /// Figures of the last `dyno selfcheck` on this machine, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selfcheck: Option<serde_json::Value>,
+}
+
+/// One of several servers, each loaded by a client of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InstanceRecord {
+    /// Number, from 0.
+    pub number: u64,
+    /// Run directory of this instance alone, inside that of the run.
+    pub directory: String,
+    /// The server.
+    pub server: ServerRecord,
+    /// Its phases. CPU time of the client is that of the instance's worker threads.
+    pub phases: Vec<PhaseRecord>,
 }
 
 /// How a run ended.

@@ -334,6 +334,7 @@ mod tests {
             environment: Environment::default(),
             server: ServerRecord::default(),
             phases: Vec::new(),
+            instances: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

@@ -8,6 +8,7 @@ pub mod caveat;
 mod error;
 pub mod facts;
 mod html;
+pub mod instances;
 mod json;
 mod layout;
 mod markdown;

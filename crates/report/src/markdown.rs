@@ -1,6 +1,7 @@
 //! The report as Markdown (GitHub's tables), for issues, commit messages and wikis.
 
 use crate::facts::Fact;
+use crate::instances::InstancesModel;
 use crate::model::{Headline, OperationModel, PhaseModel, ReportModel};
 use crate::terminal::latency_values;
 use std::ops::Range;
@@ -16,6 +17,9 @@ pub(crate) fn render(model: &ReportModel) -> String {
     page.section("Workload", &model.workload);
     for phase in &model.phases {
         page.phase(phase);
+    }
+    if let Some(instances) = &model.instances {
+        page.instances(instances);
     }
     page.section("Server", &model.server);
     page.section("Machine of the client", &model.machine);
@@ -104,6 +108,42 @@ impl Page {
             escape(&model.started_at),
             escape(&model.dyno_version)
         ));
+    }
+
+    fn instances(&mut self, instances: &InstancesModel) {
+        self.heading("Instances");
+        let operation = escape(&instances.operation);
+        self.table_head(
+            &[
+                "instance",
+                "rate",
+                "failed",
+                &format!("{operation} p50"),
+                "p99",
+                "p99.9",
+                "max",
+                "client CPU",
+            ],
+            1..8,
+        );
+        for row in &instances.rows {
+            let numbers = [
+                &row.rate,
+                &row.failed,
+                &row.p50,
+                &row.p99,
+                &row.p99_9,
+                &row.max,
+                &row.cpu,
+            ];
+            let mut cells = vec![escape(&row.label)];
+            cells.extend(numbers.iter().map(ToString::to_string));
+            self.row(&cells);
+        }
+        self.line("");
+        for note in &instances.notes {
+            self.line(&format!("- {}", escape(note)));
+        }
     }
 
     fn headline(&mut self, headline: &Headline) {

@@ -3,6 +3,7 @@
 
 use crate::caveat::{CaveatBook, NumberedCaveat, Topic};
 use crate::facts::{self, Fact};
+use crate::instances::{self, InstancesModel};
 use crate::quantity::Quantity;
 use crate::series::{self, Charts, MAX_POINTS};
 use dyno_record::model::{
@@ -27,6 +28,8 @@ pub struct ReportModel {
     pub dyno_version: String,
     /// The result in four to five numbers; absent if no phase was recorded.
     pub headline: Option<Headline>,
+    /// The servers one by one, if there were several.
+    pub instances: Option<InstancesModel>,
     /// All reasons to doubt the result, most serious first.
     pub caveats: Vec<NumberedCaveat>,
     /// What was done.
@@ -235,6 +238,7 @@ impl ReportModel {
             started_at: document.started_at.clone(),
             dyno_version: document.dyno_version.clone(),
             headline: result.map(|phase| headline(document, phase, &book)),
+            instances: result.and_then(|phase| instances::instances(document, phase)),
             workload: facts::workload(document, &book),
             phases: document
                 .phases

@@ -3,6 +3,7 @@
 
 use crate::caveat::{NumberedCaveat, Severity};
 use crate::facts::Fact;
+use crate::instances::InstancesModel;
 use crate::layout::{Cell, Column, Painter, Style, Table, text_width, wrap};
 use crate::model::{Figure, Headline, LatencyRow, OperationModel, PhaseModel, ReportModel};
 use crate::quantity::Quantity;
@@ -26,6 +27,9 @@ pub(crate) fn render(model: &ReportModel, width: usize, colours: bool) -> String
     page.facts("Machine", &model.machine);
     for phase in &model.phases {
         page.phase(phase);
+    }
+    if let Some(instances) = &model.instances {
+        page.instances(instances);
     }
     if let Some(headline) = &model.headline {
         page.headline(headline);
@@ -144,16 +148,7 @@ impl Page {
         for operation in &phase.operations {
             operation_rows(&mut table, operation);
         }
-        let (lines, left_out) = table.lines(self.width - 2, self.painter);
-        self.line("");
-        for line in lines {
-            self.line(&format!("  {line}"));
-        }
-        if !left_out.is_empty() {
-            let columns = left_out.join(", ");
-            let text = format!("(too narrow for {columns})");
-            self.paragraph(&text, 2, 2, Style::Dim);
-        }
+        self.table(table);
         for (what, marks) in [
             ("latencies", &phase.latency_marks),
             ("p99.9 and above", &phase.tail_marks),
@@ -164,6 +159,55 @@ impl Page {
             }
         }
         self.line("");
+    }
+
+    /// A table, and what did not fit into it.
+    fn table(&mut self, table: Table) {
+        let (lines, left_out) = table.lines(self.width - 2, self.painter);
+        self.line("");
+        for line in lines {
+            self.line(&format!("  {line}"));
+        }
+        if !left_out.is_empty() {
+            let columns = left_out.join(", ");
+            let text = format!("(too narrow for {columns})");
+            self.paragraph(&text, 2, 2, Style::Dim);
+        }
+    }
+
+    fn instances(&mut self, instances: &InstancesModel) {
+        self.heading(&format!(
+            "Instances: rate, and response time of {}",
+            instances.operation
+        ));
+        let mut table = Table::new(vec![
+            Column::text("instance"),
+            Column::number("rate", 90),
+            Column::number("failed", 60),
+            Column::number("p50", 70),
+            Column::number("p99", 80),
+            Column::number("p99.9", 50),
+            Column::number("max", 40),
+            Column::number("CPU/op", 20),
+        ]);
+        for row in &instances.rows {
+            let numbers = [
+                &row.rate,
+                &row.failed,
+                &row.p50,
+                &row.p99,
+                &row.p99_9,
+                &row.max,
+                &row.cpu,
+            ];
+            let mut cells = vec![Cell::new(&row.label, Style::Bold)];
+            cells.extend(numbers.iter().map(|number| Cell::from(number.to_string())));
+            table.row(cells);
+        }
+        self.table(table);
+        for note in &instances.notes {
+            self.paragraph(note, 2, 2, Style::Plain);
+        }
     }
 
     fn headline(&mut self, headline: &Headline) {

@@ -100,6 +100,9 @@ impl<'a> Facts<'a> {
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => 1,
         };
+        // Each instance has a client of its own, all in this process.
+        let clients = self.document.instances.len().max(1) as u64;
+        let usable = (usable * clients).min(cpus.unwrap_or(u64::MAX));
         usable.max(1) as f64
     }
 

@@ -11,6 +11,7 @@ pub(super) fn document_count(facts: &Facts<'_>) -> Vec<Caveat> {
     let (Some(found), Some(planned)) = (facts.document.server.documents, planned) else {
         return Vec::new();
     };
+    let planned = planned.saturating_mul(facts.document.instances.len().max(1) as u64);
     // A warm-up with inserts or deletes may have changed the number before it was taken.
     let may_be_more = weight(facts, "insert") > 0.0;
     let may_be_fewer = weight(facts, "delete") > 0.0;

@@ -78,6 +78,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
             ..ServerRecord::default()
         },
         phases: vec![measure],
+        instances: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     };

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 const RUNS: &str = "runs";
 
 /// What a run puts into its folder.
-const CONTENT: [&str; 8] = [
+const CONTENT: [&str; 9] = [
     "run.json",
     "plan.toml",
     "latency.hlog",
     "report.html",
     "report.md",
     "series",
+    "instances",
     "server-logs",
     "server-data",
 ];

@@ -20,8 +20,33 @@ pub(crate) fn initial(plan: &Plan, started: Timestamp, environment: Environment)
         environment,
         server: ServerRecord::default(),
         phases: Vec::new(),
+        instances: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
+    }
+}
+
+/// What all servers of a run are together: that of a single server as it is; of several the sums of
+/// sizes, the first one's settings, and all addresses.
+pub(crate) fn server_of_all(servers: &[ServerRecord]) -> ServerRecord {
+    let Some(first) = servers.first() else {
+        return ServerRecord::default();
+    };
+    if servers.len() == 1 {
+        return first.clone();
+    }
+    let sum =
+        |size: fn(&ServerRecord) -> Option<u64>| -> Option<u64> { servers.iter().map(size).sum() };
+    let addresses: Vec<&str> = servers.iter().map(|s| s.address.as_str()).collect();
+    let one = first.topology.as_deref().unwrap_or("unknown");
+    ServerRecord {
+        address: addresses.join(", "),
+        topology: Some(format!("{} x {one}", servers.len())),
+        cache_bytes: sum(|server| server.cache_bytes),
+        documents: sum(|server| server.documents),
+        data_bytes: sum(|server| server.data_bytes),
+        storage_bytes: sum(|server| server.storage_bytes),
+        ..first.clone()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::messages::Messages;
 use crate::session::collection::{self, Decision, Wishes};
 use crate::session::directory::RunDirectory;
+use crate::session::instance::InstanceRun;
 use crate::session::recorder::{Expectation, Recorder, Totals, Watch};
 use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
 use crate::session::task::Task;
@@ -15,19 +16,19 @@ use dyno_load::LoadError;
 use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
 use dyno_load::connect::Control;
-use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
-use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus};
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus, ServerRecord};
 use dyno_record::reader::Run;
 use dyno_record::writer::RunWriter;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Longest time for the look at the collection after a run, and after one that was interrupted: the
@@ -99,7 +100,8 @@ pub(crate) fn execute(
     let started = Timestamp::now();
     let clock = Clock::start();
     let directory = RunDirectory::create(conduct.out, &task.plan.name, started)?;
-    let mut session = match Session::new(task, conduct, watch, hands, &directory, started, clock) {
+    let path = directory.path().to_owned();
+    let mut session = match Session::new(task, conduct, watch, hands, &path, started, clock) {
         Ok(session) => session,
         Err(failure) => {
             directory.discard();
@@ -131,6 +133,10 @@ struct Session<'a> {
     clock: Clock,
     document: RunDocument,
     recorder: Recorder<'a>,
+    /// The records of the instances, if there are several.
+    instances: Vec<InstanceRun>,
+    /// What is known of each server.
+    servers: Vec<ServerRecord>,
     /// Caveats that only this program can know of.
     caveats: Vec<Caveat>,
 }
@@ -141,7 +147,7 @@ impl<'a> Session<'a> {
         conduct: &'a Conduct<'a>,
         watch: &'a mut dyn Watch,
         hands: Hands<'a>,
-        directory: &'a RunDirectory,
+        directory: &'a Path,
         started: Timestamp,
         clock: Clock,
     ) -> Result<Self, Failure> {
@@ -149,72 +155,137 @@ impl<'a> Session<'a> {
         let places = ServerPlaces {
             surroundings: hands.surroundings,
             embedded: conduct.embedded_server,
-            run: directory.path(),
+            run: directory,
         };
         let observation = dyno_observe::environment::observe(data_folder(plan, &places).as_deref());
         let mut document = document::initial(plan, started, observation.environment);
         document.selfcheck.clone_from(&conduct.selfcheck);
-        let writer =
-            RunWriter::create(directory.path(), &dyno_plan::file::to_toml(plan), &document)?;
+        let writer = RunWriter::create(directory, &dyno_plan::file::to_toml(plan), &document)?;
+        let instances = match plan.server.pairs {
+            0 | 1 => Vec::new(),
+            pairs => (0..pairs as usize)
+                .map(|number| InstanceRun::create(number, directory, plan, &document))
+                .collect::<Result<_, _>>()?,
+        };
         Ok(Session {
             plan,
             task,
             conduct,
             hands,
-            directory: directory.path().to_owned(),
+            directory: directory.to_owned(),
             places,
             clock,
             document,
-            recorder: Recorder::new(writer, watch),
+            recorder: Recorder::new(writer, Box::new(watch)),
+            instances,
+            servers: Vec::new(),
             caveats: dyno_observe::health::caveat(&observation.probes)
                 .into_iter()
                 .collect(),
         })
     }
 
-    /// Everything between the run directory and the saved run. The server is gone when it returns.
+    /// Everything between the run directory and the saved run. The servers are gone when it returns.
     fn perform(&mut self) -> Result<(), Failure> {
         self.hands.interrupt.check()?;
-        let remote = self.task.remote.as_ref();
-        let mut server =
-            ServerUnderTest::open(self.plan, remote, &self.places, self.hands.interrupt)?;
-        let result = self.with_server(&mut server).map_err(|mut failure| {
-            if server.has_ended() {
-                // Whatever failed then failed for this reason.
-                failure = Failure::new(Exit::Environment, "the server ended by itself")
-                    .context(failure.error.to_string());
-            }
-            if failure.exit == Exit::Environment {
-                failure.log_tail = server.log_tail();
-            }
-            failure
-        });
-        let stopped = server.stop();
+        let mut servers = Vec::new();
+        let result = self
+            .open_servers(&mut servers)
+            .and_then(|()| self.with_servers(&mut servers));
+        let result = result.map_err(|failure| explain(failure, &mut servers));
+        let mut stopped = Ok(());
+        for server in servers {
+            let end = server.stop();
+            stopped = stopped.and(end);
+        }
+        self.remove_common_data_folder();
         result.and(stopped)
     }
 
-    fn with_server(&mut self, server: &mut ServerUnderTest) -> Result<(), Failure> {
-        let mut control = server.control()?;
-        self.document.server = server.describe(&mut control, self.plan)?;
+    fn open_servers(&mut self, servers: &mut Vec<ServerUnderTest>) -> Result<(), Failure> {
+        let remote = self.task.remote.as_ref();
+        let interrupt = self.hands.interrupt;
+        if self.instances.is_empty() {
+            let server = ServerUnderTest::open(self.plan, remote, &self.places, None, interrupt)?;
+            servers.push(server);
+            return Ok(());
+        }
+        for number in 0..self.instances.len() {
+            let opened =
+                ServerUnderTest::open(self.plan, None, &self.places, Some(number), interrupt)
+                    .map_err(|failure| failure.context(format!("instance {number} failed")))?;
+            servers.push(opened);
+        }
+        Ok(())
+    }
+
+    /// The folder that holds the folders of several servers; each of them has removed its own.
+    fn remove_common_data_folder(&self) {
+        if !self.instances.is_empty() && self.plan.server.data_dir.is_none() {
+            // What is still in there is kept, and has been told.
+            let _ = std::fs::remove_dir(self.directory.join("server-data"));
+        }
+    }
+
+    fn with_servers(&mut self, servers: &mut [ServerUnderTest]) -> Result<(), Failure> {
+        let mut controls = Vec::new();
+        for server in servers.iter() {
+            controls.push(server.control()?);
+        }
+        for (server, control) in servers.iter().zip(&mut controls) {
+            self.servers.push(server.describe(control, self.plan)?);
+        }
+        self.document_servers();
         if self.conduct.fresh {
-            prepare::drop_collection(&mut control, &self.plan.data)?;
+            for control in &mut controls {
+                prepare::drop_collection(control, &self.plan.data)?;
+            }
         }
-        let concerns = server.concerns();
-        if let Some(load) = self.plan_load(&mut control)? {
-            prepare::create_collection(&mut control, &self.plan.data)?;
-            let workload = Arc::new(Workload::load(self.plan, load, &concerns)?);
-            self.load(workload, load, server)?;
-            self.hands.interrupt.check()?;
+        self.load_what_is_missing(servers, &mut controls)?;
+        for (number, control) in controls.iter_mut().enumerate() {
+            self.check_collection(number, control)?;
         }
-        self.check_collection(&mut control)?;
+        self.document_servers();
         self.save_progress()?;
         if matches!(self.conduct.extent, Extent::Whole | Extent::BlindMix) {
-            let workload = Arc::new(Workload::mix(self.plan, &concerns)?);
-            self.measure(workload, server)?;
+            let mut parties = Vec::new();
+            for (number, server) in servers.iter().enumerate() {
+                let workload = Workload::mix(self.plan, &server.concerns())?;
+                parties.push((number, Arc::new(workload)));
+            }
+            self.measure(&parties, servers)?;
         }
         self.save_progress()?;
-        self.look_back(&mut control);
+        for (number, control) in controls.iter_mut().enumerate() {
+            self.look_back(number, control);
+        }
+        self.document_servers();
         Ok(())
+    }
+
+    /// Loads those collections that lack documents, all at once, and waits until all are loaded.
+    fn load_what_is_missing(
+        &mut self,
+        servers: &mut [ServerUnderTest],
+        controls: &mut [Control],
+    ) -> Result<(), Failure> {
+        let mut parties = Vec::new();
+        let mut count = 0;
+        for (number, control) in controls.iter_mut().enumerate() {
+            let Some(load) = self.plan_load(control)? else {
+                continue;
+            };
+            prepare::create_collection(control, &self.plan.data)?;
+            let concerns = servers[number].concerns();
+            let workload = Arc::new(Workload::load(self.plan, load, &concerns)?);
+            count += load.count;
+            parties.push((number, workload));
+        }
+        if parties.is_empty() {
+            return Ok(());
+        }
+        self.load(&parties, count, servers)?;
+        self.hands.interrupt.check()
     }
 
     /// The load phase, if there is something to load.
@@ -257,16 +328,16 @@ impl<'a> Session<'a> {
 
     fn load(
         &mut self,
-        workload: Arc<Workload>,
-        load: LoadTask,
-        server: &mut ServerUnderTest,
+        parties: &[Party],
+        documents: u64,
+        servers: &mut [ServerUnderTest],
     ) -> Result<(), Failure> {
         let client = &self.plan.client;
         let clients = client.load_clients.unwrap_or(client.clients);
         let expected = Expectation {
             kind: PhaseKind::Load,
             duration: None,
-            operations: Some(load.count),
+            operations: Some(documents),
         };
         // YCSB throttles and limits its load phase too.
         let blind = self.conduct.extent == Extent::BlindLoad;
@@ -274,32 +345,32 @@ impl<'a> Session<'a> {
         let spec = PhaseSpec {
             kind: PhaseKind::Load,
             duration: duration.filter(|_| blind),
-            operations: workload.load_operations(),
+            operations: parties
+                .iter()
+                .filter_map(|(_, workload)| workload.load_operations())
+                .max(),
         };
         let schedule = if blind {
             load_schedule(self.plan)
         } else {
             Schedule::Closed {}
         };
-        self.recorder
-            .begin(Arc::clone(&workload), vec![expected], None);
+        self.begin(parties, &[expected], None);
         let part = JobPart {
-            workload,
-            transporter: server.transporter()?,
             phases: vec![spec],
             schedule,
             clients,
             retry: self.conduct.retry,
             abort_on_failure: self.conduct.abort_load,
         };
-        self.drive(part, server)
-            .map_err(|error| Failure::from(error).context("the load phase failed"))
+        self.drive(part, parties, servers)
+            .map_err(|failure| failure.context("the load phase failed"))
     }
 
     fn measure(
         &mut self,
-        workload: Arc<Workload>,
-        server: &mut ServerUnderTest,
+        parties: &[Party],
+        servers: &mut [ServerUnderTest],
     ) -> Result<(), Failure> {
         let phases = &self.plan.phases;
         let mut specs = Vec::new();
@@ -315,53 +386,116 @@ impl<'a> Session<'a> {
             duration: phases.duration.map(|duration| duration.0),
             operations: phases.operations,
         });
-        let expected = specs
+        let expected: Vec<Expectation> = specs
             .iter()
             .map(|spec| Expectation {
                 kind: spec.kind,
                 duration: spec.duration,
-                operations: spec.operations,
+                operations: spec
+                    .operations
+                    .map(|count| count.saturating_mul(parties.len() as u64)),
             })
             .collect();
-        self.recorder.begin(
-            Arc::clone(&workload),
-            expected,
-            offered_rate_per_s(&self.plan.schedule),
-        );
+        let offered = offered_rate_per_s(&self.plan.schedule);
+        self.begin(parties, &expected, offered);
         let part = JobPart {
-            workload,
-            transporter: server.transporter()?,
             phases: specs,
             schedule: self.plan.schedule.clone(),
             clients: self.plan.client.clients,
             retry: RetryRule::default(),
             abort_on_failure: false,
         };
-        self.drive(part, server)
-            .map_err(|error| Failure::from(error).context("the run failed"))
+        self.drive(part, parties, servers)
+            .map_err(|failure| failure.context("the run failed"))
     }
 
-    /// Runs phases and passes their windows to the recorder, also when they end with a fault.
-    fn drive(&mut self, part: JobPart, server: &mut ServerUnderTest) -> Result<(), LoadError> {
-        let stop = self
-            .hands
-            .interrupt
-            .stop_flag()
-            .map_err(|failure| LoadError::Setup {
-                intent: "listen for signals".into(),
-                source: failure.error.into(),
-            })?;
+    /// Tells the records that phases begin. The offered rate is that of one server.
+    fn begin(
+        &mut self,
+        parties: &[Party],
+        expected: &[Expectation],
+        offered_rate_per_s: Option<f64>,
+    ) {
+        let alone = match parties {
+            [(_, workload)] => Some(Arc::clone(workload)),
+            _ => None,
+        };
+        let offered = offered_rate_per_s.map(|rate| rate * parties.len() as f64);
+        self.recorder.begin(alone, expected.to_vec(), offered);
+        for (number, workload) in parties {
+            if let Some(instance) = self.instances.get_mut(*number) {
+                instance.recorder.begin(
+                    Some(Arc::clone(workload)),
+                    expected.to_vec(),
+                    offered_rate_per_s,
+                );
+            }
+        }
+    }
+
+    /// Runs phases and passes their windows to the recorders, also when they end with a fault.
+    fn drive(
+        &mut self,
+        part: JobPart,
+        parties: &[Party],
+        servers: &mut [ServerUnderTest],
+    ) -> Result<(), Failure> {
+        let stop = self.hands.interrupt.stop_flag()?;
+        let job = self.job(part, parties, servers, stop.flag())?;
+        let (recorder, instances) = (&mut self.recorder, &mut self.instances);
+        let ending = stop.flag();
+        let mut ended = None;
+        let result = engine::run(job, &mut |window| {
+            recorder.record(&window.merged)?;
+            record_instances(instances, parties, &window)?;
+            // A server of ours that has ended does not come back: no need to try for long. What the
+            // clients still see of its end belongs to the record.
+            ended = ended.or_else(|| servers.iter_mut().position(ServerUnderTest::has_ended));
+            if ended.is_some() {
+                ending.store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        });
+        recorder.end();
+        for (number, _) in parties {
+            if let Some(instance) = instances.get_mut(*number) {
+                instance.recorder.end();
+            }
+        }
+        match result {
+            Ok(()) if ended.is_some() => Err(LoadError::Unreachable(None).into()),
+            Ok(()) => Ok(()),
+            // The engine counts the parties of this job.
+            Err(LoadError::Pair { pair, source }) if parties.len() > pair => {
+                let number = parties[pair].0;
+                Err(Failure::from(*source).context(format!("instance {number} failed")))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn job(
+        &self,
+        part: JobPart,
+        parties: &[Party],
+        servers: &[ServerUnderTest],
+        stop: Arc<AtomicBool>,
+    ) -> Result<Job, Failure> {
         let client = &self.plan.client;
         let clients = part.clients as usize;
-        let job = Job {
-            pairs: vec![Pair {
-                workload: part.workload,
-                transporter: part.transporter,
+        let mut pairs = Vec::new();
+        for (number, workload) in parties {
+            pairs.push(Pair {
+                workload: Arc::clone(workload),
+                transporter: servers[*number].transporter()?,
                 clients,
                 threads: (client.threads as usize).clamp(1, clients),
-                pin: client.pin,
                 cpus: None,
-            }],
+                pin: client.pin,
+            });
+        }
+        Ok(Job {
+            pairs,
             phases: part.phases,
             schedule: part.schedule,
             seed: client.seed,
@@ -369,33 +503,19 @@ impl<'a> Session<'a> {
             retry: part.retry,
             abort_on_failure: part.abort_on_failure,
             clock: self.clock,
-            stop: stop.flag(),
+            stop,
             usage,
-        };
-        let recorder = &mut self.recorder;
-        let ending = stop.flag();
-        let mut server_ended = false;
-        let result = engine::run(job, &mut |window| {
-            let interval = window.merged;
-            recorder.record(&interval)?;
-            // A server of ours that has ended does not come back: no need to try for long. What the
-            // clients still see of its end belongs to the record.
-            server_ended |= server.has_ended();
-            if server_ended {
-                ending.store(true, Ordering::Relaxed);
-            }
-            Ok(())
-        });
-        recorder.end();
-        match result {
-            Ok(()) if server_ended => Err(LoadError::Unreachable(None)),
-            result => result,
-        }
+        })
+    }
+
+    /// Puts what is known of the servers into the document.
+    fn document_servers(&mut self) {
+        self.document.server = document::server_of_all(&self.servers);
     }
 
     /// After loading, and before measuring: the collection must be what the plan assumes, or, for
     /// those who measure whatever is there, it is said what is.
-    fn check_collection(&mut self, control: &mut Control) -> Result<(), Failure> {
+    fn check_collection(&mut self, number: usize, control: &mut Control) -> Result<(), Failure> {
         let state = match self.conduct.extent {
             Extent::Whole | Extent::Load => prepare::collection_state(control, self.plan)?,
             Extent::BlindLoad | Extent::BlindMix => {
@@ -407,7 +527,7 @@ impl<'a> Session<'a> {
             Extent::BlindLoad => {}
             Extent::BlindMix => self.warn_about_count(state.documents),
         }
-        let server = &mut self.document.server;
+        let server = &mut self.servers[number];
         server.documents = Some(state.documents);
         server.data_bytes = state.data_bytes;
         server.storage_bytes = state.storage_bytes;
@@ -424,7 +544,7 @@ impl<'a> Session<'a> {
     }
 
     /// Sizes after the run, and whether the documents that were written are there.
-    fn look_back(&mut self, control: &mut Control) {
+    fn look_back(&mut self, number: usize, control: &mut Control) {
         let limit = if self.hands.interrupt.requested() {
             LOOK_BACK_LIMIT_INTERRUPTED
         } else {
@@ -434,22 +554,36 @@ impl<'a> Session<'a> {
         let Ok(state) = prepare::collection_size(control, &self.plan.data) else {
             return;
         };
-        let server = &mut self.document.server;
+        let changes = self.document_changes(number);
+        let server = &mut self.servers[number];
         server.data_bytes = state.data_bytes.or(server.data_bytes);
         server.storage_bytes = state.storage_bytes.or(server.storage_bytes);
         let caveat = count_caveat(
             self.plan,
             server.documents.unwrap_or(0),
             state.documents,
-            &self.document_changes(),
+            &changes,
         );
-        self.caveats.extend(caveat);
+        match self.instances.get_mut(number) {
+            None => self.caveats.extend(caveat),
+            Some(instance) => {
+                let of_instance = |caveat: Caveat| Caveat {
+                    message: format!("instance {number}: {}", caveat.message),
+                    ..caveat
+                };
+                self.caveats.extend(caveat.clone().map(of_instance));
+                instance.caveats.extend(caveat);
+            }
+        }
     }
 
-    fn document_changes(&self) -> Changes {
+    fn document_changes(&self, number: usize) -> Changes {
         let mut changes = Changes::default();
-        for phase in self
-            .recorder
+        let recorder = match self.instances.get(number) {
+            Some(instance) => &instance.recorder,
+            None => &self.recorder,
+        };
+        for phase in recorder
             .phases()
             .iter()
             .filter(|phase| phase.name != PhaseKind::Load)
@@ -472,6 +606,10 @@ impl<'a> Session<'a> {
     }
 
     fn save_progress(&mut self) -> Result<(), Failure> {
+        for (instance, server) in self.instances.iter_mut().zip(&self.servers) {
+            instance.save(server)?;
+        }
+        self.document.instances = self.instances.iter().map(InstanceRun::to_record).collect();
         self.recorder.save(&mut self.document)?;
         Ok(())
     }
@@ -513,6 +651,9 @@ impl<'a> Session<'a> {
     ) -> Result<Finished, Failure> {
         let document = run.document.clone();
         let directory = self.directory;
+        for instance in self.instances {
+            instance.finish()?;
+        }
         self.recorder.finish(&document)?;
         Ok(Finished {
             run,
@@ -524,7 +665,17 @@ impl<'a> Session<'a> {
     }
 
     fn write(&mut self) -> Result<Run, Failure> {
-        self.recorder.save(&mut self.document)?;
+        for instance in &mut self.instances {
+            instance.document.status = self.document.status;
+            instance
+                .document
+                .status_reason
+                .clone_from(&self.document.status_reason);
+        }
+        self.save_progress()?;
+        for instance in &mut self.instances {
+            instance.write_reports()?;
+        }
         let mut run = Run::open(&self.directory)?;
         output::find_caveats(&mut run, std::mem::take(&mut self.caveats));
         self.document.caveats.clone_from(&run.document.caveats);
@@ -534,10 +685,55 @@ impl<'a> Session<'a> {
     }
 }
 
+/// A server that takes part in a phase: its number, and what is done with it.
+type Party = (usize, Arc<Workload>);
+
+/// Says of a failure whether a server of ours is the reason, and shows its last output.
+fn explain(mut failure: Failure, servers: &mut [ServerUnderTest]) -> Failure {
+    let several = servers.len() > 1;
+    let ended = servers.iter_mut().position(ServerUnderTest::has_ended);
+    if let Some(number) = ended {
+        // Whatever failed then failed for this reason.
+        let reason = if several {
+            let address = servers[number].address();
+            format!("instance {number} at `{address}`: the server ended by itself")
+        } else {
+            "the server ended by itself".to_owned()
+        };
+        failure = Failure::new(Exit::Environment, reason).context(failure.error.to_string());
+    }
+    if failure.exit == Exit::Environment
+        && let Some(server) = servers.get(ended.unwrap_or(0))
+        && (ended.is_some() || !several)
+    {
+        failure.log_tail = server.log_tail();
+    }
+    failure
+}
+
+/// Passes the windows of single instances to their records.
+fn record_instances(
+    instances: &mut [InstanceRun],
+    parties: &[Party],
+    window: &engine::Window,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    if instances.is_empty() {
+        return Ok(());
+    }
+    // With one party the engine has nothing to tell apart.
+    if let [(number, _)] = parties {
+        return instances[*number].recorder.record(&window.merged);
+    }
+    for ((number, _), interval) in parties.iter().zip(&window.pairs) {
+        if let Some(interval) = interval {
+            instances[*number].recorder.record(interval)?;
+        }
+    }
+    Ok(())
+}
+
 /// What differs between the load phase and the rest.
 struct JobPart {
-    workload: Arc<Workload>,
-    transporter: Transporter,
     phases: Vec<PhaseSpec>,
     schedule: Schedule,
     clients: u32,

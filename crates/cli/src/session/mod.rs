@@ -5,6 +5,7 @@ pub(crate) mod collection;
 pub(crate) mod directory;
 pub(crate) mod document;
 pub(crate) mod execute;
+pub(crate) mod instance;
 pub(crate) mod output;
 pub(crate) mod recorder;
 pub(crate) mod server;

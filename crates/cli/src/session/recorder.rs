@@ -30,6 +30,27 @@ pub(crate) trait Watch {
     fn phase_ended(&mut self, phase: &PhaseRecord);
 }
 
+impl<T: Watch + ?Sized> Watch for &mut T {
+    fn phase_started(&mut self, expected: &Expectation) {
+        (**self).phase_started(expected);
+    }
+    fn interval(&mut self, interval: &IntervalRecord) {
+        (**self).interval(interval);
+    }
+    fn phase_ended(&mut self, phase: &PhaseRecord) {
+        (**self).phase_ended(phase);
+    }
+}
+
+/// Nobody watches.
+pub(crate) struct Unwatched;
+
+impl Watch for Unwatched {
+    fn phase_started(&mut self, _: &Expectation) {}
+    fn interval(&mut self, _: &IntervalRecord) {}
+    fn phase_ended(&mut self, _: &PhaseRecord) {}
+}
+
 /// Logical operations of the measure phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
@@ -52,7 +73,7 @@ impl Totals {
 /// The sink of the engine's windows.
 pub(crate) struct Recorder<'a> {
     writer: RunWriter,
-    watch: &'a mut dyn Watch,
+    watch: Box<dyn Watch + 'a>,
     phases: Vec<PhaseRecord>,
     current: Option<Current>,
     /// Operations by phase.
@@ -63,13 +84,14 @@ pub(crate) struct Recorder<'a> {
 /// The phase whose windows are coming.
 struct Current {
     accumulator: PhaseAccumulator,
-    workload: Arc<Workload>,
+    /// Whose keys are counted.
+    workload: Option<Arc<Workload>>,
     expected: Vec<Expectation>,
     offered_rate_per_s: Option<f64>,
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(writer: RunWriter, watch: &'a mut dyn Watch) -> Self {
+    pub(crate) fn new(writer: RunWriter, watch: Box<dyn Watch + 'a>) -> Self {
         Recorder {
             writer,
             watch,
@@ -80,10 +102,11 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Phases that follow each other under one load begin. The first of them is `expected[0]`.
+    /// Phases that follow each other under one load begin. The first of them is `expected[0]`. The skew
+    /// of the keys is that of `workload`; several workloads have none in common.
     pub(crate) fn begin(
         &mut self,
-        workload: Arc<Workload>,
+        workload: Option<Arc<Workload>>,
         expected: Vec<Expectation>,
         offered_rate_per_s: Option<f64>,
     ) {
@@ -163,7 +186,7 @@ impl<'a> Recorder<'a> {
         };
         let mut record = current.accumulator.to_record();
         if record.name == PhaseKind::Measure {
-            record.keys = current.workload.key_shares();
+            record.keys = current.workload.and_then(|workload| workload.key_shares());
         }
         self.watch.phase_ended(&record);
         self.phases.push(record);
@@ -253,7 +276,7 @@ mod tests {
             super::super::document::initial(&plan, jiff::Timestamp::UNIX_EPOCH, Default::default());
         let writer = RunWriter::create(folder.path(), "", &document).expect("it can be written");
         let mut log = Log::default();
-        let mut recorder = Recorder::new(writer, &mut log);
+        let mut recorder = Recorder::new(writer, Box::new(&mut log));
         assert!(recorder.is_empty());
         let workload =
             Arc::new(Workload::mix(&plan, &Concerns::default()).expect("the plan is valid"));
@@ -263,7 +286,7 @@ mod tests {
             operations: None,
         };
         let expected = vec![expect(PhaseKind::Warmup, 1), expect(PhaseKind::Measure, 2)];
-        recorder.begin(workload, expected, None);
+        recorder.begin(Some(workload), expected, None);
         let windows = [
             (PhaseKind::Warmup, 0, 0),
             (PhaseKind::Measure, 0, 1),

@@ -34,22 +34,30 @@ pub(crate) struct ServerPlaces<'a> {
 }
 
 impl ServerPlaces<'_> {
-    /// Folder of the data: the person's own, or one that goes away with the server.
-    fn data_dir(&self, plan: &Plan) -> DataDir {
+    /// Folder of the data: the person's own, or one that goes away with the server. Of several servers
+    /// each has a folder inside.
+    fn data_dir(&self, plan: &Plan, number: Option<usize>) -> DataDir {
+        let of_instance = |folder: PathBuf| match number {
+            None => folder,
+            Some(number) => folder.join(number.to_string()),
+        };
         match &plan.server.data_dir {
-            Some(folder) => DataDir::Kept(folder.into()),
-            None => DataDir::Temporary(self.run.join("server-data")),
+            Some(folder) => DataDir::Kept(of_instance(folder.into())),
+            None => DataDir::Temporary(of_instance(self.run.join("server-data"))),
         }
     }
 
-    fn log_path(&self) -> PathBuf {
-        self.run.join("server-logs/server.log")
+    fn log_path(&self, number: Option<usize>) -> PathBuf {
+        self.run.join("server-logs").join(match number {
+            None => "server.log".to_owned(),
+            Some(number) => format!("server-{number}.log"),
+        })
     }
 }
 
 /// The data folder of a server that the plan starts, for the record of its storage.
 pub(crate) fn data_folder(plan: &Plan, places: &ServerPlaces<'_>) -> Option<PathBuf> {
-    (plan.server.kind != ServerKind::Uri).then(|| places.data_dir(plan).path().to_owned())
+    (plan.server.kind != ServerKind::Uri).then(|| places.data_dir(plan, None).path().to_owned())
 }
 
 /// A server that can be used.
@@ -69,12 +77,13 @@ impl ServerUnderTest {
         plan: &Plan,
         remote: Option<&Remote>,
         places: &ServerPlaces<'_>,
+        number: Option<usize>,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let (running, remote) = match remote {
             Some(remote) => (None, remote.clone()),
             None => {
-                let running = start(plan, places, interrupt)?;
+                let running = start(plan, places, number, interrupt)?;
                 let uri = format!("mongodb://{}/?directConnection=true", running.address());
                 (Some(running), Remote::parse(&uri)?)
             }
@@ -175,6 +184,14 @@ impl ServerUnderTest {
         record.settings.extend(running.settings().clone());
     }
 
+    /// Where it is, without credentials.
+    pub(crate) fn address(&self) -> String {
+        match &self.running {
+            Some(running) => running.address().to_string(),
+            None => self.target.to_string(),
+        }
+    }
+
     /// Last lines of the log, if the server is ours.
     pub(crate) fn log_tail(&self) -> Vec<String> {
         self.running
@@ -202,6 +219,7 @@ impl ServerUnderTest {
 fn start(
     plan: &Plan,
     places: &ServerPlaces<'_>,
+    number: Option<usize>,
     interrupt: &Interrupt,
 ) -> Result<RunningServer, Failure> {
     let surroundings = places.surroundings;
@@ -219,8 +237,8 @@ fn start(
     let options = ServerOptions::from_plan(
         &plan.server,
         program,
-        places.data_dir(plan),
-        places.log_path(),
+        places.data_dir(plan, number),
+        places.log_path(number),
     )?;
     let program = options.kind.executable();
     dyno_servers::start(&options, &|| interrupt.requested()).map_err(|error| {

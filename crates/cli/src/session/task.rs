@@ -91,6 +91,7 @@ fn overrides(
     data: &DataArguments,
 ) -> Overrides {
     Overrides {
+        pairs: target.pairs,
         server: target.server.map(|server| match server {
             ServerName::Embedded => ServerKind::Embedded,
             ServerName::Mongod => ServerKind::Mongod,
@@ -145,6 +146,9 @@ fn resolve_task(
                 .client
                 .threads;
         }
+    } else if plan.server.pairs > 1 {
+        let limit = (local_threads(surroundings.cores) / plan.server.pairs).max(1);
+        plan.client.threads = plan.client.threads.min(limit);
     } else if arguments
         .properties
         .iter()

@@ -32,6 +32,7 @@ pub(crate) fn document() -> RunDocument {
             ..ServerRecord::default()
         },
         phases: Vec::new(),
+        instances: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

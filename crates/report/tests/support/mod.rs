@@ -169,6 +169,7 @@ pub(crate) fn closed_document() -> RunDocument {
         environment: environment(),
         server: server(),
         phases: Vec::new(),
+        instances: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

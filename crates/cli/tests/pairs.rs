@@ -1,0 +1,160 @@
+//! Several servers of one run: together, one by one, and when one of them dies.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+mod common;
+
+use common::{Bench, Finished, processes_with, run_schema, wait_for, wait_for_windows};
+use dyno_testkit::{embedded_program, or_skip};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let fixed = [
+        "run",
+        "90read10update",
+        "--pairs",
+        "2",
+        "--records",
+        "1000",
+        "--clients",
+        "4",
+        "--warmup",
+        "0s",
+        "--out",
+        "r",
+    ];
+    [&fixed[..], more].concat()
+}
+
+fn measure(phases: &Value) -> &Value {
+    let mut phases = phases.as_array().unwrap().iter();
+    phases.find(|phase| phase["name"] == "measure").unwrap()
+}
+
+/// Operations of the measure phase by the start of their window.
+fn succeeded(run: &Path) -> BTreeMap<u64, u64> {
+    let text = std::fs::read_to_string(run.join("series/intervals.csv")).unwrap();
+    let mut lines = text.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let place = |name: &str| columns.iter().position(|column| *column == name).unwrap();
+    lines
+        .map(|line| line.split(',').collect::<Vec<_>>())
+        .filter(|cells| cells[place("phase")] == "measure")
+        .map(|cells| {
+            let number = |name: &str| cells[place(name)].parse().unwrap();
+            (number("start_ns"), number("succeeded"))
+        })
+        .collect()
+}
+
+#[test]
+fn two_servers_are_loaded_at_once_and_shown_together_and_one_by_one() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let document = bench
+        .dyno(&run(&["--duration", "3s", "--format", "json"]))
+        .expect(0)
+        .json();
+    run_schema()
+        .validate(&document)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let instances = document["instances"].as_array().unwrap();
+    assert_eq!(instances.len(), 2);
+    assert_ne!(
+        instances[0]["server"]["address"],
+        instances[1]["server"]["address"]
+    );
+    assert_eq!(document["server"]["documents"], 2000);
+    let rate = |phase: &Value| phase["achieved_rate_per_s"].as_f64().unwrap();
+    let parts: f64 = instances
+        .iter()
+        .map(|instance| rate(measure(&instance["phases"])))
+        .sum();
+    let whole = rate(measure(&document["phases"]));
+    assert!(
+        (whole / parts - 1.0).abs() < 0.01,
+        "{whole} against {parts}"
+    );
+    // The sum holds in every window, not only over all.
+    let merged = succeeded(&bench.path("r"));
+    let of = |number: &str| succeeded(&bench.path("r/instances").join(number));
+    let (first, second) = (of("0"), of("1"));
+    for (start_ns, count) in &merged {
+        assert_eq!(*count, first[start_ns] + second[start_ns]);
+    }
+    assert!(!bench.path("r/server-data").exists());
+    assert_eq!(
+        processes_with(bench.path("r").to_str().unwrap()),
+        Vec::<u32>::new()
+    );
+    bench
+        .dyno(&["report", "r/instances/1"])
+        .expect(0)
+        .stdout
+        .contains("complete")
+        .then_some(())
+        .unwrap();
+    let whole = bench.dyno(&["report", "r"]).expect(0).stdout;
+    assert!(whole.contains("Instances") && whole.contains("merged histograms"));
+}
+
+#[test]
+fn a_server_of_several_that_is_killed_is_named_and_the_record_stays() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let child = bench.spawn(&run(&["--duration", "10m"]));
+    wait_for_windows(&bench.path("r"), 3);
+    let data = bench.path("r/server-data/1");
+    let server = *processes_with(data.to_str().unwrap())
+        .iter()
+        .find(|process| {
+            std::fs::read_to_string(format!("/proc/{process}/comm"))
+                .is_ok_and(|name| name.starts_with("secantusd"))
+        })
+        .unwrap();
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &server.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    Finished::from(child.wait_with_output().unwrap())
+        .expect(3)
+        .says("instance 1 at `127.0.0.1:")
+        .says("the server ended by itself")
+        .says("the server's last output");
+    let place = bench.path("r/server-data");
+    wait_for("the end of all servers", || {
+        processes_with(place.to_str().unwrap()).is_empty()
+    });
+    assert!(!place.exists());
+    let document = bench
+        .dyno(&["report", "r", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(document["status"], "failed");
+    assert_eq!(document["instances"].as_array().unwrap().len(), 2);
+    bench.dyno(&["report", "r/instances/0"]).expect(0);
+}
+
+#[test]
+fn servers_that_run_already_are_no_pairs() {
+    Bench::new()
+        .dyno(&[
+            "run",
+            "a",
+            "--pairs",
+            "2",
+            "--uri",
+            "mongodb://127.0.0.1:1/",
+        ])
+        .expect(2);
+    Bench::new().dyno(&["run", "a", "--pairs", "0"]).expect(2);
+}

@@ -1,0 +1,177 @@
+//! The servers of a run one by one, and how far they are apart.
+
+use crate::facts;
+use crate::quantity::Quantity;
+use dyno_record::model::{InstanceRecord, PhaseRecord, RunDocument};
+use serde::Serialize;
+
+/// Several servers that were measured at once.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InstancesModel {
+    /// The operation whose response times are shown: the most frequent one.
+    pub operation: String,
+    /// One row per server, in the order of their numbers.
+    pub rows: Vec<InstanceRow>,
+    /// What the servers together are, and how far apart, in words.
+    pub notes: Vec<String>,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InstanceRow {
+    /// Number and address.
+    pub label: String,
+    /// Operations that succeeded per second.
+    pub rate: Quantity,
+    /// Operations that failed.
+    pub failed: Quantity,
+    /// Median response time.
+    pub p50: Quantity,
+    /// 99th percentile of the response time.
+    pub p99: Quantity,
+    /// 99.9th percentile of the response time.
+    pub p99_9: Quantity,
+    /// Longest response time.
+    pub max: Quantity,
+    /// Client CPU time per operation, of the instance's own worker threads.
+    pub cpu: Quantity,
+}
+
+/// The model of the phase that is the result; `None` unless several servers took part in it.
+pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<InstancesModel> {
+    let parts: Vec<(&InstanceRecord, &PhaseRecord)> = document
+        .instances
+        .iter()
+        .filter_map(|instance| {
+            let phase = instance.phases.iter().find(|p| p.name == result.name)?;
+            Some((instance, phase))
+        })
+        .collect();
+    if parts.len() < 2 {
+        return None;
+    }
+    let (operation, merged) = result
+        .operations
+        .iter()
+        .max_by_key(|(_, operation)| operation.count)?;
+    let rows = parts
+        .iter()
+        .map(|(instance, phase)| row(instance, phase, operation))
+        .collect();
+    let rates: Vec<f64> = parts.iter().map(|(_, p)| p.achieved_rate_per_s).collect();
+    let p99s: Vec<f64> = parts
+        .iter()
+        .filter_map(|(_, phase)| phase.operations.get(operation))
+        .map(|operation| operation.response_time_us.p99)
+        .collect();
+    let mut notes = vec![
+        rate_note(result.achieved_rate_per_s, &rates),
+        p99_note(merged.response_time_us.p99, &p99s),
+    ];
+    let missing = document.instances.len() - parts.len();
+    if missing > 0 {
+        notes.push(format!(
+            "{missing} instances have no figures of this phase."
+        ));
+    }
+    Some(InstancesModel {
+        operation: facts::operation_label(operation),
+        rows,
+        notes,
+    })
+}
+
+fn row(instance: &InstanceRecord, phase: &PhaseRecord, operation: &str) -> InstanceRow {
+    let latency = phase
+        .operations
+        .get(operation)
+        .filter(|operation| operation.count > 0)
+        .map(|operation| &operation.response_time_us);
+    let level = |value: fn(&dyno_record::model::LatencySummary) -> f64| {
+        Quantity::microseconds(latency.map_or(f64::NAN, value))
+    };
+    InstanceRow {
+        label: format!("{} {}", instance.number, instance.server.address),
+        rate: Quantity::per_second(phase.achieved_rate_per_s),
+        failed: Quantity::count(phase.failed),
+        p50: level(|latency| latency.p50),
+        p99: level(|latency| latency.p99),
+        p99_9: level(|latency| latency.p99_9),
+        max: level(|latency| latency.max),
+        cpu: Quantity::microseconds(phase.client.cpu_us_per_operation),
+    }
+}
+
+fn rate_note(together_per_s: f64, rates: &[f64]) -> String {
+    let (least, most) = extremes(rates);
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let spread = if mean > 0.0 {
+        (most - least) / mean
+    } else {
+        0.0
+    };
+    format!(
+        "Together {}; the fastest did {}, the slowest {}, {} of the mean apart.",
+        Quantity::per_second(together_per_s),
+        Quantity::per_second(most),
+        Quantity::per_second(least),
+        Quantity::ratio(spread)
+    )
+}
+
+fn p99_note(merged_us: f64, p99s: &[f64]) -> String {
+    let (least, most) = extremes(p99s);
+    let mean = p99s.iter().sum::<f64>() / p99s.len().max(1) as f64;
+    format!(
+        "The p99 of all operations together is {}, read from the merged histograms. Those of the \
+         instances are {} to {}; their mean, {}, is the p99 of nothing.",
+        Quantity::microseconds(merged_us),
+        Quantity::microseconds(least),
+        Quantity::microseconds(most),
+        Quantity::microseconds(mean)
+    )
+}
+
+fn extremes(values: &[f64]) -> (f64, f64) {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    (least, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+
+    #[test]
+    fn the_merged_percentile_is_told_apart_from_the_mean() {
+        let mut document = testdata::closed_run().document;
+        let result = document
+            .phases
+            .iter()
+            .find(|phase| phase.name == dyno_record::model::PhaseKind::Measure)
+            .cloned()
+            .expect("it has one");
+        assert_eq!(instances(&document, &result), None);
+        for (number, factor) in [(0, 1.0), (1, 3.0)] {
+            let mut phase = result.clone();
+            phase.achieved_rate_per_s *= factor / 4.0;
+            for operation in phase.operations.values_mut() {
+                operation.response_time_us.p99 = 1_000.0 * factor;
+            }
+            document.instances.push(InstanceRecord {
+                number,
+                directory: format!("instances/{number}"),
+                server: Default::default(),
+                phases: vec![phase],
+            });
+        }
+        let model = instances(&document, &result).expect("there are two");
+        assert_eq!(model.rows.len(), 2);
+        assert!(
+            model.notes[0].contains("100 % of the mean apart"),
+            "{model:?}"
+        );
+        assert!(model.notes[1].contains("their mean, 2.00 ms"), "{model:?}");
+    }
+}
