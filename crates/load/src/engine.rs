@@ -276,8 +276,7 @@ fn start_workers(
         pairs: Vec::new(),
     };
     for (place, (pair, link)) in job.pairs.iter().zip(links).enumerate() {
-        let affinities = affinities(pair)?;
-        for thread in 0..pair.threads {
+        for (thread, affinity) in affinities(pair)?.into_iter().enumerate() {
             let worker = team.threads.len();
             let (spare_sender, spares) = channel();
             let core = Core::new(CoreOptions {
@@ -298,7 +297,6 @@ fn start_workers(
                 parts: parts.clone(),
                 stop: Arc::clone(&job.stop),
             };
-            let affinity = affinities[thread].clone();
             let started = std::thread::Builder::new()
                 .name(format!("worker-{worker}"))
                 .spawn(move || {

@@ -93,6 +93,7 @@ fn document() -> RunDocument {
         environment: Environment::default(),
         server: ServerRecord::default(),
         phases: Vec::new(),
+        instances: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }
