@@ -361,6 +361,8 @@ pub(crate) enum RunFormat {
     Json,
     /// The text that YCSB prints
     Ycsb,
+    /// The key figures of the multi-instance benchmark, by its labels
+    Kpi,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -375,6 +377,8 @@ pub(crate) enum ReportFormat {
     Json,
     /// The text that YCSB prints
     Ycsb,
+    /// The key figures of the multi-instance benchmark, by its labels
+    Kpi,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

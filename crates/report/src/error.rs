@@ -28,6 +28,12 @@ pub enum ReportError {
     /// The run has no phase at all.
     #[error("the run recorded no phase")]
     NoPhase,
+    /// An instance has no figures of the measured phase.
+    #[error("instance {number} has no figures of the measured phase")]
+    MissingInstance {
+        /// Its number, from 0.
+        number: usize,
+    },
     /// The measurement type needs data that a run does not hold.
     #[error(
         "measurement type `{measurement}` needs the latency of every single operation, and a run holds histograms"

@@ -10,6 +10,7 @@ pub mod facts;
 mod html;
 pub mod instances;
 mod json;
+mod kpi;
 mod layout;
 mod markdown;
 pub mod model;
@@ -41,6 +42,8 @@ pub enum Format {
     Json,
     /// What YCSB prints at the end of a run.
     Ycsb,
+    /// The key figures of the multi-instance benchmark, by its labels.
+    Kpi,
 }
 
 /// How a run is rendered. Each format looks only at what concerns it.
@@ -75,5 +78,6 @@ pub fn render(run: &Run, format: Format, options: &RenderOptions) -> Result<Stri
         Format::Html => html::render(&ReportModel::new(run)),
         Format::Json => json::render(run),
         Format::Ycsb => ycsb::render(run, &options.ycsb),
+        Format::Kpi => kpi::render(&run.document),
     }
 }

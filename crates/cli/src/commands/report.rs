@@ -31,6 +31,7 @@ pub(crate) fn report(
         ReportFormat::Html => Format::Html,
         ReportFormat::Json => Format::Json,
         ReportFormat::Ycsb => Format::Ycsb,
+        ReportFormat::Kpi => Format::Kpi,
     };
     match &arguments.output {
         Some(path) => output::write_file(

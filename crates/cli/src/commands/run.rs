@@ -70,6 +70,7 @@ pub(crate) fn end(
         RunFormat::Human => Format::Human,
         RunFormat::Json => Format::Json,
         RunFormat::Ycsb => Format::Ycsb,
+        RunFormat::Kpi => Format::Kpi,
     };
     print_data(&output::text(
         &finished.run,

@@ -15,7 +15,7 @@
 
 mod blocks;
 mod export;
-mod java_double;
+pub(crate) mod java_double;
 
 use crate::error::ReportError;
 use crate::model::result_phase;

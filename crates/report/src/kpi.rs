@@ -1,0 +1,209 @@
+//! The key figures of the multi-instance benchmark of the Workload Services Framework, with the labels
+//! that its scripts look for.
+//!
+//! Its "mean of P99" is the arithmetic mean of the percentiles of the instances, which is the percentile
+//! of nothing; it is printed because it is compared with older results, and the true percentile of all
+//! operations together stands beside it. Its `[CLEANUP]` lines are left out: closing connections is not
+//! measured.
+
+use crate::error::ReportError;
+use crate::ycsb::java_double::java_double;
+use dyno_record::model::{LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument};
+use std::fmt::Write;
+
+/// Operations of the summary, in its order.
+const SUMMARY: [&str; 3] = ["insert", "read", "update"];
+
+/// Renders the figures of a run.
+///
+/// # Errors
+/// [`ReportError::NoPhase`] without a measured phase, and [`ReportError::MissingInstance`] when an
+/// instance has no figures: a missing one would count as 0.
+pub(crate) fn render(document: &RunDocument) -> Result<String, ReportError> {
+    let whole = phase(&document.phases, PhaseKind::Measure).ok_or(ReportError::NoPhase)?;
+    let mut text = String::new();
+    let mut runs = Vec::new();
+    for (number, phases) in instances(document).into_iter().enumerate() {
+        if let Some(load) = phase(phases, PhaseKind::Load) {
+            line(&mut text, "Counter of [LOAD PHASE]", &number.to_string());
+            figures(&mut text, load);
+        }
+        let run =
+            phase(phases, PhaseKind::Measure).ok_or(ReportError::MissingInstance { number })?;
+        line(&mut text, "Counter of [RUN PHASE]", &number.to_string());
+        figures(&mut text, run);
+        runs.push(run);
+    }
+    summary(&mut text, whole, &runs);
+    Ok(text)
+}
+
+/// The phases of each instance; of a run with one server, those of the run.
+fn instances(document: &RunDocument) -> Vec<&[PhaseRecord]> {
+    if document.instances.is_empty() {
+        return vec![&document.phases];
+    }
+    let instances = document.instances.iter();
+    instances
+        .map(|instance| instance.phases.as_slice())
+        .collect()
+}
+
+fn phase(phases: &[PhaseRecord], kind: PhaseKind) -> Option<&PhaseRecord> {
+    phases.iter().find(|phase| phase.name == kind)
+}
+
+fn figures(text: &mut String, phase: &PhaseRecord) {
+    let rate_per_s = match phase.name {
+        // Its clients count documents, whatever one command inserts.
+        PhaseKind::Load if phase.duration_s > 0.0 => {
+            let documents: u64 = phase.operations.values().map(|o| o.documents).sum();
+            documents as f64 / phase.duration_s
+        }
+        _ => phase.achieved_rate_per_s,
+    };
+    line(
+        text,
+        "[OVERALL] Throughput(ops/sec)",
+        &java_double(rate_per_s),
+    );
+    for (name, operation) in &phase.operations {
+        let name = match name.as_str() {
+            "insert_batch" => "INSERT".to_owned(),
+            name => name.to_uppercase().replace('_', "-"),
+        };
+        let latency = &operation.response_time_us;
+        let level = |value: f64| (value.round() as u64).to_string();
+        line(
+            text,
+            &format!("[{name}] AverageLatency(us)"),
+            &java_double(latency.mean),
+        );
+        line(
+            text,
+            &format!("[{name}], MinLatency(us)"),
+            &level(latency.min),
+        );
+        line(
+            text,
+            &format!("[{name}], MaxLatency(us)"),
+            &level(latency.max),
+        );
+        line(
+            text,
+            &format!("[{name}], 99thPercentileLatency(us)"),
+            &level(latency.p99),
+        );
+        if operation.errors > 0 {
+            line(
+                text,
+                &format!("[{name}-FAILED] Operations"),
+                &operation.errors.to_string(),
+            );
+        }
+    }
+}
+
+fn summary(text: &mut String, whole: &PhaseRecord, runs: &[&PhaseRecord]) {
+    text.push_str("Summary:\n");
+    let count = runs.len() as f64;
+    for name in SUMMARY {
+        let p99s = runs.iter().map(|run| p99(run.operations.get(name)));
+        let mean = p99s.sum::<f64>() / count;
+        let label = format!("Mean of [RUN PHASE] P99 {name} latency(us)");
+        line(text, &label, &java_double(mean));
+        let label = format!("Merged [RUN PHASE] P99 {name} latency(us)");
+        line(text, &label, &java_double(p99(whole.operations.get(name))));
+    }
+    let sum: f64 = runs.iter().map(|run| run.achieved_rate_per_s).sum();
+    line(
+        text,
+        "Mean of [RUN PHASE] Throughput(ops/sec)",
+        &java_double(sum / count),
+    );
+    // The whole phase, and not the sum of rates over times that may differ.
+    line(
+        text,
+        "*Sum of [RUN PHASE] Throughput(ops/sec)",
+        &java_double(whole.achieved_rate_per_s),
+    );
+}
+
+/// 0 for an operation that is not part of the workload, as the scripts have it.
+fn p99(operation: Option<&OperationRecord>) -> f64 {
+    let latency: Option<&LatencySummary> = operation.map(|operation| &operation.response_time_us);
+    latency.map_or(0.0, |latency| latency.p99)
+}
+
+fn line(text: &mut String, label: &str, value: &str) {
+    writeln!(text, "{label}: {value}").expect("writing to a string cannot fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+    use dyno_record::model::InstanceRecord;
+
+    fn value(text: &str, label: &str) -> f64 {
+        let prefix = format!("{label}: ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
+        line.expect("the line is there")
+            .parse()
+            .expect("it is a number")
+    }
+
+    #[test]
+    fn the_mean_of_percentiles_and_the_merged_one_stand_beside_each_other() {
+        let mut document = testdata::closed_run().document;
+        let whole = phase(&document.phases, PhaseKind::Measure)
+            .expect("it has one")
+            .clone();
+        for (number, p99_us) in [(0, 1_000.0), (1, 3_000.0)] {
+            let mut part = whole.clone();
+            part.achieved_rate_per_s = 100.0 * (number + 1) as f64;
+            for operation in part.operations.values_mut() {
+                operation.response_time_us.p99 = p99_us;
+            }
+            document.instances.push(InstanceRecord {
+                number,
+                directory: format!("instances/{number}"),
+                server: Default::default(),
+                phases: vec![part],
+            });
+        }
+        let text = render(&document).expect("it has figures");
+        assert_eq!(
+            value(&text, "Mean of [RUN PHASE] P99 read latency(us)"),
+            2000.0
+        );
+        assert_eq!(
+            value(&text, "Merged [RUN PHASE] P99 read latency(us)"),
+            whole.operations["read"].response_time_us.p99
+        );
+        assert_eq!(
+            value(&text, "Mean of [RUN PHASE] Throughput(ops/sec)"),
+            150.0
+        );
+        assert_eq!(
+            value(&text, "*Sum of [RUN PHASE] Throughput(ops/sec)"),
+            whole.achieved_rate_per_s
+        );
+        assert!(text.contains("Counter of [RUN PHASE]: 1\n"), "{text}");
+    }
+
+    #[test]
+    fn an_instance_without_figures_is_no_zero() {
+        let mut document = testdata::closed_run().document;
+        document.instances.push(InstanceRecord {
+            number: 0,
+            directory: "instances/0".into(),
+            server: Default::default(),
+            phases: Vec::new(),
+        });
+        assert!(matches!(
+            render(&document),
+            Err(ReportError::MissingInstance { number: 0 })
+        ));
+    }
+}
