@@ -40,6 +40,7 @@ missing_packages() {
     has flock || echo util-linux
     [ "$(major node --version)" -ge 18 ] || echo nodejs
     has npm || echo npm
+    has vmstat || echo procps
     [ "$purpose" = test ] || return 0
     has chromium || echo chromium
     has python3 || echo python3

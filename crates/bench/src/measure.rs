@@ -253,6 +253,7 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
         clock: Clock::start(),
         stop: Arc::new(AtomicBool::new(false)),
         usage,
+        announce: None,
     };
     let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);
     engine::run(job, &mut |window| {

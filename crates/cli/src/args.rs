@@ -104,6 +104,13 @@ pub(crate) struct RunArguments {
     /// Largest share of failed operations, 0 to 1, with which the exit status is still 0; default: 0
     #[arg(long, value_name = "RATIO", help_heading = "Load")]
     pub(crate) tolerate_errors: Option<f64>,
+    /// Run this shell command in the trace windows of the plan, or, if it has none, while measuring
+    ///
+    /// Such as `perf record -a -g`. Its output is kept in `traces/` of the run directory, in a folder that it
+    /// runs in. At the end of the window it gets SIGINT.
+    #[arg(long, value_name = "COMMAND", help_heading = "Load",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) trace: Option<String>,
     /// Load nothing; the collection must hold the documents already
     #[arg(long, help_heading = "Data", conflicts_with = "fresh")]
     pub(crate) no_load: bool,
@@ -127,7 +134,7 @@ pub(crate) struct TargetArguments {
     /// A built-in plan, a plan file (TOML), or a YCSB property file
     ///
     /// Built-in: `a` to `f` (the mixes of YCSB), `90read10update`, `50read50update`, `30write70read`,
-    /// `read`, `write`.
+    /// `read`, `write`, `gated`, `pkm`.
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) workload: String,
     /// Start this many independent servers and load each with a client of its own, all at once

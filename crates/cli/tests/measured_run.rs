@@ -644,3 +644,53 @@ fn a_selfcheck_is_kept_and_goes_into_later_runs() {
             .contains("start delay")
     );
 }
+
+#[test]
+fn a_trace_window_keeps_what_another_program_saw() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let trace = "sh -c 'trap \"echo asked; exit 0\" INT; echo $DYNO_CLIENT_PID; while :; do sleep 0.02; done'";
+    let arguments = [
+        "--duration",
+        "1s",
+        "--trace",
+        trace,
+        "--out",
+        "r",
+        "--format",
+        "json",
+    ];
+    let document = bench
+        .dyno(&reads(&responder.uri(), &arguments))
+        .expect(0)
+        .json();
+    run_schema()
+        .validate(&document)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let record = &document["traces"][0];
+    assert!(
+        record["outcome"]
+            .as_str()
+            .unwrap()
+            .contains("exit status: 0"),
+        "{record}"
+    );
+    let length_s = record["end_s"].as_f64().unwrap() - record["start_s"].as_f64().unwrap();
+    assert!(length_s >= 0.8, "{record}");
+    let printed = std::fs::read_to_string(bench.path("r/traces/trace/output.log")).unwrap();
+    assert!(printed.ends_with("asked\n"), "{printed}");
+}
+
+#[test]
+fn a_watching_program_that_is_missing_is_told_before_anything_starts() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    std::fs::write(
+        bench.path("plan.toml"),
+        "base = \"read\"\n[[traces]]\nname = \"x\"\ncommand = [\"no-such-program\"]\n",
+    )
+    .unwrap();
+    bench
+        .dyno(&["run", "plan.toml", "--uri", &responder.uri(), "--out", "r"])
+        .expect(3)
+        .says("cannot find the program `no-such-program`");
+    assert!(!bench.path("r").exists());
+}

@@ -106,7 +106,13 @@ pub struct Job {
     pub stop: Arc<AtomicBool>,
     /// Reads the usage of this process.
     pub usage: fn() -> ProcessUsage,
+    /// Told when the phases will start, shortly before they do.
+    pub announce: Option<Announce>,
 }
+
+/// Receives the kinds of the phases with their starts, in nanoseconds of the run's clock. The start of a
+/// phase after one without a limit of time is `u64::MAX`.
+pub type Announce = Box<dyn FnOnce(&[(PhaseKind, u64)]) + Send>;
 
 /// One recording window, over all pairs and by pair.
 pub struct Window {
@@ -127,7 +133,7 @@ pub type Sink<'a> =
 /// # Errors
 /// [`LoadError`] if the connections cannot be made, a worker meets a fault that ends the run, or `sink` fails.
 /// What was recorded until then has been passed to `sink`.
-pub fn run(job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
+pub fn run(mut job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
     let several = job.pairs.len() > 1;
     let mut links = Vec::with_capacity(job.pairs.len());
     for (place, pair) in job.pairs.iter().enumerate() {
@@ -135,7 +141,15 @@ pub fn run(job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
     }
     let (parts, handovers) = channel();
     let pair_count = job.pairs.len();
-    let team = start_workers(&job, &mut links, parts)?;
+    let windows = phase_windows(&job);
+    if let (Some(announce), Some(phases)) = (job.announce.take(), windows.first()) {
+        let starts: Vec<_> = phases
+            .iter()
+            .map(|phase| (phase.kind, phase.start_ns))
+            .collect();
+        announce(&starts);
+    }
+    let team = start_workers(&job, &windows, &mut links, parts)?;
     let mut collector = Collector::new(pair_count, team.pairs, team.spares, job.usage);
     let sunk = collector.collect(&handovers, sink, &job.stop);
     let fault = join(team.threads)?;
@@ -257,6 +271,7 @@ fn windows_of_pair(job: &Job, mut start_ns: u64) -> Vec<PhaseWindow> {
 
 fn start_workers(
     job: &Job,
+    windows: &[Vec<PhaseWindow>],
     links: &mut [Link],
     parts: Sender<Handover>,
 ) -> Result<Team, LoadError> {
@@ -269,7 +284,6 @@ fn start_workers(
         retry: job.retry,
         abort_on_failure: job.abort_on_failure,
     };
-    let windows = phase_windows(job);
     let mut team = Team {
         threads: Vec::new(),
         spares: Vec::new(),

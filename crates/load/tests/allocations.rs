@@ -71,6 +71,7 @@ fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedul
         clock: Clock::start(),
         stop: Arc::new(AtomicBool::new(false)),
         usage: ProcessUsage::default,
+        announce: None,
     };
     let mut windows = 0;
     engine::run(job, &mut |_| {

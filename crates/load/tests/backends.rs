@@ -65,6 +65,7 @@ fn perform(
         clock: Clock::start(),
         stop: Arc::new(AtomicBool::new(false)),
         usage: ProcessUsage::default,
+        announce: None,
     };
     let mut phase = PhaseAccumulator::new(kind, None);
     engine::run(job, &mut |window| Ok(phase.add(&window.merged)?)).unwrap();

@@ -62,6 +62,7 @@ fn job(pairs: Vec<Pair>, kind: PhaseKind, schedule: Schedule) -> Job {
         clock: Clock::start(),
         stop: Arc::new(AtomicBool::new(false)),
         usage: ProcessUsage::default,
+        announce: None,
     }
 }
 

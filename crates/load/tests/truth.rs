@@ -115,6 +115,7 @@ impl Trial {
             clock: Clock::start(),
             stop,
             usage: no_usage,
+            announce: None,
         };
         let mut phase = PhaseAccumulator::new(kind, offered);
         engine::run(job, &mut |window| {

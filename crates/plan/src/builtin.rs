@@ -9,7 +9,7 @@ macro_rules! built_in {
     };
 }
 
-const PLANS: [(&str, &str); 11] = built_in![
+const PLANS: [(&str, &str); 13] = built_in![
     "a",
     "b",
     "c",
@@ -21,6 +21,8 @@ const PLANS: [(&str, &str); 11] = built_in![
     "30write70read",
     "read",
     "write",
+    "gated",
+    "pkm",
 ];
 
 /// Names of the built-in plans.

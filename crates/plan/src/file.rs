@@ -42,6 +42,7 @@ pub fn default_plan() -> Plan {
         client: Default::default(),
         schedule: Schedule::Closed {},
         phases: Default::default(),
+        traces: Vec::new(),
     }
 }
 

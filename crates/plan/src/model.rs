@@ -33,6 +33,9 @@ pub struct Plan {
     pub schedule: Schedule,
     /// How long each phase lasts.
     pub phases: PhasePlan,
+    /// Windows of the run in which other programs watch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<TracePlan>,
 }
 
 /// Which server is measured.
@@ -402,4 +405,40 @@ impl Default for PhasePlan {
             operations: None,
         }
     }
+}
+
+/// A phase that a trace window can be in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TracePhase {
+    /// Inserts the data set.
+    Load,
+    /// Under load, before measuring.
+    Warmup,
+    /// The result.
+    #[default]
+    Measure,
+}
+
+/// A window of the run in which another program watches, such as `perf` or `sar`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TracePlan {
+    /// Names its folder, `traces/NAME` in the run directory. One to 64 characters of `[A-Za-z0-9._-]`.
+    pub name: String,
+    /// Program and arguments. It runs in its folder and is asked to end with SIGINT.
+    pub command: Vec<String>,
+    /// Phase that the window is in.
+    #[serde(default)]
+    pub phase: TracePhase,
+    /// Time from the start of the phase to that of the program.
+    #[serde(default = "no_time")]
+    pub from: Span,
+    /// Longest time that it runs; to the end of the phase when absent.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub length: Option<Span>,
+}
+
+fn no_time() -> Span {
+    Span::from_secs(0)
 }

@@ -30,6 +30,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_client(&mut problems, plan);
     check_schedule(&mut problems, plan);
     check_phases(&mut problems, plan);
+    check_traces(&mut problems, plan);
     problems.0
 }
 
@@ -56,13 +57,40 @@ impl Problems {
     }
 }
 
-fn check_name(problems: &mut Problems, plan: &Plan) {
-    let name = &plan.name;
+/// Whether a text can be the name of a file.
+fn is_file_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let fits = !name.is_empty()
+    !name.is_empty()
         && name.chars().count() <= NAME_CHARACTERS
         && name.chars().all(allowed)
-        && !name.starts_with('.');
+        && !name.starts_with('.')
+}
+
+fn check_traces(problems: &mut Problems, plan: &Plan) {
+    for (index, trace) in plan.traces.iter().enumerate() {
+        let name = &trace.name;
+        problems.require_or(is_file_name(name), "it names a folder", || {
+            format!("`traces[{index}].name` is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`")
+        });
+        let is_first = !plan.traces[..index].iter().any(|other| other.name == *name);
+        problems.require(is_first, || format!("two `traces` have the name `{name}`"));
+        let has_program = trace
+            .command
+            .first()
+            .is_some_and(|program| !program.is_empty());
+        problems.require(has_program, || {
+            format!("`traces[{index}].command` names no program")
+        });
+        problems.require(
+            trace.length.is_none_or(|length| !length.0.is_zero()),
+            || format!("`traces[{index}].for` is 0, so that the program would never run"),
+        );
+    }
+}
+
+fn check_name(problems: &mut Problems, plan: &Plan) {
+    let name = &plan.name;
+    let fits = is_file_name(name);
     problems.require_or(fits, "it names the run directory", || {
         format!("`name` is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`")
     });

@@ -37,6 +37,9 @@ pub struct RunDocument {
     /// The servers one by one, each with its own client; empty unless there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceRecord>,
+    /// Programs that watched during a window of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<TraceRecord>,
     /// Reasons to doubt the result.
     pub caveats: Vec<Caveat>,
     /// Figures of the last `dyno selfcheck` on this machine, if there was one.
@@ -55,6 +58,23 @@ pub struct InstanceRecord {
     pub server: ServerRecord,
     /// Its phases. CPU time of the client is that of the instance's worker threads.
     pub phases: Vec<PhaseRecord>,
+}
+
+/// A program that watched during a window of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceRecord {
+    /// Name in the plan.
+    pub name: String,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Folder of its output in the run directory; `output.log` in it has what it printed.
+    pub directory: String,
+    /// Start, from the start of the run; absent if it was never started.
+    pub start_s: Option<f64>,
+    /// End, from the start of the run.
+    pub end_s: Option<f64>,
+    /// How it ended, in words.
+    pub outcome: String,
 }
 
 /// How a run ended.

@@ -108,6 +108,7 @@ fn drive(
         clock: Clock::start(),
         stop: stop.flag(),
         usage,
+        announce: None,
     };
     let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);
     engine::run(job, &mut |window| {

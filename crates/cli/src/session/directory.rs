@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const RUNS: &str = "runs";
 
 /// What a run puts into its folder.
-const CONTENT: [&str; 9] = [
+const CONTENT: [&str; 10] = [
     "run.json",
     "plan.toml",
     "latency.hlog",
@@ -17,6 +17,7 @@ const CONTENT: [&str; 9] = [
     "report.md",
     "series",
     "instances",
+    "traces",
     "server-logs",
     "server-data",
 ];

@@ -10,25 +10,28 @@ use crate::session::instance::InstanceRun;
 use crate::session::recorder::{Expectation, Recorder, Totals, Watch};
 use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
 use crate::session::task::Task;
+use crate::session::trace::{self, Watchers};
 use crate::session::{document, output};
 use crate::surroundings::Surroundings;
 use dyno_load::LoadError;
 use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
 use dyno_load::connect::Control;
-use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage};
+use dyno_load::engine::{self, Announce, Job, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
-use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus, ServerRecord};
+use dyno_record::model::{
+    Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus, ServerRecord, TraceRecord,
+};
 use dyno_record::reader::Run;
 use dyno_record::writer::RunWriter;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Longest time for the look at the collection after a run, and after one that was interrupted: the
@@ -188,6 +191,7 @@ impl<'a> Session<'a> {
     /// Everything between the run directory and the saved run. The servers are gone when it returns.
     fn perform(&mut self) -> Result<(), Failure> {
         self.hands.interrupt.check()?;
+        trace::check(&self.plan.traces, self.hands.surroundings.path.as_deref())?;
         let mut servers = Vec::new();
         let result = self
             .open_servers(&mut servers)
@@ -441,7 +445,9 @@ impl<'a> Session<'a> {
         servers: &mut [ServerUnderTest],
     ) -> Result<(), Failure> {
         let stop = self.hands.interrupt.stop_flag()?;
-        let job = self.job(part, parties, servers, stop.flag())?;
+        let watchers = Arc::new(Mutex::new(Watchers::new()));
+        let announce = self.announce(Arc::clone(&watchers), servers);
+        let job = self.job(part, parties, servers, stop.flag(), announce)?;
         let (recorder, instances) = (&mut self.recorder, &mut self.instances);
         let ending = stop.flag();
         let mut ended = None;
@@ -462,6 +468,11 @@ impl<'a> Session<'a> {
                 instance.recorder.end();
             }
         }
+        let watchers = std::mem::replace(
+            &mut *watchers.lock().unwrap_or_else(PoisonError::into_inner),
+            Watchers::new(),
+        );
+        self.keep_traces(watchers.end());
         match result {
             Ok(()) if ended.is_some() => Err(LoadError::Unreachable(None).into()),
             Ok(()) => Ok(()),
@@ -474,12 +485,45 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// What starts the watching programs once the starts of the phases are known.
+    fn announce(&self, watchers: Arc<Mutex<Watchers>>, servers: &[ServerUnderTest]) -> Announce {
+        let traces = self.plan.traces.clone();
+        let subject = trace::Subject {
+            run: self.directory.clone(),
+            servers: servers
+                .iter()
+                .filter_map(ServerUnderTest::process)
+                .collect(),
+            clock: self.clock,
+        };
+        Box::new(move |phases| {
+            let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
+            watchers.start(&traces, phases, &subject);
+        })
+    }
+
+    /// Puts into the document what became of the watching programs, with a caveat where one failed.
+    fn keep_traces(&mut self, records: Vec<TraceRecord>) {
+        for record in &records {
+            if !trace::is_sound(record) {
+                self.caveats.push(Caveat {
+                    kind: CaveatKind::ProbeUnavailable,
+                    message: format!("trace `{}`: {}", record.name, record.outcome),
+                    hint: Some(format!("see `{}/output.log`", record.directory)),
+                    phase: None,
+                });
+            }
+        }
+        self.document.traces.extend(records);
+    }
+
     fn job(
         &self,
         part: JobPart,
         parties: &[Party],
         servers: &[ServerUnderTest],
         stop: Arc<AtomicBool>,
+        announce: Announce,
     ) -> Result<Job, Failure> {
         let client = &self.plan.client;
         let clients = part.clients as usize;
@@ -505,6 +549,7 @@ impl<'a> Session<'a> {
             clock: self.clock,
             stop,
             usage,
+            announce: Some(announce),
         })
     }
 

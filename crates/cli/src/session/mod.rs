@@ -10,3 +10,4 @@ pub(crate) mod output;
 pub(crate) mod recorder;
 pub(crate) mod server;
 pub(crate) mod task;
+pub(crate) mod trace;

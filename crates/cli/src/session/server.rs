@@ -184,6 +184,11 @@ impl ServerUnderTest {
         record.settings.extend(running.settings().clone());
     }
 
+    /// Its process, if the server is ours.
+    pub(crate) fn process(&self) -> Option<u32> {
+        self.running.as_ref().map(RunningServer::pid)
+    }
+
     /// Where it is, without credentials.
     pub(crate) fn address(&self) -> String {
         match &self.running {

@@ -8,8 +8,9 @@ use crate::args::{
 use crate::exit::{Exit, Failure};
 use crate::surroundings::Surroundings;
 use dyno_plan::Plan;
-use dyno_plan::model::{Backend, ServerKind};
+use dyno_plan::model::{Backend, ServerKind, TracePhase, TracePlan};
 use dyno_plan::resolve::{self, Overrides, PlanError, ScheduleKind};
+use dyno_plan::units::Span;
 use dyno_plan::uri::{self, Credentials, Host, Target};
 use dyno_plan::validate::validate;
 
@@ -72,7 +73,29 @@ pub(crate) fn of_run(
         tolerated_error_ratio: arguments.tolerate_errors,
         ..overrides(&arguments.target, &arguments.client, &arguments.data)
     };
-    resolve_task(&arguments.target, overrides, surroundings)
+    let mut task = resolve_task(&arguments.target, overrides, surroundings)?;
+    if let Some(command) = &arguments.trace {
+        trace_with(&mut task.plan, command);
+        check(&task.plan)?;
+    }
+    Ok(task)
+}
+
+/// Puts a shell command into the trace windows of a plan.
+fn trace_with(plan: &mut Plan, command: &str) {
+    if plan.traces.is_empty() {
+        plan.traces.push(TracePlan {
+            name: "trace".into(),
+            command: Vec::new(),
+            phase: TracePhase::Measure,
+            from: Span::from_secs(0),
+            length: None,
+        });
+    }
+    for trace in &mut plan.traces {
+        // Replaced by the command, the shell leaves no process between us and it.
+        trace.command = vec!["sh".into(), "-c".into(), format!("exec {command}")];
+    }
 }
 
 /// Resolves what was typed after `dyno load`.
