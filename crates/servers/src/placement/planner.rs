@@ -97,6 +97,8 @@ fn check_overlap(
 
 /// CPUs of each process; `None` is one that the system places.
 type Seats = Vec<Option<CpuSet>>;
+/// Cores of each process.
+type Shares = Vec<Vec<Core>>;
 
 struct Planner<'a> {
     machine: &'a Machine,
@@ -162,7 +164,7 @@ impl Planner<'_> {
         }
         let (mut instances, clients) = self.share_out(&houses)?;
         even_out(&mut instances, &homes);
-        let seats = |shares: Vec<Vec<Core>>| -> Seats {
+        let seats = |shares: Shares| -> Seats {
             let seats = shares.iter().map(|share| Some(cpus_of(share)));
             seats.collect()
         };
@@ -236,10 +238,7 @@ impl Planner<'_> {
     }
 
     /// Divides the cores of every node among its tenants, instances before clients.
-    fn share_out(
-        &self,
-        houses: &[House],
-    ) -> Result<(Vec<Vec<Core>>, Vec<Vec<Core>>), PlacementError> {
+    fn share_out(&self, houses: &[House]) -> Result<(Shares, Shares), PlacementError> {
         let mut instances = vec![Vec::new(); self.count];
         let mut clients = vec![Vec::new(); self.count];
         for house in houses {

@@ -213,5 +213,39 @@ fn a_kernel_without_nodes_is_said_and_no_failure() {
 fn what_was_achieved_is_recorded_with_units() {
     let fixture = process(&["0-3", "0-3", "0"], Some(BOUND));
     let achieved = AchievedPlacement::read(7, fixture.root()).unwrap();
-    insta::assert_snapshot!(serde_json::to_string_pretty(&achieved).unwrap(), @"");
+    insta::assert_snapshot!(serde_json::to_string_pretty(&achieved).unwrap(), @r#"
+    {
+      "process_id": 7,
+      "threads": [
+        {
+          "cpus": "0",
+          "thread_count": 1
+        },
+        {
+          "cpus": "0-3",
+          "thread_count": 2
+        }
+      ],
+      "allowed_memory_nodes": "0-1",
+      "memory": {
+        "kind": "known",
+        "policies": [
+          {
+            "policy": "bind:1",
+            "mapping_count": 3
+          },
+          {
+            "policy": "default",
+            "mapping_count": 1
+          }
+        ],
+        "anonymous_bytes_by_node": {
+          "1": 33259520
+        },
+        "file_bytes_by_node": {
+          "0": 3686400
+        }
+      }
+    }
+    "#);
 }
