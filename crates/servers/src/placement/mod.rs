@@ -8,19 +8,23 @@
 mod apply;
 mod cache;
 mod cgroup;
+mod deviation;
 mod division;
 mod draw;
 mod error;
+mod houses;
 mod id_set;
 mod machine;
 mod outcome;
 mod planner;
 mod policy;
+mod policy_text;
 mod read;
 mod verify;
 
 pub use apply::PreparedPlacement;
 pub(crate) use apply::refusal_hint;
+pub use deviation::Deviation;
 pub use draw::draw;
 pub use error::PlacementError;
 pub use id_set::{CpuSet, IdSet, IdSetError, NodeSet};
@@ -28,4 +32,6 @@ pub use machine::{Core, Limits, Machine, Node};
 pub use outcome::{Note, Placement};
 pub use planner::plan;
 pub use policy::{ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy};
-pub use verify::{AchievedMemory, AchievedPlacement, Deviation, PolicyUse, ThreadGroup, verify};
+pub use verify::{
+    AchievedMemory, AchievedPlacement, PolicyUse, ThreadGroup, verify, verify_threads,
+};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id_set::{CpuSet, NodeSet};
 use super::machine::Machine;
-use super::policy::{InstancePlacement, MemoryPolicy, PlacementRequest};
+use super::policy::{InstancePlacement, PlacementRequest};
 
 /// Where every instance and every client runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,13 @@ pub enum Note {
         /// Nearest node with memory.
         memory_node: u32,
     },
+    /// Processes that the system places may run on the CPUs of those that have their own.
+    Unpinned {
+        /// Servers that the system places.
+        instance_count: u32,
+        /// Clients that the system places.
+        client_count: u32,
+    },
     /// The control group gives less CPU time than the CPUs of the placement could use: processes
     /// are stopped for the rest of each period, which is seen in the high percentiles.
     Quota {
@@ -78,6 +85,24 @@ impl fmt::Display for Note {
                 formatter,
                 "{process} runs on node {node}, which has no memory for it; the nearest is on node {memory_node}"
             ),
+            Note::Unpinned {
+                instance_count,
+                client_count,
+            } => {
+                let count = |count: u32, name: &str| match count {
+                    0 => None,
+                    1 => Some(format!("1 {name}")),
+                    _ => Some(format!("{count} {name}s")),
+                };
+                let instances = count(*instance_count, "instance");
+                let clients = count(*client_count, "client");
+                let all: Vec<_> = instances.into_iter().chain(clients).collect();
+                write!(
+                    formatter,
+                    "{} left to the system, which may put them on CPUs of the others",
+                    all.join(" and ")
+                )
+            }
             Note::Quota {
                 quota_cpus,
                 planned_cpus,
@@ -113,6 +138,7 @@ pub(super) fn notes(
     for (process, place) in &processes {
         notes.extend(distant(machine, process, place));
     }
+    notes.extend(unpinned(instances, clients));
     notes.extend(quota(machine, &processes));
     notes
 }
@@ -159,6 +185,20 @@ fn distant(machine: &Machine, process: &str, place: &InstancePlacement) -> Vec<N
     notes
 }
 
+fn unpinned(instances: &[InstancePlacement], clients: &[InstancePlacement]) -> Option<Note> {
+    let count = |places: &[InstancePlacement]| {
+        let unpinned = places.iter().filter(|place| place.cpus.is_none());
+        u32::try_from(unpinned.count()).unwrap_or(u32::MAX)
+    };
+    let (instance_count, client_count) = (count(instances), count(clients));
+    let all = instances.len() + clients.len();
+    let some = instance_count + client_count;
+    (some > 0 && (some as usize) < all).then_some(Note::Unpinned {
+        instance_count,
+        client_count,
+    })
+}
+
 fn quota(machine: &Machine, processes: &[(String, &InstancePlacement)]) -> Option<Note> {
     let quota_cpus = machine.limits.quota_cpus?;
     let mut cpus = CpuSet::default();
@@ -170,17 +210,6 @@ fn quota(machine: &Machine, processes: &[(String, &InstancePlacement)]) -> Optio
         quota_cpus,
         planned_cpus,
     })
-}
-
-impl MemoryPolicy {
-    /// Nodes that the policy names; empty for `default` and `local`.
-    pub fn nodes(&self) -> NodeSet {
-        match self {
-            MemoryPolicy::Default | MemoryPolicy::Local => NodeSet::default(),
-            MemoryPolicy::Bind(nodes) | MemoryPolicy::Interleave(nodes) => nodes.clone(),
-            MemoryPolicy::Preferred(node) => [*node].into_iter().collect(),
-        }
-    }
 }
 
 impl Machine {

@@ -1,9 +1,8 @@
 //! From a machine and a request to CPUs and memory of every instance and client: a pure function.
 
-use std::cmp::Reverse;
-
 use super::division::{cpus_of, divide, take};
 use super::error::PlacementError;
+use super::houses::{self, House, Shares, Tenant, even_out, settle};
 use super::id_set::{CpuSet, NodeSet};
 use super::machine::{Core, Machine};
 use super::outcome::{Placement, notes, process_name};
@@ -97,8 +96,6 @@ fn check_overlap(
 
 /// CPUs of each process; `None` is one that the system places.
 type Seats = Vec<Option<CpuSet>>;
-/// Cores of each process.
-type Shares = Vec<Vec<Core>>;
 
 struct Planner<'a> {
     machine: &'a Machine,
@@ -109,19 +106,6 @@ struct Planner<'a> {
     cores: Vec<Core>,
     /// CPUs that the request gives to clients.
     reserved: CpuSet,
-}
-
-/// The cores of one node that can be given out, and who lives on them.
-struct House {
-    node: u32,
-    cores: Vec<Core>,
-    tenants: Vec<Tenant>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Tenant {
-    Instance(usize),
-    Client(usize),
 }
 
 impl Planner<'_> {
@@ -162,7 +146,7 @@ impl Planner<'_> {
                 self.settle_client(&mut houses, instance, &own)?;
             }
         }
-        let (mut instances, clients) = self.share_out(&houses)?;
+        let (mut instances, clients) = houses::share_out(&houses, self.count)?;
         even_out(&mut instances, &homes);
         let seats = |shares: Shares| -> Seats {
             let seats = shares.iter().map(|share| Some(cpus_of(share)));
@@ -186,18 +170,7 @@ impl Planner<'_> {
 
     /// The nodes with the cores of which no CPU is in `taken`.
     fn houses(&self, taken: &CpuSet) -> Vec<House> {
-        let mut houses: Vec<House> = Vec::new();
-        for core in self.free_of(taken) {
-            match houses.iter_mut().find(|house| house.node == core.node) {
-                Some(house) => house.cores.push(core),
-                None => houses.push(House {
-                    node: core.node,
-                    cores: vec![core],
-                    tenants: Vec::new(),
-                }),
-            }
-        }
-        houses
+        houses::built_of(self.free_of(taken))
     }
 
     fn free_of(&self, taken: &CpuSet) -> Vec<Core> {
@@ -235,25 +208,6 @@ impl Planner<'_> {
             needed: 1,
             who: process_name(self.count + instance, self.count),
         })
-    }
-
-    /// Divides the cores of every node among its tenants, instances before clients.
-    fn share_out(&self, houses: &[House]) -> Result<(Shares, Shares), PlacementError> {
-        let mut instances = vec![Vec::new(); self.count];
-        let mut clients = vec![Vec::new(); self.count];
-        for house in houses {
-            if house.cores.len() < house.tenants.len() {
-                return Err(crowded(house));
-            }
-            let shares = divide(&house.cores, house.tenants.len());
-            for (tenant, share) in house.tenants.iter().zip(shares) {
-                match *tenant {
-                    Tenant::Instance(index) => instances[index] = share,
-                    Tenant::Client(index) => clients[index] = share,
-                }
-            }
-        }
-        Ok((instances, clients))
     }
 
     fn no_core(&self, only: Option<u32>, who: &str) -> PlacementError {
@@ -414,76 +368,7 @@ impl Planner<'_> {
             let own = self.machine.nodes_of(cpus);
             self.settle_client(&mut houses, index, &own)?;
         }
-        let (_, clients) = self.share_out(&houses)?;
+        let (_, clients) = houses::share_out(&houses, self.count)?;
         Ok(clients.iter().map(|share| Some(cpus_of(share))).collect())
-    }
-}
-
-/// Gives a tenant the node with the most cores for each that lives there, among equals the nearest
-/// to `near`, then one in the emptiest package. `None` when no node fits.
-fn settle(
-    machine: &Machine,
-    houses: &mut [House],
-    tenant: Tenant,
-    near: Option<u32>,
-    fits: impl Fn(u32) -> bool,
-) -> Option<u32> {
-    let crowd = |package: u32| -> usize {
-        let same = houses.iter().filter(|house| house.package() == package);
-        same.map(|house| house.tenants.len()).sum()
-    };
-    let best = (0..houses.len())
-        .filter(|&index| fits(houses[index].node))
-        .min_by_key(|&index| {
-            let house = &houses[index];
-            // Scaled, so that thirds and halves of small nodes are told apart.
-            let cores_each = house.cores.len() * 1024 / (house.tenants.len() + 1);
-            let distance = near.map_or(0, |near| machine.distance(near, house.node));
-            (
-                Reverse(cores_each),
-                distance,
-                crowd(house.package()),
-                house.node,
-            )
-        })?;
-    houses[best].tenants.push(tenant);
-    Some(houses[best].node)
-}
-
-impl House {
-    fn package(&self) -> u32 {
-        self.cores.first().map_or(0, |core| core.package)
-    }
-}
-
-fn crowded(house: &House) -> PlacementError {
-    let instances = house.tenants.iter();
-    let instances = instances.filter(|tenant| matches!(tenant, Tenant::Instance(_)));
-    let instances = instances.count();
-    PlacementError::TooFewCores {
-        place: format!("node {}", house.node),
-        available: house.cores.len(),
-        needed: house.tenants.len(),
-        who: match house.tenants.len() - instances {
-            0 => format!("{instances} instances"),
-            clients => format!("{instances} instances and {clients} clients"),
-        },
-    }
-}
-
-/// Takes cores from instances on roomy nodes until none has more than the largest on the node of
-/// the smallest: instances of different size cannot be compared.
-fn even_out(instances: &mut [Vec<Core>], homes: &[u32]) {
-    let size = |share: &[Core]| cpus_of(share).len();
-    let smallest = (0..instances.len()).min_by_key(|&index| size(&instances[index]));
-    let Some(smallest) = smallest else { return };
-    let neighbours = (0..instances.len()).filter(|&index| homes[index] == homes[smallest]);
-    let Some(limit) = neighbours.map(|index| size(&instances[index])).max() else {
-        return;
-    };
-    for share in instances {
-        while size(share) > limit && share.len() > 1 {
-            share.pop();
-        }
     }
 }

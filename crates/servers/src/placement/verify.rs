@@ -1,12 +1,12 @@
 //! What became of a placement: CPUs of all threads of a process, and where its memory lies.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::deviation::Deviation;
 use super::error::PlacementError;
 use super::id_set::{CpuSet, NodeSet};
 use super::policy::{InstancePlacement, MemoryPolicy};
@@ -71,56 +71,6 @@ pub struct PolicyUse {
     pub mapping_count: u32,
 }
 
-/// A difference between what was planned and what is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Deviation {
-    /// Threads may run on CPUs that are not theirs.
-    ForeignCpus {
-        /// How many threads.
-        thread_count: u32,
-        /// The CPUs.
-        cpus: CpuSet,
-    },
-    /// No thread may run on these CPUs of the placement.
-    MissingCpus {
-        /// The CPUs.
-        cpus: CpuSet,
-    },
-    /// A cpuset forbids memory nodes of the placement.
-    ForbiddenNodes {
-        /// The nodes.
-        nodes: NodeSet,
-    },
-    /// No mapping has the planned memory policy.
-    MemoryPolicy {
-        /// The planned policy.
-        planned: MemoryPolicy,
-        /// What there is instead.
-        found: Vec<PolicyUse>,
-    },
-    /// Memory lies on nodes that it should not come from.
-    ForeignMemory {
-        /// The nodes.
-        nodes: NodeSet,
-        /// Part of the own memory that lies there, 0-1.
-        memory_ratio: f64,
-    },
-    /// An interleaved process has little of its memory on a node.
-    UnevenMemory {
-        /// The node.
-        node: u32,
-        /// Part of the own memory that lies there, 0-1.
-        memory_ratio: f64,
-    },
-    /// Something could not be looked at.
-    NotVerified {
-        /// What and why.
-        reason: String,
-    },
-}
-
 /// Compares a running process with its placement. The files are those below `root`, which is `/`
 /// but in tests. Nothing is returned when all is as planned.
 ///
@@ -129,12 +79,40 @@ pub enum Deviation {
 pub fn verify(process_id: u32, placement: &InstancePlacement, root: &Path) -> Vec<Deviation> {
     match AchievedPlacement::read(process_id, root) {
         Ok(achieved) => achieved.deviations(placement),
-        Err(error) => vec![Deviation::NotVerified {
-            reason: match std::error::Error::source(&error) {
-                Some(cause) => format!("{error}: {cause}"),
-                None => error.to_string(),
-            },
-        }],
+        Err(error) => vec![not_verified(&error)],
+    }
+}
+
+/// Compares some threads of a running process with a placement, as [`verify`] does for all of them.
+/// It is for clients that are threads of one process; only their CPUs are judged, as the memory of a
+/// process belongs to all of its threads.
+pub fn verify_threads(
+    process_id: u32,
+    thread_ids: &[u32],
+    placement: &InstancePlacement,
+    root: &Path,
+) -> Vec<Deviation> {
+    let Some(planned) = &placement.cpus else {
+        return Vec::new();
+    };
+    let mut groups: BTreeMap<CpuSet, u32> = BTreeMap::new();
+    for thread in thread_ids {
+        let path = root.join(format!("proc/{process_id}/task/{thread}/status"));
+        let cpus = required(&path).and_then(|text| status_list(&text, "Cpus_allowed_list"));
+        match cpus {
+            Ok(cpus) => *groups.entry(cpus.unwrap_or_default()).or_default() += 1,
+            Err(error) => return vec![not_verified(&error)],
+        }
+    }
+    cpu_deviations(&as_groups(groups), planned)
+}
+
+fn not_verified(error: &PlacementError) -> Deviation {
+    Deviation::NotVerified {
+        reason: match std::error::Error::source(error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
     }
 }
 
@@ -159,7 +137,7 @@ impl AchievedPlacement {
     pub fn deviations(&self, placement: &InstancePlacement) -> Vec<Deviation> {
         let mut deviations = Vec::new();
         if let Some(cpus) = &placement.cpus {
-            deviations.extend(self.cpu_deviations(cpus));
+            deviations.extend(cpu_deviations(&self.threads, cpus));
         }
         if let Some(allowed) = &self.allowed_memory_nodes {
             let nodes = placement.memory.nodes().difference(allowed);
@@ -172,26 +150,26 @@ impl AchievedPlacement {
         }
         deviations
     }
+}
 
-    fn cpu_deviations(&self, planned: &CpuSet) -> Vec<Deviation> {
-        let mut used = CpuSet::default();
-        let mut foreign = CpuSet::default();
-        let mut thread_count = 0;
-        for group in &self.threads {
-            used.extend(&group.cpus);
-            if !group.cpus.is_subset(planned) {
-                foreign.extend(&group.cpus.difference(planned));
-                thread_count += group.thread_count;
-            }
+fn cpu_deviations(threads: &[ThreadGroup], planned: &CpuSet) -> Vec<Deviation> {
+    let mut used = CpuSet::default();
+    let mut foreign = CpuSet::default();
+    let mut thread_count = 0;
+    for group in threads {
+        used.extend(&group.cpus);
+        if !group.cpus.is_subset(planned) {
+            foreign.extend(&group.cpus.difference(planned));
+            thread_count += group.thread_count;
         }
-        let missing = planned.difference(&used);
-        let foreign = (thread_count > 0).then_some(Deviation::ForeignCpus {
-            thread_count,
-            cpus: foreign,
-        });
-        let missing = (!missing.is_empty()).then_some(Deviation::MissingCpus { cpus: missing });
-        foreign.into_iter().chain(missing).collect()
     }
+    let missing = planned.difference(&used);
+    let foreign = (thread_count > 0).then_some(Deviation::ForeignCpus {
+        thread_count,
+        cpus: foreign,
+    });
+    let missing = (!missing.is_empty()).then_some(Deviation::MissingCpus { cpus: missing });
+    foreign.into_iter().chain(missing).collect()
 }
 
 fn read_threads(folder: &Path) -> Result<Vec<ThreadGroup>, PlacementError> {
@@ -210,10 +188,14 @@ fn read_threads(folder: &Path) -> Result<Vec<ThreadGroup>, PlacementError> {
             *groups.entry(cpus).or_default() += 1;
         }
     }
+    Ok(as_groups(groups))
+}
+
+fn as_groups(groups: BTreeMap<CpuSet, u32>) -> Vec<ThreadGroup> {
     let groups = groups.into_iter();
-    Ok(groups
+    groups
         .map(|(cpus, thread_count)| ThreadGroup { cpus, thread_count })
-        .collect())
+        .collect()
 }
 
 fn read_memory(path: &Path) -> AchievedMemory {
@@ -345,48 +327,4 @@ fn misplaced(
         }));
     }
     deviations
-}
-
-impl fmt::Display for Deviation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Deviation::ForeignCpus { thread_count, cpus } => write!(
-                formatter,
-                "{thread_count} threads may run on CPUs {cpus}, which are not theirs"
-            ),
-            Deviation::MissingCpus { cpus } => {
-                write!(formatter, "no thread may run on the planned CPUs {cpus}")
-            }
-            Deviation::ForbiddenNodes { nodes } => {
-                write!(
-                    formatter,
-                    "memory of the planned nodes {nodes} is forbidden"
-                )
-            }
-            Deviation::MemoryPolicy { planned, found } => {
-                let found: Vec<_> = found.iter().map(|found| found.policy.as_str()).collect();
-                let found = found.join(", ");
-                write!(
-                    formatter,
-                    "no memory has the policy {planned}, there is {found}"
-                )
-            }
-            Deviation::ForeignMemory {
-                nodes,
-                memory_ratio,
-            } => write!(
-                formatter,
-                "{:.0} % of the memory lies on nodes {nodes}, where it should not",
-                memory_ratio * 100.0
-            ),
-            Deviation::UnevenMemory { node, memory_ratio } => write!(
-                formatter,
-                "only {:.0} % of the interleaved memory lies on node {node}",
-                memory_ratio * 100.0
-            ),
-            Deviation::NotVerified { reason } => {
-                write!(formatter, "the placement could not be verified: {reason}")
-            }
-        }
-    }
 }

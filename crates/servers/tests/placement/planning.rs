@@ -163,7 +163,7 @@ fn a_list_on_both_nodes_binds_each_instance_to_its_own() {
     );
     let placement = planned(&machine, "cores=6-9 client=none", 1);
     assert_eq!(texts(&placement.instances), ["6-9@bind:0-1"]);
-    assert!(matches!(placement.notes[..], [Note::SpansNodes { .. }]));
+    assert!(matches!(placement.notes[0], Note::SpansNodes { .. }));
 }
 
 #[test]
@@ -212,8 +212,10 @@ fn cores_per_instance_says_when_an_instance_needs_two_nodes() {
     let machine = TWO_SOCKETS.fixture().machine();
     let placement = planned(&machine, "cores-per-instance=5 client=none", 3);
     assert_eq!(texts(&placement.instances)[2], "5-7,13-14@local");
-    let notes: Vec<_> = placement.notes.iter().map(ToString::to_string).collect();
-    assert_eq!(notes, ["instance 2 has CPUs on the nodes 0-1"]);
+    assert_eq!(
+        placement.notes[0].to_string(),
+        "instance 2 has CPUs on the nodes 0-1"
+    );
     let error = refused(&machine, "cores-per-instance=6 client=none", 3);
     assert_eq!(
         error.to_string(),
@@ -283,6 +285,24 @@ fn a_core_that_a_list_splits_is_noted() {
 }
 
 #[test]
+fn processes_that_may_run_on_the_cpus_of_others_are_noted() {
+    let machine = TWO_SOCKETS.fixture().machine();
+    let notes = |text| -> Vec<String> {
+        let placement = planned(&machine, text, 2);
+        placement.notes.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        notes("spread client=none"),
+        ["2 clients left to the system, which may put them on CPUs of the others"]
+    );
+    assert_eq!(
+        notes("custom=0@local/any client=1/any"),
+        ["1 instance and 1 client left to the system, which may put them on CPUs of the others"]
+    );
+    assert_eq!(notes("spread"), [""; 0]);
+}
+
+#[test]
 fn custom_places_are_taken_as_they_are_and_checked() {
     let machine = TWO_SOCKETS.fixture().machine();
     let text = "custom=0-3@bind:1/any@interleave:0-1 client=8@prefer:0/any@local";
@@ -314,10 +334,9 @@ fn a_node_without_memory_gets_that_of_the_nearest_and_a_note() {
         .with("sys/devices/system/node/node1/distance", "15 10 30");
     let placement = planned(&fixture.machine(), "spread client=none", 2);
     assert_eq!(texts(&placement.instances), ["0-1@bind:0", "2-3@bind:0"]);
-    let notes: Vec<_> = placement.notes.iter().map(ToString::to_string).collect();
     assert_eq!(
-        notes,
-        ["instance 1 runs on node 1, which has no memory for it; the nearest is on node 0"]
+        placement.notes[0].to_string(),
+        "instance 1 runs on node 1, which has no memory for it; the nearest is on node 0"
     );
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use dyno_servers::placement::{
     AchievedMemory, AchievedPlacement, Deviation, InstancePlacement, Machine, PreparedPlacement,
-    verify,
+    verify, verify_threads,
 };
 
 use crate::fixtures::*;
@@ -155,6 +155,21 @@ fn threads_may_be_pinned_further_but_not_elsewhere() {
         deviations(&fixture, "0-3@bind:1"),
         ["no thread may run on the planned CPUs 3"]
     );
+}
+
+#[test]
+fn some_threads_of_a_process_are_judged_alone() {
+    let fixture = process(&["0-7", "0-1", "0-1"], None);
+    let found = |threads: &[u32], text| -> Vec<String> {
+        let found = verify_threads(7, threads, &place(text), fixture.root());
+        found.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(found(&[8, 9], "0-1@local"), [""; 0]);
+    assert_eq!(
+        found(&[7, 8], "0-1@local"),
+        ["1 threads may run on CPUs 2-7, which are not theirs"]
+    );
+    assert!(found(&[8, 99], "0-1@local")[0].contains("task/99/status"));
 }
 
 #[test]
