@@ -121,13 +121,12 @@ impl Machine {
         }
     }
 
-    /// The nearest node with memory that may be used: the node itself if it has any, else that of
-    /// the smallest distance, of several the one with the most memory and then the lowest number.
+    /// The node with memory that may be used at the smallest distance, which is the node itself if
+    /// it has any; of several the one with the most memory and then the lowest number.
     /// `None` when no memory node is allowed.
     pub fn nearest_memory_node(&self, node: u32) -> Option<u32> {
         self.allowed_memory_nodes.iter().min_by_key(|&candidate| {
             (
-                candidate != node,
                 self.distance(node, candidate),
                 Reverse(self.memory_of(candidate)),
                 candidate,
