@@ -102,7 +102,7 @@ fn outcome(result: c_long) -> io::Result<()> {
 pub(crate) fn refusal_hint(error: &io::Error) -> Option<String> {
     let hint = match error.raw_os_error()? {
         libc::EPERM => {
-            "the container forbids it: give it the capability SYS_NICE, or use the policy `none`"
+            "the container forbids it: give it the capability SYS_NICE, or leave memory to the system with `custom=CPUS@default`"
         }
         libc::EINVAL => {
             "CPUs or memory nodes have become unavailable since the placement was planned: plan it again"

@@ -1,8 +1,8 @@
 //! Puts servers and their clients on CPUs and memory of the machine on purpose.
 //!
-//! [`Machine::read`] says what there is and what of it may be used, [`plan`] turns a policy into
-//! CPUs and memory nodes for each process, [`draw`] shows that before anything starts,
-//! [`PreparedPlacement`] sets it, and [`verify`] looks at what became of it. What each policy does
+//! [`Machine::read`] says what there is and what of it may be used, [`plan()`] turns a policy into
+//! CPUs and memory nodes for each process, [`draw()`] shows that before anything starts,
+//! [`PreparedPlacement`] sets it, and [`verify()`] looks at what became of it. What each policy does
 //! is in `docs/placement.md`.
 
 mod apply;
