@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::diagnose;
+use crate::placement::{InstancePlacement, refusal_hint};
 
 /// A server could not be found, started or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,17 @@ pub enum ServerError {
     Spawn {
         /// The program.
         program: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The operating system refused the CPUs or the memory of the placement.
+    #[error("cannot start `{program}` on the place `{placement}`")]
+    Place {
+        /// Name of the server.
+        program: &'static str,
+        /// The place, as CPUs and memory policy.
+        placement: InstancePlacement,
         /// Why.
         #[source]
         source: io::Error,
@@ -168,6 +180,7 @@ impl ServerError {
             }
             ServerError::NotExecutable { .. } => "check the path, and `chmod +x` the file",
             ServerError::Spawn { source, .. } => return diagnose::spawn_hint(source),
+            ServerError::Place { source, .. } => return refusal_hint(source),
             ServerError::UnknownVersion { .. } => "name another program",
             ServerError::OldVersion { .. } => {
                 "use a newer version, or start it yourself and pass `--uri`"

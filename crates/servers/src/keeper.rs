@@ -14,6 +14,8 @@ use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
 
+use crate::placement::PreparedPlacement;
+
 /// Distance between two looks at a process: short against a start (100 ms), and no load.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -24,6 +26,15 @@ pub(crate) struct Keeper {
     /// Dropped to let the thread end. Only then, as that sends the death signal.
     release: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Why there is no child process.
+#[derive(Debug)]
+pub(crate) enum SpawnFailure {
+    /// The kernel refused its CPUs or its memory policy; the program was not run.
+    Placement(io::Error),
+    /// The program could not be run.
+    Program(io::Error),
 }
 
 /// How a process ended.
@@ -40,7 +51,15 @@ pub(crate) struct Ended {
 impl Keeper {
     /// Starts `command` in a process group of its own, so that Ctrl-C on the terminal reaches us
     /// alone; the child gets `death_signal` when we end in any way.
-    pub(crate) fn spawn(mut command: Command, death_signal: Signal) -> io::Result<Keeper> {
+    ///
+    /// With a placement the thread that starts the child takes it, and the child inherits it: all of
+    /// its threads and its memory are placed from the first instruction on, and what the kernel
+    /// refuses is told apart from a program that does not run.
+    pub(crate) fn spawn(
+        mut command: Command,
+        death_signal: Signal,
+        placement: Option<PreparedPlacement>,
+    ) -> Result<Keeper, SpawnFailure> {
         command.process_group(0);
         let parent = Pid::this();
         // SAFETY: between fork and exec the closure makes two system calls and builds errors from
@@ -60,16 +79,18 @@ impl Keeper {
         let thread = thread::Builder::new()
             .name("server-keeper".to_owned())
             .spawn(move || {
-                let child = command.spawn();
-                drop(command);
+                let child = spawn_placed(command, placement);
                 if started.send(child).is_ok() {
                     // Nothing is ever sent: this returns when the other end is dropped.
                     let _ = released.recv();
                 }
-            })?;
-        let child = start
-            .recv()
-            .map_err(|_| io::Error::other("the thread that starts servers has panicked"))??;
+            })
+            .map_err(SpawnFailure::Program)?;
+        let child = start.recv().map_err(|_| {
+            SpawnFailure::Program(io::Error::other(
+                "the thread that starts servers has panicked",
+            ))
+        })??;
         Ok(Keeper {
             child,
             release: Some(release),
@@ -122,6 +143,18 @@ impl Keeper {
     }
 }
 
+fn spawn_placed(
+    mut command: Command,
+    placement: Option<PreparedPlacement>,
+) -> Result<Child, SpawnFailure> {
+    if let Some(placement) = placement {
+        placement
+            .apply_to_current_thread()
+            .map_err(SpawnFailure::Placement)?;
+    }
+    command.spawn().map_err(SpawnFailure::Program)
+}
+
 impl Drop for Keeper {
     /// Kills what was not stopped: an owner that returns early leaves nothing behind.
     fn drop(&mut self) {
@@ -140,6 +173,7 @@ impl Drop for Keeper {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::{CpuSet, InstancePlacement, MemoryPolicy};
     use std::os::unix::process::ExitStatusExt;
     use std::process::Stdio;
 
@@ -149,13 +183,17 @@ mod tests {
         command
     }
 
+    fn spawn(command: Command, death_signal: Signal) -> Result<Keeper, SpawnFailure> {
+        Keeper::spawn(command, death_signal, None)
+    }
+
     fn is_alive(process: u32) -> bool {
         kill(Pid::from_raw(process.cast_signed()), None).is_ok()
     }
 
     #[test]
     fn a_child_outlives_the_thread_that_asked_for_it() {
-        let mut keeper = thread::spawn(|| Keeper::spawn(shell("exec sleep 60"), Signal::SIGKILL))
+        let mut keeper = thread::spawn(|| spawn(shell("exec sleep 60"), Signal::SIGKILL))
             .join()
             .unwrap()
             .unwrap();
@@ -168,7 +206,7 @@ mod tests {
     #[test]
     fn a_child_gets_the_death_signal_when_its_thread_ends() {
         // The thread that started the child ends while the child lives, as all do when we are killed.
-        let mut keeper = Keeper::spawn(shell("exec sleep 60"), Signal::SIGTERM).unwrap();
+        let mut keeper = spawn(shell("exec sleep 60"), Signal::SIGTERM).unwrap();
         drop(keeper.release.take());
         keeper.thread.take().unwrap().join().unwrap();
         let status = keeper.child.wait().unwrap();
@@ -183,7 +221,7 @@ mod tests {
             "trap '' TERM; : >'{}'; while :; do sleep 1; done",
             mark.display()
         );
-        let mut keeper = Keeper::spawn(shell(&script), Signal::SIGKILL).unwrap();
+        let mut keeper = spawn(shell(&script), Signal::SIGKILL).unwrap();
         while !mark.exists() {
             thread::sleep(POLL_INTERVAL);
         }
@@ -194,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_child_that_ended_by_itself_is_told_apart() {
-        let mut keeper = Keeper::spawn(shell("exit 3"), Signal::SIGKILL).unwrap();
+        let mut keeper = spawn(shell("exit 3"), Signal::SIGKILL).unwrap();
         while keeper.exit_status().unwrap().is_none() {
             thread::sleep(POLL_INTERVAL);
         }
@@ -205,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_dropped_keeper_leaves_no_process() {
-        let keeper = Keeper::spawn(shell("trap '' TERM; exec sleep 60"), Signal::SIGKILL).unwrap();
+        let keeper = spawn(shell("trap '' TERM; exec sleep 60"), Signal::SIGKILL).unwrap();
         let process = keeper.id();
         assert!(is_alive(process));
         drop(keeper);
@@ -214,14 +252,31 @@ mod tests {
 
     #[test]
     fn the_child_is_in_a_process_group_of_its_own() {
-        let keeper = Keeper::spawn(shell("exec sleep 60"), Signal::SIGKILL).unwrap();
+        let keeper = spawn(shell("exec sleep 60"), Signal::SIGKILL).unwrap();
         let child = Pid::from_raw(keeper.id().cast_signed());
         assert_eq!(nix::unistd::getpgid(Some(child)).unwrap(), child);
     }
 
     #[test]
     fn a_program_that_does_not_exist_is_an_error_and_not_a_hang() {
-        let error = Keeper::spawn(Command::new("/nowhere/server"), Signal::SIGKILL).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        match spawn(Command::new("/nowhere/server"), Signal::SIGKILL) {
+            Err(SpawnFailure::Program(error)) => assert_eq!(error.kind(), io::ErrorKind::NotFound),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_placement_that_the_kernel_refuses_is_not_blamed_on_the_program() {
+        let nowhere = InstancePlacement {
+            cpus: Some(CpuSet::default()),
+            memory: MemoryPolicy::Default,
+        };
+        let placement = Some(PreparedPlacement::new(&nowhere));
+        match Keeper::spawn(shell("exec sleep 60"), Signal::SIGKILL, placement) {
+            Err(SpawnFailure::Placement(error)) => {
+                assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }

@@ -11,6 +11,7 @@ mod keeper;
 mod locate;
 mod log;
 mod options;
+pub mod placement;
 mod server;
 mod version;
 mod watchdog;

@@ -7,6 +7,7 @@ use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::{Bytes, Span};
 
 use crate::ServerError;
+use crate::placement::InstancePlacement;
 
 /// The programs that can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,8 @@ pub struct ServerOptions {
     pub port: u16,
     /// Clients must authenticate.
     pub auth: bool,
+    /// CPUs and memory of the process; those of ours when absent.
+    pub placement: Option<InstancePlacement>,
     /// Longest time from start to readiness. Recovery of a large data folder is part of it.
     pub start_limit: Duration,
     /// Time the server has to write its last checkpoint and exit; it is killed after that.
@@ -80,8 +83,8 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Options with the settings of a plan, a free port, no authentication and limits of two
-    /// minutes for the start and one for the stop.
+    /// Options with the settings of a plan, a free port, no authentication, no placement and
+    /// limits of two minutes for the start and one for the stop.
     ///
     /// # Errors
     /// [`ServerError::NothingToStart`] when the plan aims at a server that runs already.
@@ -107,6 +110,7 @@ impl ServerOptions {
             checkpoint_interval: plan.checkpoint_interval,
             port: 0,
             auth: false,
+            placement: None,
             start_limit: Duration::from_secs(120),
             stop_limit: Duration::from_secs(60),
         })

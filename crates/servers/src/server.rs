@@ -13,8 +13,9 @@ use nix::sys::signal::Signal;
 
 use crate::command_line::{self, CommandLine, HIDDEN_SETTINGS, Launch};
 use crate::diagnose::{self, Cause};
-use crate::keeper::{Keeper, POLL_INTERVAL};
+use crate::keeper::{Keeper, POLL_INTERVAL, SpawnFailure};
 use crate::log::Log;
+use crate::placement::PreparedPlacement;
 use crate::version::program_version;
 use crate::watchdog::Watchdog;
 use crate::{DataDir, ServerError, ServerOptions, ServerProgram};
@@ -322,9 +323,17 @@ fn spawn(options: &ServerOptions, line: &CommandLine, log: &Log) -> Result<Keepe
         DataDir::Temporary(_) => Signal::SIGKILL,
         DataDir::Kept(_) => Signal::SIGTERM,
     };
-    Keeper::spawn(command, death_signal).map_err(|source| ServerError::Spawn {
-        program: options.program.clone(),
-        source,
+    let placement = options.placement.as_ref().map(PreparedPlacement::new);
+    Keeper::spawn(command, death_signal, placement).map_err(|failure| match failure {
+        SpawnFailure::Placement(source) => ServerError::Place {
+            program: options.kind.executable(),
+            placement: options.placement.clone().unwrap_or_default(),
+            source,
+        },
+        SpawnFailure::Program(source) => ServerError::Spawn {
+            program: options.program.clone(),
+            source,
+        },
     })
 }
 

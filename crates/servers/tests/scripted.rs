@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
+use dyno_servers::placement::{InstancePlacement, Machine, verify};
 use dyno_servers::{DataDir, ServerError, ServerOptions, start};
 use dyno_testkit::{Skip, or_skip};
 use tempfile::TempDir;
@@ -99,6 +100,39 @@ fn a_mongod_is_ready_when_its_log_and_its_port_say_so() {
     assert_ne!(server.address().port(), 0);
     let stopped = server.stop().unwrap();
     assert!(stopped.status.success() && !stopped.killed);
+    assert!(!scripted.data().exists());
+}
+
+#[test]
+fn a_server_runs_where_it_is_placed() {
+    if or_skip(python()).is_none() {
+        return;
+    }
+    let machine = Machine::read(Path::new("/")).unwrap();
+    let last = machine.allowed_cpus.last().unwrap();
+    let place: InstancePlacement = last.to_string().parse().unwrap();
+    let scripted = Scripted::new(&python_listener());
+    let mut options = scripted.options();
+    options.placement = Some(place.clone());
+    let server = start(&options, &|| false).unwrap();
+    assert_eq!(verify(server.pid(), &place, Path::new("/")), []);
+    drop(server);
+    // Our own threads stay where they were.
+    let ours = Machine::read(Path::new("/")).unwrap().allowed_cpus;
+    assert_eq!(ours, machine.allowed_cpus);
+}
+
+#[test]
+fn a_place_that_does_not_exist_is_an_error_of_its_own() {
+    let scripted = Scripted::new(MONGOD);
+    let mut options = scripted.options();
+    options.placement = Some("65535@default".parse().unwrap());
+    let error = start(&options, &|| false).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot start `mongod` on the place `65535@default`"
+    );
+    assert!(error.hint().unwrap().contains("plan it again"));
     assert!(!scripted.data().exists());
 }
 

@@ -1,0 +1,103 @@
+//! Differences between a placement and what became of it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::id_set::{CpuSet, NodeSet};
+use super::policy::MemoryPolicy;
+use super::verify::PolicyUse;
+
+/// A difference between what was planned and what is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Deviation {
+    /// Threads may run on CPUs that are not theirs.
+    ForeignCpus {
+        /// How many threads.
+        thread_count: u32,
+        /// The CPUs.
+        cpus: CpuSet,
+    },
+    /// No thread may run on these CPUs of the placement.
+    MissingCpus {
+        /// The CPUs.
+        cpus: CpuSet,
+    },
+    /// A cpuset forbids memory nodes of the placement.
+    ForbiddenNodes {
+        /// The nodes.
+        nodes: NodeSet,
+    },
+    /// No mapping has the planned memory policy.
+    MemoryPolicy {
+        /// The planned policy.
+        planned: MemoryPolicy,
+        /// What there is instead.
+        found: Vec<PolicyUse>,
+    },
+    /// Memory lies on nodes that it should not come from.
+    ForeignMemory {
+        /// The nodes.
+        nodes: NodeSet,
+        /// Part of the own memory that lies there, 0-1.
+        memory_ratio: f64,
+    },
+    /// An interleaved process has little of its memory on a node.
+    UnevenMemory {
+        /// The node.
+        node: u32,
+        /// Part of the own memory that lies there, 0-1.
+        memory_ratio: f64,
+    },
+    /// Something could not be looked at.
+    NotVerified {
+        /// What and why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Deviation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Deviation::ForeignCpus { thread_count, cpus } => write!(
+                formatter,
+                "{thread_count} threads may run on CPUs {cpus}, which are not theirs"
+            ),
+            Deviation::MissingCpus { cpus } => {
+                write!(formatter, "no thread may run on the planned CPUs {cpus}")
+            }
+            Deviation::ForbiddenNodes { nodes } => {
+                write!(
+                    formatter,
+                    "memory of the planned nodes {nodes} is forbidden"
+                )
+            }
+            Deviation::MemoryPolicy { planned, found } => {
+                let found: Vec<_> = found.iter().map(|found| found.policy.as_str()).collect();
+                let found = found.join(", ");
+                write!(
+                    formatter,
+                    "no memory has the policy {planned}, there is {found}"
+                )
+            }
+            Deviation::ForeignMemory {
+                nodes,
+                memory_ratio,
+            } => write!(
+                formatter,
+                "{:.0} % of the memory lies on nodes {nodes}, where it should not",
+                memory_ratio * 100.0
+            ),
+            Deviation::UnevenMemory { node, memory_ratio } => write!(
+                formatter,
+                "only {:.0} % of the interleaved memory lies on node {node}",
+                memory_ratio * 100.0
+            ),
+            Deviation::NotVerified { reason } => {
+                write!(formatter, "the placement could not be verified: {reason}")
+            }
+        }
+    }
+}

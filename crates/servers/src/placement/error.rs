@@ -1,0 +1,166 @@
+//! Why a machine cannot be read or a placement cannot be made, and what the user can do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::id_set::{CpuSet, IdSetError, NodeSet};
+
+/// A machine could not be read, or a request does not fit it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlacementError {
+    /// A file that describes the machine or a process cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file or a field that should be a list of numbers is something else.
+    #[error("`{}` has an unknown form", path.display())]
+    Malformed {
+        /// The file, or the field of `/proc/PID/status`.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: IdSetError,
+    },
+    /// A table of memory has no line with the total.
+    #[error("`{}` has no `MemTotal` in kB", path.display())]
+    NoMemoryTotal {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The affinity mask and the control groups leave no CPU.
+    #[error("none of the online CPUs `{online}` may be used")]
+    NothingAllowed {
+        /// CPUs that run.
+        online: CpuSet,
+    },
+    /// A text is no policy, no place of the clients, or no list of places.
+    #[error("`{text}` is no {what}: expected {expected}")]
+    Syntax {
+        /// The text as given.
+        text: String,
+        /// What it should have been.
+        what: &'static str,
+        /// The possible forms.
+        expected: &'static str,
+    },
+    /// There is nothing to place.
+    #[error("a placement needs at least one instance")]
+    NoInstances,
+    /// The number of places that were written out differs from the number of instances.
+    #[error("{given} places are given for {wanted} {who}")]
+    PlaceCount {
+        /// `instances` or `clients`.
+        who: &'static str,
+        /// Places in the request.
+        given: usize,
+        /// Instances of the request.
+        wanted: usize,
+    },
+    /// A node does not exist, or has not what is asked of it.
+    #[error("node {node} has no {what} that may be used, nodes that have are `{known}`")]
+    UnusableNode {
+        /// The number as given.
+        node: u32,
+        /// `CPU` or `memory`.
+        what: &'static str,
+        /// Nodes that could be named.
+        known: NodeSet,
+    },
+    /// CPUs of a list do not exist, are offline, or are forbidden.
+    #[error("CPUs `{refused}` cannot be used, CPUs that can are `{allowed}`")]
+    UnusableCpus {
+        /// CPUs of the list that cannot be used.
+        refused: CpuSet,
+        /// CPUs that could be named.
+        allowed: CpuSet,
+    },
+    /// There are fewer whole cores than processes, or than the policy asks for.
+    #[error("too few cores: {place} has {available} free, {needed} needed for {who}")]
+    TooFewCores {
+        /// Where they are looked for.
+        place: String,
+        /// Cores that are free there.
+        available: usize,
+        /// Cores that are needed there.
+        needed: usize,
+        /// Whom they are for.
+        who: String,
+    },
+    /// A client is to live on another node than its instance, and there is none.
+    #[error("there is no other node with CPUs for the client of instance {instance}")]
+    NoOtherNode {
+        /// The instance.
+        instance: usize,
+    },
+    /// A client is placed relative to an instance that has no place of its own.
+    #[error("`client={client}` needs instances on CPUs of their own, `{policy}` gives them none")]
+    Unpinned {
+        /// Place of the clients.
+        client: String,
+        /// Policy of the instances.
+        policy: String,
+    },
+    /// Two processes would share CPUs that each should have alone.
+    #[error("{first} and {second} would share the CPUs `{cpus}`")]
+    Overlap {
+        /// The one.
+        first: String,
+        /// The other.
+        second: String,
+        /// CPUs of both.
+        cpus: CpuSet,
+    },
+    /// The share of the memory that an instance gets does not hold the smallest cache.
+    #[error(
+        "instance {instance} has {share_bytes} bytes of memory for itself, the smallest cache alone is {smallest_bytes}"
+    )]
+    TooLittleMemory {
+        /// The instance.
+        instance: usize,
+        /// Its part of the memory of its nodes and of the limit of the control group.
+        share_bytes: u64,
+        /// Smallest cache of a server.
+        smallest_bytes: u64,
+    },
+}
+
+impl PlacementError {
+    /// What the user can do, as one sentence without a final period; `None` when the error says all.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            PlacementError::NothingAllowed { .. } => {
+                Some("look at `taskset -p $$` and at the cpuset of the container")
+            }
+            PlacementError::PlaceCount { .. } => Some("write one place for each, separated by `/`"),
+            PlacementError::UnusableNode { .. } | PlacementError::UnusableCpus { .. } => {
+                Some("`dyno server plan` draws what the machine has")
+            }
+            PlacementError::TooFewCores { .. } => Some(
+                "use fewer instances or fewer cores for each, or `client=none`, which leaves the clients to the scheduler",
+            ),
+            PlacementError::NoOtherNode { .. } => {
+                Some("use `client=same`, or name the CPUs of the clients with `client=LIST`")
+            }
+            PlacementError::Unpinned { .. } => {
+                Some("use `client=none`, or name the CPUs of the clients with `client=LIST`")
+            }
+            PlacementError::Overlap { .. } => {
+                Some("give each its own CPUs, or leave one of them to the scheduler")
+            }
+            PlacementError::TooLittleMemory { .. } => {
+                Some("use fewer instances, or give the cache size yourself")
+            }
+            PlacementError::Read { .. }
+            | PlacementError::Malformed { .. }
+            | PlacementError::NoMemoryTotal { .. }
+            | PlacementError::Syntax { .. }
+            | PlacementError::NoInstances => None,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Sets of CPU numbers and of node numbers, read and written as Linux does: `0-3,8`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Numbers above this are taken for a slip of the hand. Linux builds have at most 8192 CPUs, and a
+/// list such as `0-4000000000` must not fill the memory.
+const LARGEST_ID: u32 = 65_535;
+
+/// A set of CPU or node numbers, in ascending order. As text it is a list of numbers and ranges;
+/// the empty text is the empty set, as in the files below `/sys`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct IdSet(BTreeSet<u32>);
+
+/// CPU numbers: hardware threads as the kernel counts them.
+pub type CpuSet = IdSet;
+
+/// Numbers of NUMA nodes.
+pub type NodeSet = IdSet;
+
+/// A text that is no list of CPU or node numbers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no list of numbers up to {LARGEST_ID} such as `0-3,8`")]
+pub struct IdSetError {
+    /// The text as given.
+    pub text: String,
+}
+
+impl IdSet {
+    /// The numbers in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// How many numbers it has.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has no number.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The smallest number; `None` when empty.
+    pub fn first(&self) -> Option<u32> {
+        self.0.first().copied()
+    }
+
+    /// The largest number; `None` when empty.
+    pub fn last(&self) -> Option<u32> {
+        self.0.last().copied()
+    }
+
+    /// Whether the number is in it.
+    pub fn contains(&self, id: u32) -> bool {
+        self.0.contains(&id)
+    }
+
+    /// Whether all of its numbers are in `other`.
+    pub fn is_subset(&self, other: &IdSet) -> bool {
+        self.0.is_subset(&other.0)
+    }
+
+    /// Whether it has no number in common with `other`.
+    pub fn is_disjoint(&self, other: &IdSet) -> bool {
+        self.0.is_disjoint(&other.0)
+    }
+
+    /// The numbers that are in both.
+    pub fn intersection(&self, other: &IdSet) -> IdSet {
+        IdSet(self.0.intersection(&other.0).copied().collect())
+    }
+
+    /// Its numbers that are not in `other`.
+    pub fn difference(&self, other: &IdSet) -> IdSet {
+        IdSet(self.0.difference(&other.0).copied().collect())
+    }
+
+    /// Adds all numbers of `other`.
+    pub fn extend(&mut self, other: &IdSet) {
+        self.0.extend(&other.0);
+    }
+
+    /// Adds one number.
+    pub fn insert(&mut self, id: u32) {
+        self.0.insert(id);
+    }
+}
+
+impl FromIterator<u32> for IdSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(ids: I) -> IdSet {
+        IdSet(ids.into_iter().collect())
+    }
+}
+
+impl FromStr for IdSet {
+    type Err = IdSetError;
+
+    fn from_str(text: &str) -> Result<IdSet, IdSetError> {
+        let mut set = BTreeSet::new();
+        if text.trim().is_empty() {
+            return Ok(IdSet(set));
+        }
+        for part in text.trim().split(',') {
+            let range = range(part).ok_or_else(|| IdSetError {
+                text: text.to_owned(),
+            })?;
+            set.extend(range);
+        }
+        Ok(IdSet(set))
+    }
+}
+
+fn range(part: &str) -> Option<std::ops::RangeInclusive<u32>> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number: u32 = digits.then(|| text.parse().ok())??;
+        (number <= LARGEST_ID).then_some(number)
+    };
+    let (first, last) = part.split_once('-').unwrap_or((part, part));
+    let (first, last) = (number(first)?, number(last)?);
+    (first <= last).then_some(first..=last)
+}
+
+impl fmt::Display for IdSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ids = self.iter().peekable();
+        let mut separator = "";
+        while let Some(first) = ids.next() {
+            let mut last = first;
+            while let Some(next) = ids.next_if_eq(&(last + 1)) {
+                last = next;
+            }
+            match first == last {
+                true => write!(formatter, "{separator}{first}")?,
+                false => write!(formatter, "{separator}{first}-{last}")?,
+            }
+            separator = ",";
+        }
+        Ok(())
+    }
+}
+
+impl TryFrom<String> for IdSet {
+    type Error = IdSetError;
+
+    fn try_from(text: String) -> Result<IdSet, IdSetError> {
+        text.parse()
+    }
+}
+
+impl From<IdSet> for String {
+    fn from(set: IdSet) -> String {
+        set.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_as_the_kernel_writes_it() {
+        let set: IdSet = "0-2,8,10-11\n".parse().unwrap();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 2, 8, 10, 11]);
+        assert_eq!(set.to_string(), "0-2,8,10-11");
+        assert!("\n".parse::<IdSet>().unwrap().is_empty());
+        assert_eq!(IdSet::default().to_string(), "");
+    }
+
+    #[test]
+    fn order_and_repetition_do_not_matter() {
+        let set: IdSet = "3,1,2-3".parse().unwrap();
+        assert_eq!(set.to_string(), "1-3");
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused() {
+        for text in ["a", "1-", "-1", "3-1", "1,,2", "+1", "0-4294967295", "1 2"] {
+            let error = text.parse::<IdSet>().unwrap_err();
+            assert!(error.to_string().contains(&format!("`{text}`")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a machine has and what of it may be used: nodes, caches, cores, hardware threads, memory.
+//! Reading it from a running system is left to `read`.
+
+use std::cmp::Reverse;
+
+use super::id_set::{CpuSet, NodeSet};
+
+/// Distance of a node to itself in the tables of the firmware.
+pub(super) const OWN_DISTANCE: u32 = 10;
+/// Distance to another node when the system has no table.
+pub(super) const OTHER_DISTANCE: u32 = 20;
+
+/// The processors and the memory of a machine, and the part of them that this process may use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Cores with at least one online CPU, ordered by node, L3 group and first CPU. Neighbours in
+    /// this list are neighbours in the machine, whatever their numbers are.
+    pub cores: Vec<Core>,
+    /// Online nodes, ascending. At least one: a system without nodes counts as node 0.
+    pub nodes: Vec<Node>,
+    /// CPUs that could ever be plugged in.
+    pub possible: CpuSet,
+    /// CPUs that are plugged in.
+    pub present: CpuSet,
+    /// CPUs that run.
+    pub online: CpuSet,
+    /// Online CPUs that this process may use after its affinity mask and its control groups.
+    pub allowed_cpus: CpuSet,
+    /// Nodes with memory that this process may use.
+    pub allowed_memory_nodes: NodeSet,
+    /// Whether the kernel knows nodes. Without them it has no memory policies either.
+    pub has_nodes: bool,
+    /// What the control groups allow of time and memory.
+    pub limits: Limits,
+}
+
+/// One core: the CPUs (hardware threads) that share its execution units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Core {
+    /// Its online CPUs, or those of them that are meant.
+    pub cpus: CpuSet,
+    /// Node that it belongs to.
+    pub node: u32,
+    /// Package (socket); 0 when the system does not tell.
+    pub package: u32,
+    /// Die in the package; 0 when the system does not tell.
+    pub die: u32,
+    /// The kernel's number of the core, unique only within its die.
+    pub core_id: u32,
+    /// Number of the L3 cache that it shares with others, counted over the machine and apart for
+    /// each node; `None` when the system does not tell.
+    pub cache_group: Option<u32>,
+}
+
+/// One NUMA node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its number.
+    pub number: u32,
+    /// Its online CPUs; empty for a node of memory alone.
+    pub cpus: CpuSet,
+    /// Its memory in bytes; 0 for a node of CPUs alone.
+    pub memory_bytes: u64,
+    /// Distances to the nodes, as pairs of node and distance; 10 is the node itself.
+    pub distances: Vec<(u32, u32)>,
+}
+
+/// Limits of the control groups of this process, the smallest of each kind on the way to the root.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// CPU time per time, in CPUs (2.5 is two and a half); `None` when unlimited.
+    pub quota_cpus: Option<f64>,
+    /// Memory in bytes; `None` when unlimited.
+    pub memory_bytes: Option<u64>,
+    /// CPUs of the cpuset; `None` when there is none.
+    pub cpus: Option<CpuSet>,
+    /// Memory nodes of the cpuset; `None` when there is none.
+    pub memory_nodes: Option<NodeSet>,
+}
+
+impl Machine {
+    /// The node with this number.
+    pub fn node(&self, number: u32) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.number == number)
+    }
+
+    /// Cores with at least one allowed CPU, each reduced to its allowed CPUs, in the order of
+    /// [`cores`](Machine::cores).
+    pub fn allowed_cores(&self) -> Vec<Core> {
+        self.cores_within(&self.allowed_cpus)
+    }
+
+    /// Cores reduced to the CPUs of a set; cores that have none of them are left out.
+    pub fn cores_within(&self, cpus: &CpuSet) -> Vec<Core> {
+        let reduced = self.cores.iter().map(|core| Core {
+            cpus: core.cpus.intersection(cpus),
+            ..core.clone()
+        });
+        reduced.filter(|core| !core.cpus.is_empty()).collect()
+    }
+
+    /// Nodes of these CPUs.
+    pub fn nodes_of(&self, cpus: &CpuSet) -> NodeSet {
+        let nodes = self.nodes.iter();
+        nodes
+            .filter(|node| !node.cpus.is_disjoint(cpus))
+            .map(|node| node.number)
+            .collect()
+    }
+
+    /// Distance between two nodes; 10 is the same node, larger is farther.
+    pub fn distance(&self, from: u32, to: u32) -> u32 {
+        let known = self.node(from).and_then(|node| {
+            let mut pairs = node.distances.iter();
+            pairs.find(|(number, _)| *number == to)
+        });
+        match known {
+            Some((_, distance)) => *distance,
+            None if from == to => OWN_DISTANCE,
+            None => OTHER_DISTANCE,
+        }
+    }
+
+    /// The node with memory that may be used at the smallest distance, which is the node itself if
+    /// it has any; of several the one with the most memory and then the lowest number.
+    /// `None` when no memory node is allowed.
+    pub fn nearest_memory_node(&self, node: u32) -> Option<u32> {
+        self.allowed_memory_nodes.iter().min_by_key(|&candidate| {
+            (
+                self.distance(node, candidate),
+                Reverse(self.memory_of(candidate)),
+                candidate,
+            )
+        })
+    }
+
+    /// Memory of a node in bytes; 0 when it does not exist.
+    pub(super) fn memory_of(&self, node: u32) -> u64 {
+        self.node(node).map_or(0, |node| node.memory_bytes)
+    }
+}

@@ -1,0 +1,229 @@
+//! The planned placement, and what is to be known about it before it is trusted.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::id_set::{CpuSet, NodeSet};
+use super::machine::Machine;
+use super::policy::{InstancePlacement, PlacementRequest};
+
+/// Where every instance and every client runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// What was asked for.
+    pub request: PlacementRequest,
+    /// One place for each server.
+    pub instances: Vec<InstancePlacement>,
+    /// One place for each client, in the order of the servers.
+    pub clients: Vec<InstancePlacement>,
+    /// Reasons why the result is less separate than it looks.
+    pub notes: Vec<Note>,
+}
+
+/// Something about a placement that can be seen in measurements.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Note {
+    /// CPUs of one core belong to several processes, as the request names them one by one.
+    SharedCore {
+        /// CPUs of the core.
+        cpus: CpuSet,
+        /// Whose they are.
+        owners: Vec<String>,
+    },
+    /// A process has CPUs on several nodes.
+    SpansNodes {
+        /// The process.
+        process: String,
+        /// Its nodes.
+        nodes: NodeSet,
+    },
+    /// A process runs on a node without memory that it may use.
+    RemoteMemory {
+        /// The process.
+        process: String,
+        /// Node of its CPUs.
+        node: u32,
+        /// Nearest node with memory.
+        memory_node: u32,
+    },
+    /// Processes that the system places may run on the CPUs of those that have their own.
+    Unpinned {
+        /// Servers that the system places.
+        instance_count: u32,
+        /// Clients that the system places.
+        client_count: u32,
+    },
+    /// The control group gives less CPU time than the CPUs of the placement could use: processes
+    /// are stopped for the rest of each period, which is seen in the high percentiles.
+    Quota {
+        /// CPU time that the control group gives, in CPUs.
+        quota_cpus: f64,
+        /// CPUs of all instances and clients together.
+        planned_cpus: u32,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::SharedCore { cpus, owners } => write!(
+                formatter,
+                "CPUs {cpus} are one core and belong to {}",
+                owners.join(" and ")
+            ),
+            Note::SpansNodes { process, nodes } => {
+                write!(formatter, "{process} has CPUs on the nodes {nodes}")
+            }
+            Note::RemoteMemory {
+                process,
+                node,
+                memory_node,
+            } => write!(
+                formatter,
+                "{process} runs on node {node}, which has no memory for it; the nearest is on node {memory_node}"
+            ),
+            Note::Unpinned {
+                instance_count,
+                client_count,
+            } => {
+                let count = |count: u32, name: &str| match count {
+                    0 => None,
+                    1 => Some(format!("1 {name}")),
+                    _ => Some(format!("{count} {name}s")),
+                };
+                let instances = count(*instance_count, "instance");
+                let clients = count(*client_count, "client");
+                let all: Vec<_> = instances.into_iter().chain(clients).collect();
+                write!(
+                    formatter,
+                    "{} left to the system, which may put them on CPUs of the others",
+                    all.join(" and ")
+                )
+            }
+            Note::Quota {
+                quota_cpus,
+                planned_cpus,
+            } => write!(
+                formatter,
+                "the control group gives the time of {quota_cpus} CPUs, the placement has {planned_cpus}"
+            ),
+        }
+    }
+}
+
+/// `instance 0`, or for an index past the instances `the client of instance 0`.
+pub(super) fn process_name(index: usize, instances: usize) -> String {
+    match index.checked_sub(instances) {
+        None => format!("instance {index}"),
+        Some(client) => format!("the client of instance {client}"),
+    }
+}
+
+/// Looks at a finished placement.
+pub(super) fn notes(
+    machine: &Machine,
+    instances: &[InstancePlacement],
+    clients: &[InstancePlacement],
+) -> Vec<Note> {
+    let processes: Vec<(String, &InstancePlacement)> = instances
+        .iter()
+        .chain(clients)
+        .enumerate()
+        .map(|(index, place)| (process_name(index, instances.len()), place))
+        .collect();
+    let mut notes = shared_cores(machine, &processes);
+    for (process, place) in &processes {
+        notes.extend(distant(machine, process, place));
+    }
+    notes.extend(unpinned(instances, clients));
+    notes.extend(quota(machine, &processes));
+    notes
+}
+
+fn shared_cores(machine: &Machine, processes: &[(String, &InstancePlacement)]) -> Vec<Note> {
+    let shared = machine.cores.iter().filter_map(|core| {
+        let uses = |place: &InstancePlacement| {
+            let cpus = place.cpus.as_ref();
+            cpus.is_some_and(|cpus| !cpus.is_disjoint(&core.cpus))
+        };
+        let owners = processes.iter().filter(|(_, place)| uses(place));
+        let owners: Vec<_> = owners.map(|(process, _)| process.clone()).collect();
+        (owners.len() > 1).then(|| Note::SharedCore {
+            cpus: core.cpus.clone(),
+            owners,
+        })
+    });
+    shared.collect()
+}
+
+fn distant(machine: &Machine, process: &str, place: &InstancePlacement) -> Vec<Note> {
+    let Some(cpus) = &place.cpus else {
+        return Vec::new();
+    };
+    let mut notes = Vec::new();
+    let nodes = machine.nodes_of(cpus);
+    for node in nodes.iter() {
+        if let Some(memory_node) = machine.nearest_memory_node(node)
+            && memory_node != node
+        {
+            notes.push(Note::RemoteMemory {
+                process: process.to_owned(),
+                node,
+                memory_node,
+            });
+        }
+    }
+    if nodes.len() > 1 {
+        notes.push(Note::SpansNodes {
+            process: process.to_owned(),
+            nodes,
+        });
+    }
+    notes
+}
+
+fn unpinned(instances: &[InstancePlacement], clients: &[InstancePlacement]) -> Option<Note> {
+    let count = |places: &[InstancePlacement]| {
+        let unpinned = places.iter().filter(|place| place.cpus.is_none());
+        u32::try_from(unpinned.count()).unwrap_or(u32::MAX)
+    };
+    let (instance_count, client_count) = (count(instances), count(clients));
+    let all = instances.len() + clients.len();
+    let some = instance_count + client_count;
+    (some > 0 && (some as usize) < all).then_some(Note::Unpinned {
+        instance_count,
+        client_count,
+    })
+}
+
+fn quota(machine: &Machine, processes: &[(String, &InstancePlacement)]) -> Option<Note> {
+    let quota_cpus = machine.limits.quota_cpus?;
+    let mut cpus = CpuSet::default();
+    for (_, place) in processes {
+        cpus.extend(place.cpus.as_ref().unwrap_or(&machine.allowed_cpus));
+    }
+    let planned_cpus = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    (quota_cpus < f64::from(planned_cpus)).then_some(Note::Quota {
+        quota_cpus,
+        planned_cpus,
+    })
+}
+
+impl Machine {
+    /// Whether a memory policy makes a difference.
+    pub(super) fn has_memory_choice(&self) -> bool {
+        self.has_nodes && self.allowed_memory_nodes.len() > 1
+    }
+
+    /// For each node of these CPUs the nearest node with memory.
+    pub(super) fn memory_nodes_near(&self, cpus: &CpuSet) -> NodeSet {
+        let nodes = self.nodes_of(cpus);
+        nodes
+            .iter()
+            .filter_map(|node| self.nearest_memory_node(node))
+            .collect()
+    }
+}

@@ -1,0 +1,374 @@
+//! From a machine and a request to CPUs and memory of every instance and client: a pure function.
+
+use super::division::{cpus_of, divide, take};
+use super::error::PlacementError;
+use super::houses::{self, House, Shares, Tenant, even_out, settle};
+use super::id_set::{CpuSet, NodeSet};
+use super::machine::{Core, Machine};
+use super::outcome::{Placement, notes, process_name};
+use super::policy::{ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy};
+
+/// Plans where the instances and clients of `request` run on `machine`.
+///
+/// Only CPUs and memory nodes that this process may use are given out. Wherever the policies pin
+/// processes, no two of them share a CPU, and no core is divided between two of them unless the
+/// request itself names its CPUs one by one. With a single memory node there is nothing to choose,
+/// and the memory policy of all but `custom` is the default.
+///
+/// # Errors
+/// Any variant of [`PlacementError`] but those of reading, [`PlacementError::TooFewCores`] foremost.
+pub fn plan(machine: &Machine, request: &PlacementRequest) -> Result<Placement, PlacementError> {
+    if request.instances == 0 {
+        return Err(PlacementError::NoInstances);
+    }
+    let planner = Planner {
+        machine,
+        request,
+        count: request.instances as usize,
+        cores: machine.allowed_cores(),
+        reserved: explicit_clients(machine, request)?,
+    };
+    let (instances, clients) = planner.cpus()?;
+    let instances = planner.with_memory(instances)?;
+    let clients = match clients {
+        Some(clients) => planner.client_memory(clients),
+        None => planner.clients(&instances)?,
+    };
+    check_overlap(&instances, &clients)?;
+    let notes = notes(machine, &instances, &clients);
+    Ok(Placement {
+        request: request.clone(),
+        instances,
+        clients,
+        notes,
+    })
+}
+
+/// CPUs that the request gives to clients by number; no instance may have them.
+fn explicit_clients(
+    machine: &Machine,
+    request: &PlacementRequest,
+) -> Result<CpuSet, PlacementError> {
+    let mut cpus = CpuSet::default();
+    match &request.client {
+        ClientPolicy::Cores(list) => cpus.extend(list),
+        ClientPolicy::Custom(places) => {
+            for place in places {
+                cpus.extend(place.cpus.as_ref().unwrap_or(&CpuSet::default()));
+            }
+        }
+        ClientPolicy::Unpinned | ClientPolicy::Same | ClientPolicy::Other => {}
+    }
+    check_allowed(machine, &cpus)?;
+    Ok(cpus)
+}
+
+fn check_allowed(machine: &Machine, cpus: &CpuSet) -> Result<(), PlacementError> {
+    let refused = cpus.difference(&machine.allowed_cpus);
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(PlacementError::UnusableCpus {
+            refused,
+            allowed: machine.allowed_cpus.clone(),
+        }),
+    }
+}
+
+fn check_overlap(
+    instances: &[InstancePlacement],
+    clients: &[InstancePlacement],
+) -> Result<(), PlacementError> {
+    let mut owned: Vec<(String, &CpuSet)> = Vec::new();
+    for (index, place) in instances.iter().chain(clients).enumerate() {
+        let Some(cpus) = &place.cpus else { continue };
+        let name = process_name(index, instances.len());
+        if let Some((first, other)) = owned.iter().find(|(_, other)| !other.is_disjoint(cpus)) {
+            return Err(PlacementError::Overlap {
+                first: first.clone(),
+                second: name,
+                cpus: other.intersection(cpus),
+            });
+        }
+        owned.push((name, cpus));
+    }
+    Ok(())
+}
+
+/// CPUs of each process; `None` is one that the system places.
+type Seats = Vec<Option<CpuSet>>;
+
+struct Planner<'a> {
+    machine: &'a Machine,
+    request: &'a PlacementRequest,
+    /// Instances, and clients.
+    count: usize,
+    /// Cores with their allowed CPUs.
+    cores: Vec<Core>,
+    /// CPUs that the request gives to clients.
+    reserved: CpuSet,
+}
+
+impl Planner<'_> {
+    /// CPUs of the instances, and those of the clients where both are decided together.
+    fn cpus(&self) -> Result<(Seats, Option<Seats>), PlacementError> {
+        match &self.request.policy {
+            Policy::None | Policy::Interleave => Ok((vec![None; self.count], None)),
+            Policy::Spread => self.living_on(None),
+            Policy::Node(node) => self.living_on(Some(*node)),
+            Policy::Cores(list) => Ok((self.divided(list, "instances")?, None)),
+            Policy::CoresPerInstance { cores, siblings } => {
+                Ok((self.packed(cores.get() as usize, *siblings)?, None))
+            }
+            Policy::Custom(places) => Ok((self.checked(places, "instances")?, None)),
+        }
+    }
+
+    /// Each instance on one node, its client on the same or another; a node's cores are divided
+    /// evenly among all that live there.
+    fn living_on(&self, only: Option<u32>) -> Result<(Seats, Option<Seats>), PlacementError> {
+        let mut houses = self.houses(&self.reserved);
+        self.check_node(only)?;
+        let mut homes = Vec::new();
+        for instance in 0..self.count {
+            let home = settle(
+                self.machine,
+                &mut houses,
+                Tenant::Instance(instance),
+                None,
+                |node| only.is_none_or(|only| only == node),
+            );
+            homes.push(home.ok_or_else(|| self.no_core(only, "the instances"))?);
+        }
+        let client = &self.request.client;
+        if matches!(client, ClientPolicy::Same | ClientPolicy::Other) {
+            for (instance, &home) in homes.iter().enumerate() {
+                let own: NodeSet = [home].into_iter().collect();
+                self.settle_client(&mut houses, instance, &own)?;
+            }
+        }
+        let (mut instances, clients) = houses::share_out(&houses, self.count)?;
+        even_out(&mut instances, &homes);
+        let seats = |shares: Shares| -> Seats {
+            let seats = shares.iter().map(|share| Some(cpus_of(share)));
+            seats.collect()
+        };
+        let pinned = matches!(client, ClientPolicy::Same | ClientPolicy::Other);
+        Ok((seats(instances), pinned.then(|| seats(clients))))
+    }
+
+    fn check_node(&self, only: Option<u32>) -> Result<(), PlacementError> {
+        let known: NodeSet = self.cores.iter().map(|core| core.node).collect();
+        match only {
+            Some(node) if !known.contains(node) => Err(PlacementError::UnusableNode {
+                node,
+                what: "CPU",
+                known,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The nodes with the cores of which no CPU is in `taken`.
+    fn houses(&self, taken: &CpuSet) -> Vec<House> {
+        houses::built_of(self.free_of(taken))
+    }
+
+    fn free_of(&self, taken: &CpuSet) -> Vec<Core> {
+        let free = self.cores.iter();
+        free.filter(|core| core.cpus.is_disjoint(taken))
+            .cloned()
+            .collect()
+    }
+
+    /// Finds a node for the client of an instance that has the nodes `own`.
+    fn settle_client(
+        &self,
+        houses: &mut [House],
+        instance: usize,
+        own: &NodeSet,
+    ) -> Result<(), PlacementError> {
+        let same = self.request.client == ClientPolicy::Same;
+        let tenant = Tenant::Client(instance);
+        let home = settle(self.machine, houses, tenant, own.first(), |node| {
+            own.contains(node) == same
+        });
+        if home.is_some() {
+            return Ok(());
+        }
+        if !same && self.cores.iter().all(|core| own.contains(core.node)) {
+            return Err(PlacementError::NoOtherNode { instance });
+        }
+        let place = match same {
+            true => format!("node {own}"),
+            false => format!("every node but {own}"),
+        };
+        Err(PlacementError::TooFewCores {
+            place,
+            available: 0,
+            needed: 1,
+            who: process_name(self.count + instance, self.count),
+        })
+    }
+
+    fn no_core(&self, only: Option<u32>, who: &str) -> PlacementError {
+        PlacementError::TooFewCores {
+            place: only.map_or("the machine".to_owned(), |node| format!("node {node}")),
+            available: 0,
+            needed: self.count,
+            who: who.to_owned(),
+        }
+    }
+
+    /// A list of CPUs, divided core by core.
+    fn divided(&self, list: &CpuSet, who: &'static str) -> Result<Seats, PlacementError> {
+        check_allowed(self.machine, list)?;
+        let cores = self.machine.cores_within(list);
+        if cores.len() < self.count {
+            return Err(PlacementError::TooFewCores {
+                place: format!("the list `{list}`"),
+                available: cores.len(),
+                needed: self.count,
+                who: format!("{} {who}", self.count),
+            });
+        }
+        let shares = divide(&cores, self.count);
+        Ok(shares.iter().map(|share| Some(cpus_of(share))).collect())
+    }
+
+    fn packed(&self, cores: usize, siblings: bool) -> Result<Seats, PlacementError> {
+        let mut free = self.free_of(&self.reserved);
+        let available = free.len();
+        let mut placed: Vec<Vec<Core>> = Vec::new();
+        for _ in 0..self.count {
+            let load = |package| {
+                let placed = placed.iter();
+                placed.filter(|cores| cores[0].package == package).count()
+            };
+            let taken = take(&mut free, cores, load);
+            placed.push(taken.ok_or_else(|| PlacementError::TooFewCores {
+                place: "the machine".to_owned(),
+                available,
+                needed: cores * self.count,
+                who: format!("{} instances of {cores}", self.count),
+            })?);
+        }
+        let seats = placed.iter().map(|cores| match siblings {
+            true => Some(cpus_of(cores)),
+            false => Some(cores.iter().filter_map(|core| core.cpus.first()).collect()),
+        });
+        Ok(seats.collect())
+    }
+
+    /// Places that are written out.
+    fn checked(
+        &self,
+        places: &[InstancePlacement],
+        who: &'static str,
+    ) -> Result<Seats, PlacementError> {
+        if places.len() != self.count {
+            return Err(PlacementError::PlaceCount {
+                who,
+                given: places.len(),
+                wanted: self.count,
+            });
+        }
+        for place in places {
+            check_allowed(
+                self.machine,
+                place.cpus.as_ref().unwrap_or(&CpuSet::default()),
+            )?;
+            let known = &self.machine.allowed_memory_nodes;
+            let forbidden = place.memory.nodes().difference(known);
+            if let Some(node) = forbidden.first() {
+                return Err(PlacementError::UnusableNode {
+                    node,
+                    what: "memory",
+                    known: known.clone(),
+                });
+            }
+        }
+        Ok(places.iter().map(|place| place.cpus.clone()).collect())
+    }
+
+    fn with_memory(&self, seats: Seats) -> Result<Vec<InstancePlacement>, PlacementError> {
+        if let Policy::Custom(places) = &self.request.policy {
+            return Ok(places.clone());
+        }
+        let place = |cpus: Option<CpuSet>| InstancePlacement {
+            memory: self.memory_for(cpus.as_ref()),
+            cpus,
+        };
+        Ok(seats.into_iter().map(place).collect())
+    }
+
+    fn memory_for(&self, cpus: Option<&CpuSet>) -> MemoryPolicy {
+        if !self.machine.has_memory_choice() {
+            return MemoryPolicy::Default;
+        }
+        match (&self.request.policy, cpus) {
+            (Policy::Interleave, _) => {
+                MemoryPolicy::Interleave(self.machine.allowed_memory_nodes.clone())
+            }
+            (Policy::Spread | Policy::Node(_) | Policy::Cores(_), Some(cpus)) => {
+                MemoryPolicy::Bind(self.machine.memory_nodes_near(cpus))
+            }
+            (Policy::CoresPerInstance { .. }, _) => MemoryPolicy::Local,
+            _ => MemoryPolicy::Default,
+        }
+    }
+
+    /// Clients that are placed after the instances.
+    fn clients(
+        &self,
+        instances: &[InstancePlacement],
+    ) -> Result<Vec<InstancePlacement>, PlacementError> {
+        let seats = match &self.request.client {
+            ClientPolicy::Unpinned => vec![None; self.count],
+            ClientPolicy::Cores(list) => self.divided(list, "clients")?,
+            ClientPolicy::Same | ClientPolicy::Other => self.around(instances)?,
+            ClientPolicy::Custom(places) => {
+                self.checked(places, "clients")?;
+                return Ok(places.clone());
+            }
+        };
+        Ok(self.client_memory(seats))
+    }
+
+    fn client_memory(&self, seats: Seats) -> Vec<InstancePlacement> {
+        let memory = |pinned: bool| match pinned && self.machine.has_memory_choice() {
+            true => MemoryPolicy::Local,
+            false => MemoryPolicy::Default,
+        };
+        let place = |cpus: Option<CpuSet>| InstancePlacement {
+            memory: memory(cpus.is_some()),
+            cpus,
+        };
+        seats.into_iter().map(place).collect()
+    }
+
+    /// Clients on the cores that the instances have left.
+    fn around(&self, instances: &[InstancePlacement]) -> Result<Seats, PlacementError> {
+        let mut taken = CpuSet::default();
+        for place in instances {
+            let cpus = place
+                .cpus
+                .as_ref()
+                .ok_or_else(|| PlacementError::Unpinned {
+                    client: self.request.client.to_string(),
+                    policy: self.request.policy.to_string(),
+                })?;
+            taken.extend(cpus);
+        }
+        let mut houses = self.houses(&taken);
+        for (index, place) in instances.iter().enumerate() {
+            let cpus = place
+                .cpus
+                .as_ref()
+                .expect("unpinned instances are refused above");
+            let own = self.machine.nodes_of(cpus);
+            self.settle_client(&mut houses, index, &own)?;
+        }
+        let (_, clients) = houses::share_out(&houses, self.count)?;
+        Ok(clients.iter().map(|share| Some(cpus_of(share))).collect())
+    }
+}

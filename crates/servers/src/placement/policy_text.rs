@@ -1,0 +1,300 @@
+//! The text of policies, places and requests: what is printed is read again as the same value.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use super::error::PlacementError;
+use super::id_set::IdSet;
+use super::policy::{ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy};
+
+const POLICY_FORMS: &str = "`none`, `interleave`, `spread`, `node=K`, `cores=LIST`, \
+    `cores-per-instance=N`, `cores-per-instance=N,smt` or `custom=CPUS@MEMORY/CPUS@MEMORY`";
+const CLIENT_FORMS: &str = "`none`, `same`, `other`, a list of CPUs such as `8-15`, or \
+    `CPUS@MEMORY/CPUS@MEMORY`";
+const MEMORY_FORMS: &str = "`default`, `local`, `bind:NODES`, `interleave:NODES` or `prefer:NODE`";
+const PLACE_FORMS: &str = "a list of CPUs such as `0-3`, or `any`";
+const REQUEST_FORMS: &str = "a policy, and after a space `client=` and a place of the clients";
+
+impl PlacementRequest {
+    /// A request from its text: a policy, and separated by a space `client=` with the place of the
+    /// clients, such as `spread client=other`. Without the second the
+    /// [default](Policy::default_client) holds.
+    ///
+    /// # Errors
+    /// [`PlacementError::Syntax`] when the text has another form.
+    pub fn parse(text: &str, instances: u32) -> Result<PlacementRequest, PlacementError> {
+        let mut words = text.split_whitespace();
+        let policy: Policy = words.next().unwrap_or_default().parse()?;
+        let client = match (words.next(), words.next()) {
+            (None, _) => policy.default_client(),
+            (Some(word), None) => match word.strip_prefix("client=") {
+                Some(client) => client.parse()?,
+                None => return Err(syntax(text, "placement", REQUEST_FORMS)),
+            },
+            (Some(_), Some(_)) => return Err(syntax(text, "placement", REQUEST_FORMS)),
+        };
+        Ok(PlacementRequest {
+            instances,
+            policy,
+            client,
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = PlacementError;
+
+    fn from_str(text: &str) -> Result<Policy, PlacementError> {
+        let bad = || syntax(text, "placement policy", POLICY_FORMS);
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        match (name, value) {
+            ("none", None) => Ok(Policy::None),
+            ("interleave", None) => Ok(Policy::Interleave),
+            ("spread", None) => Ok(Policy::Spread),
+            ("node", Some(node)) => Ok(Policy::Node(single(node).ok_or_else(bad)?)),
+            ("cores", Some(list)) => Ok(Policy::Cores(filled(list).ok_or_else(bad)?)),
+            ("cores-per-instance", Some(value)) => {
+                let (cores, siblings) = match value.strip_suffix(",smt") {
+                    Some(cores) => (cores, true),
+                    None => (value, false),
+                };
+                let cores = single(cores).and_then(NonZeroU32::new).ok_or_else(bad)?;
+                Ok(Policy::CoresPerInstance { cores, siblings })
+            }
+            ("custom", Some(places)) => places_from(places).map(Policy::Custom),
+            _ => Err(bad()),
+        }
+    }
+}
+
+impl FromStr for ClientPolicy {
+    type Err = PlacementError;
+
+    fn from_str(text: &str) -> Result<ClientPolicy, PlacementError> {
+        match text {
+            "none" => Ok(ClientPolicy::Unpinned),
+            "same" => Ok(ClientPolicy::Same),
+            "other" => Ok(ClientPolicy::Other),
+            _ if text.contains(['@', '/']) => places_from(text).map(ClientPolicy::Custom),
+            _ => match filled(text) {
+                Some(list) => Ok(ClientPolicy::Cores(list)),
+                None => Err(syntax(text, "place of the clients", CLIENT_FORMS)),
+            },
+        }
+    }
+}
+
+impl FromStr for InstancePlacement {
+    type Err = PlacementError;
+
+    fn from_str(text: &str) -> Result<InstancePlacement, PlacementError> {
+        let (cpus, memory) = match text.split_once('@') {
+            Some((cpus, memory)) => (cpus, memory.parse()?),
+            None => (text, MemoryPolicy::Default),
+        };
+        let cpus = match cpus {
+            "any" => None,
+            list => Some(filled(list).ok_or_else(|| syntax(text, "place", PLACE_FORMS))?),
+        };
+        Ok(InstancePlacement { cpus, memory })
+    }
+}
+
+impl FromStr for MemoryPolicy {
+    type Err = PlacementError;
+
+    fn from_str(text: &str) -> Result<MemoryPolicy, PlacementError> {
+        let bad = || syntax(text, "memory policy", MEMORY_FORMS);
+        match text.split_once(':') {
+            None if text == "default" => Ok(MemoryPolicy::Default),
+            None if text == "local" => Ok(MemoryPolicy::Local),
+            Some(("bind", list)) => filled(list).map(MemoryPolicy::Bind).ok_or_else(bad),
+            Some(("interleave", list)) => {
+                filled(list).map(MemoryPolicy::Interleave).ok_or_else(bad)
+            }
+            Some(("prefer", node)) => single(node).map(MemoryPolicy::Preferred).ok_or_else(bad),
+            _ => Err(bad()),
+        }
+    }
+}
+
+fn places_from(text: &str) -> Result<Vec<InstancePlacement>, PlacementError> {
+    text.split('/').map(str::parse).collect()
+}
+
+fn filled(text: &str) -> Option<IdSet> {
+    text.parse().ok().filter(|set: &IdSet| !set.is_empty())
+}
+
+fn single(text: &str) -> Option<u32> {
+    let set = filled(text).filter(|set| set.len() == 1)?;
+    set.first()
+}
+
+fn syntax(text: &str, what: &'static str, expected: &'static str) -> PlacementError {
+    PlacementError::Syntax {
+        text: text.to_owned(),
+        what,
+        expected,
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Policy::None => formatter.write_str("none"),
+            Policy::Interleave => formatter.write_str("interleave"),
+            Policy::Spread => formatter.write_str("spread"),
+            Policy::Node(node) => write!(formatter, "node={node}"),
+            Policy::Cores(list) => write!(formatter, "cores={list}"),
+            Policy::CoresPerInstance { cores, siblings } => {
+                let suffix = if *siblings { ",smt" } else { "" };
+                write!(formatter, "cores-per-instance={cores}{suffix}")
+            }
+            Policy::Custom(places) => write!(formatter, "custom={}", joined(places)),
+        }
+    }
+}
+
+impl fmt::Display for ClientPolicy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientPolicy::Unpinned => formatter.write_str("none"),
+            ClientPolicy::Same => formatter.write_str("same"),
+            ClientPolicy::Other => formatter.write_str("other"),
+            ClientPolicy::Cores(list) => write!(formatter, "{list}"),
+            ClientPolicy::Custom(places) => formatter.write_str(&joined(places)),
+        }
+    }
+}
+
+impl fmt::Display for PlacementRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} client={}", self.policy, self.client)
+    }
+}
+
+impl fmt::Display for InstancePlacement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cpus {
+            Some(cpus) => write!(formatter, "{cpus}@{}", self.memory),
+            None => write!(formatter, "any@{}", self.memory),
+        }
+    }
+}
+
+impl fmt::Display for MemoryPolicy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MemoryPolicy::Default => formatter.write_str("default"),
+            MemoryPolicy::Local => formatter.write_str("local"),
+            MemoryPolicy::Bind(nodes) => write!(formatter, "bind:{nodes}"),
+            MemoryPolicy::Interleave(nodes) => write!(formatter, "interleave:{nodes}"),
+            MemoryPolicy::Preferred(node) => write!(formatter, "prefer:{node}"),
+        }
+    }
+}
+
+fn joined(places: &[InstancePlacement]) -> String {
+    let places: Vec<_> = places.iter().map(ToString::to_string).collect();
+    places.join("/")
+}
+
+/// Text in serialized form for types that have `FromStr` and `Display`.
+macro_rules! as_text {
+    ($($name:ty),*) => {$(
+        impl TryFrom<String> for $name {
+            type Error = PlacementError;
+
+            fn try_from(text: String) -> Result<$name, PlacementError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> String {
+                value.to_string()
+            }
+        }
+    )*};
+}
+
+as_text!(Policy, ClientPolicy, MemoryPolicy);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_prints_as_it_was_read() {
+        for text in [
+            "none client=none",
+            "interleave client=4-7",
+            "spread client=other",
+            "node=1 client=same",
+            "cores=0-7,64-71 client=8-15",
+            "cores-per-instance=4 client=same",
+            "cores-per-instance=4,smt client=none",
+            "custom=0-3@bind:0/any@interleave:0-1/8@prefer:1/9@local client=10@local/11@default/any@default",
+        ] {
+            let request = PlacementRequest::parse(text, 3).unwrap();
+            assert_eq!(request.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn clients_follow_the_policy_when_nothing_is_said() {
+        let client = |text| PlacementRequest::parse(text, 1).unwrap().client;
+        assert_eq!(client("none"), ClientPolicy::Unpinned);
+        assert_eq!(client("interleave"), ClientPolicy::Unpinned);
+        assert_eq!(client("spread"), ClientPolicy::Same);
+        assert_eq!(client("cores=0-3"), ClientPolicy::Same);
+    }
+
+    #[test]
+    fn a_memory_policy_that_is_left_out_is_the_default() {
+        let place: InstancePlacement = "0-3".parse().unwrap();
+        assert_eq!(place.memory, MemoryPolicy::Default);
+    }
+
+    #[test]
+    fn what_has_another_form_is_refused_with_the_possible_ones() {
+        for text in [
+            "",
+            "Spread",
+            "spread=1",
+            "node",
+            "node=0-1",
+            "cores=",
+            "cores=x",
+            "cores-per-instance=0",
+            "cores-per-instance=2,ht",
+            "custom=0-3@bind",
+            "custom=@local",
+            "spread other",
+            "spread client=",
+            "spread client=same more",
+        ] {
+            let error = PlacementRequest::parse(text, 1).unwrap_err();
+            assert!(error.to_string().contains("expected"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn policies_are_serialized_as_their_text() {
+        let request = PlacementRequest::parse("cores-per-instance=2,smt", 2).unwrap();
+        let text = serde_json::to_string(&request).unwrap();
+        assert_eq!(
+            text,
+            r#"{"instances":2,"policy":"cores-per-instance=2,smt","client":"same"}"#
+        );
+        assert_eq!(
+            serde_json::from_str::<PlacementRequest>(&text).unwrap(),
+            request
+        );
+    }
+}

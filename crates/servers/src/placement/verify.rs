@@ -1,0 +1,330 @@
+//! What became of a placement: CPUs of all threads of a process, and where its memory lies.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::deviation::Deviation;
+use super::error::PlacementError;
+use super::id_set::{CpuSet, NodeSet};
+use super::policy::{InstancePlacement, MemoryPolicy};
+use super::read::{optional, required, status_list};
+
+/// Less memory of its own than this says nothing about where a process puts its memory.
+const JUDGED_BYTES: u64 = 4 << 20;
+/// Part of its own memory that a bound process may have elsewhere: the loader ran before it.
+const TOLERATED_RATIO: f64 = 0.05;
+/// An interleaved node should hold at least this part of its even share.
+const UNEVEN_RATIO: f64 = 0.5;
+
+/// Where a process runs and where its memory lies, as the kernel says. To be recorded with a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AchievedPlacement {
+    /// The process.
+    pub process_id: u32,
+    /// Its threads by their CPUs, in ascending order of the CPUs.
+    pub threads: Vec<ThreadGroup>,
+    /// Nodes that its memory may come from, after all cpusets; `None` when the kernel does not say.
+    pub allowed_memory_nodes: Option<NodeSet>,
+    /// Its memory.
+    pub memory: AchievedMemory,
+}
+
+/// Threads with the same CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadGroup {
+    /// CPUs that they may run on.
+    pub cpus: CpuSet,
+    /// How many there are.
+    pub thread_count: u32,
+}
+
+/// Where the memory of a process lies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AchievedMemory {
+    /// Read from `/proc/PID/numa_maps`.
+    Known {
+        /// Memory policies in force, the most mappings first.
+        policies: Vec<PolicyUse>,
+        /// Resident memory of its own (not of files) on each node, in bytes.
+        anonymous_bytes_by_node: BTreeMap<u32, u64>,
+        /// Resident memory of mapped files on each node, in bytes. Files may have been there
+        /// before the process, so that this is not judged.
+        file_bytes_by_node: BTreeMap<u32, u64>,
+    },
+    /// Not known.
+    Unknown {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A memory policy and how much of a process it holds for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyUse {
+    /// In the words of the kernel, such as `bind:0`.
+    pub policy: String,
+    /// Mappings that it holds for.
+    pub mapping_count: u32,
+}
+
+/// Compares a running process with its placement. The files are those below `root`, which is `/`
+/// but in tests. Nothing is returned when all is as planned.
+///
+/// Threads may have fewer CPUs than the placement, as a server may pin them further, but together
+/// they must have all of them. Memory is judged when the process has 4 MiB of its own.
+pub fn verify(process_id: u32, placement: &InstancePlacement, root: &Path) -> Vec<Deviation> {
+    match AchievedPlacement::read(process_id, root) {
+        Ok(achieved) => achieved.deviations(placement),
+        Err(error) => vec![not_verified(&error)],
+    }
+}
+
+/// Compares some threads of a running process with a placement, as [`verify`] does for all of them.
+/// It is for clients that are threads of one process; only their CPUs are judged, as the memory of a
+/// process belongs to all of its threads.
+pub fn verify_threads(
+    process_id: u32,
+    thread_ids: &[u32],
+    placement: &InstancePlacement,
+    root: &Path,
+) -> Vec<Deviation> {
+    let Some(planned) = &placement.cpus else {
+        return Vec::new();
+    };
+    let mut groups: BTreeMap<CpuSet, u32> = BTreeMap::new();
+    for thread in thread_ids {
+        let path = root.join(format!("proc/{process_id}/task/{thread}/status"));
+        let cpus = required(&path).and_then(|text| status_list(&text, "Cpus_allowed_list"));
+        match cpus {
+            Ok(cpus) => *groups.entry(cpus.unwrap_or_default()).or_default() += 1,
+            Err(error) => return vec![not_verified(&error)],
+        }
+    }
+    cpu_deviations(&as_groups(groups), planned)
+}
+
+fn not_verified(error: &PlacementError) -> Deviation {
+    Deviation::NotVerified {
+        reason: match std::error::Error::source(error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
+    }
+}
+
+impl AchievedPlacement {
+    /// Reads where a process runs, from the files below `root`. Threads that end meanwhile are
+    /// left out. A kernel without nodes has no `numa_maps`; the memory is then unknown.
+    ///
+    /// # Errors
+    /// [`PlacementError::Read`] when the process does not exist or its files cannot be read.
+    pub fn read(process_id: u32, root: &Path) -> Result<AchievedPlacement, PlacementError> {
+        let folder = root.join(format!("proc/{process_id}"));
+        let status = required(&folder.join("status"))?;
+        Ok(AchievedPlacement {
+            process_id,
+            threads: read_threads(&folder.join("task"))?,
+            allowed_memory_nodes: status_list(&status, "Mems_allowed_list")?,
+            memory: read_memory(&folder.join("numa_maps")),
+        })
+    }
+
+    /// Differences to a placement; none when all is as planned.
+    pub fn deviations(&self, placement: &InstancePlacement) -> Vec<Deviation> {
+        let mut deviations = Vec::new();
+        if let Some(cpus) = &placement.cpus {
+            deviations.extend(cpu_deviations(&self.threads, cpus));
+        }
+        if let Some(allowed) = &self.allowed_memory_nodes {
+            let nodes = placement.memory.nodes().difference(allowed);
+            if !nodes.is_empty() {
+                deviations.push(Deviation::ForbiddenNodes { nodes });
+            }
+        }
+        if placement.memory != MemoryPolicy::Default {
+            deviations.extend(self.memory.deviations(&placement.memory));
+        }
+        deviations
+    }
+}
+
+fn cpu_deviations(threads: &[ThreadGroup], planned: &CpuSet) -> Vec<Deviation> {
+    let mut used = CpuSet::default();
+    let mut foreign = CpuSet::default();
+    let mut thread_count = 0;
+    for group in threads {
+        used.extend(&group.cpus);
+        if !group.cpus.is_subset(planned) {
+            foreign.extend(&group.cpus.difference(planned));
+            thread_count += group.thread_count;
+        }
+    }
+    let missing = planned.difference(&used);
+    let foreign = (thread_count > 0).then_some(Deviation::ForeignCpus {
+        thread_count,
+        cpus: foreign,
+    });
+    let missing = (!missing.is_empty()).then_some(Deviation::MissingCpus { cpus: missing });
+    foreign.into_iter().chain(missing).collect()
+}
+
+fn read_threads(folder: &Path) -> Result<Vec<ThreadGroup>, PlacementError> {
+    let unreadable = |source| PlacementError::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut groups: BTreeMap<CpuSet, u32> = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path().join("status");
+        // A thread that ends between the two looks has no place any more.
+        let Ok(Some(status)) = optional(&path) else {
+            continue;
+        };
+        if let Some(cpus) = status_list(&status, "Cpus_allowed_list")? {
+            *groups.entry(cpus).or_default() += 1;
+        }
+    }
+    Ok(as_groups(groups))
+}
+
+fn as_groups(groups: BTreeMap<CpuSet, u32>) -> Vec<ThreadGroup> {
+    let groups = groups.into_iter();
+    groups
+        .map(|(cpus, thread_count)| ThreadGroup { cpus, thread_count })
+        .collect()
+}
+
+fn read_memory(path: &Path) -> AchievedMemory {
+    match optional(path) {
+        Ok(Some(text)) => parse_memory(&text),
+        Ok(None) => AchievedMemory::Unknown {
+            reason: "the kernel has no `numa_maps`, it is built without NUMA".to_owned(),
+        },
+        Err(PlacementError::Read { source, .. }) => AchievedMemory::Unknown {
+            reason: format!("cannot read `{}`: {source}", path.display()),
+        },
+        Err(error) => AchievedMemory::Unknown {
+            reason: error.to_string(),
+        },
+    }
+}
+
+/// A line is an address, a policy, and words such as `file=/bin/x`, `anon=3`, `N0=2` (pages on
+/// node 0) and `kernelpagesize_kB=4`.
+fn parse_memory(text: &str) -> AchievedMemory {
+    let mut policies: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut anonymous_bytes_by_node = BTreeMap::new();
+    let mut file_bytes_by_node = BTreeMap::new();
+    for line in text.lines() {
+        let mut words = line.split(' ').skip(1);
+        let Some(policy) = words.next() else { continue };
+        *policies.entry(policy).or_default() += 1;
+        let words: Vec<_> = words.filter_map(|word| word.split_once('=')).collect();
+        let page_kb = words.iter().find(|(name, _)| *name == "kernelpagesize_kB");
+        let page_kb: u64 = page_kb.and_then(|(_, size)| size.parse().ok()).unwrap_or(4);
+        let by_node = match words.iter().any(|(name, _)| *name == "file") {
+            true => &mut file_bytes_by_node,
+            false => &mut anonymous_bytes_by_node,
+        };
+        for (name, pages) in words {
+            let node = name.strip_prefix('N').and_then(|node| node.parse().ok());
+            if let (Some(node), Ok(pages)) = (node, pages.parse::<u64>()) {
+                *by_node.entry(node).or_default() += pages * page_kb * 1024;
+            }
+        }
+    }
+    let mut policies: Vec<_> = policies
+        .into_iter()
+        .map(|(policy, mapping_count)| PolicyUse {
+            policy: policy.to_owned(),
+            mapping_count,
+        })
+        .collect();
+    policies.sort_by_key(|policy| std::cmp::Reverse(policy.mapping_count));
+    AchievedMemory::Known {
+        policies,
+        anonymous_bytes_by_node,
+        file_bytes_by_node,
+    }
+}
+
+impl AchievedMemory {
+    fn deviations(&self, planned: &MemoryPolicy) -> Vec<Deviation> {
+        let (policies, bytes) = match self {
+            AchievedMemory::Known {
+                policies,
+                anonymous_bytes_by_node,
+                ..
+            } => (policies, anonymous_bytes_by_node),
+            AchievedMemory::Unknown { reason } => {
+                return vec![Deviation::NotVerified {
+                    reason: reason.clone(),
+                }];
+            }
+        };
+        let mut deviations = Vec::new();
+        if !policies.iter().any(|found| shows(&found.policy, planned)) {
+            deviations.push(Deviation::MemoryPolicy {
+                planned: planned.clone(),
+                found: policies.clone(),
+            });
+        }
+        let total: u64 = bytes.values().sum();
+        if total >= JUDGED_BYTES {
+            let ratio = |bytes: u64| bytes as f64 / total as f64;
+            deviations.extend(misplaced(planned, bytes, ratio));
+        }
+        deviations
+    }
+}
+
+/// Whether a policy in the words of the kernel is the planned one. Flags may stand between the
+/// name and the nodes, as in `bind=static:0`.
+fn shows(found: &str, planned: &MemoryPolicy) -> bool {
+    let planned = planned.to_string();
+    let split = |text: &str| match text.split_once(':') {
+        Some((name, nodes)) => (name.split('=').next().map(str::to_owned), nodes.to_owned()),
+        None => (Some(text.to_owned()), String::new()),
+    };
+    split(found) == split(&planned)
+}
+
+fn misplaced(
+    planned: &MemoryPolicy,
+    bytes: &BTreeMap<u32, u64>,
+    ratio: impl Fn(u64) -> f64,
+) -> Vec<Deviation> {
+    let nodes = planned.nodes();
+    if matches!(
+        planned,
+        MemoryPolicy::Default | MemoryPolicy::Local | MemoryPolicy::Preferred(_)
+    ) {
+        return Vec::new();
+    }
+    let elsewhere = bytes.iter().filter(|(node, _)| !nodes.contains(**node));
+    let foreign: NodeSet = elsewhere.clone().map(|(node, _)| *node).collect();
+    let memory_ratio = ratio(elsewhere.map(|(_, bytes)| bytes).sum());
+    let mut deviations = Vec::new();
+    if memory_ratio > TOLERATED_RATIO {
+        deviations.push(Deviation::ForeignMemory {
+            nodes: foreign,
+            memory_ratio,
+        });
+    }
+    if matches!(planned, MemoryPolicy::Interleave(_)) {
+        let shares = nodes.iter().map(|node| {
+            let memory_ratio = ratio(bytes.get(&node).copied().unwrap_or(0));
+            Deviation::UnevenMemory { node, memory_ratio }
+        });
+        let even = 1.0 / nodes.len() as f64;
+        deviations.extend(shares.filter(|share| {
+            matches!(share, Deviation::UnevenMemory { memory_ratio, .. }
+                if *memory_ratio < even * UNEVEN_RATIO)
+        }));
+    }
+    deviations
+}
