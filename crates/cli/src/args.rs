@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Ycsb(YcsbArguments),
     /// Render a recorded run again
     Report(ReportArguments),
+    /// Look after servers without loading them
+    Server(ServerArguments),
     /// Measure the load generator itself and keep the result
     Selfcheck(SelfcheckArguments),
     /// Print the completions of a shell
@@ -117,6 +119,30 @@ pub(crate) struct RunArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ServerArguments {
+    #[command(subcommand)]
+    pub(crate) command: ServerCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerCommand {
+    /// Show where a placement puts servers and clients on this machine; starts nothing
+    Plan(ServerPlanArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerPlanArguments {
+    /// Servers, each with a client of its own
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) pairs: u32,
+    /// Policy, as for `dyno run --placement`
+    #[arg(long, value_name = "POLICY", default_value = "none",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) placement: String,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
@@ -144,6 +170,13 @@ pub(crate) struct TargetArguments {
     #[arg(long, value_name = "N", help_heading = "Server", conflicts_with = "uri",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) pairs: Option<u32>,
+    /// Put servers and clients on CPUs and memory of this machine
+    ///
+    /// `none`, `interleave`, `spread`, `node=K`, `cores=LIST`, `cores-per-instance=N[,smt]` or `custom=…`, and for
+    /// the clients `client=same|other|LIST`, such as `'spread client=other'`. `dyno server plan` shows it.
+    #[arg(long, value_name = "POLICY", help_heading = "Server", conflicts_with = "uri",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) placement: Option<String>,
     /// Aim at a server that runs already
     ///
     /// A connection string (`mongodb://…` or `mongodb+srv://…`). Its database, if it names one

@@ -158,3 +158,75 @@ fn servers_that_run_already_are_no_pairs() {
         .expect(2);
     Bench::new().dyno(&["run", "a", "--pairs", "0"]).expect(2);
 }
+
+#[test]
+fn servers_are_put_on_their_cpus_and_the_record_says_so() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap();
+    let first = allowed.trim().split([',', '-']).next().unwrap().to_owned();
+    let placement = format!("cores={first} client=none");
+    let bench = Bench::new();
+    let fixed = [
+        "run",
+        "read",
+        "--records",
+        "500",
+        "--warmup",
+        "0s",
+        "--operations",
+        "2000",
+    ];
+    let more = ["--placement", &placement, "--format", "json", "--out", "r"];
+    let document = bench.dyno(&[&fixed[..], &more].concat()).expect(0).json();
+    run_schema()
+        .validate(&document)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let threads = document["placement"]["achieved"][0]["threads"]
+        .as_array()
+        .unwrap();
+    assert!(
+        threads.iter().all(|group| group["cpus"] == first.as_str()),
+        "{threads:?}"
+    );
+    let caveats = document["caveats"].as_array().unwrap();
+    assert!(
+        caveats
+            .iter()
+            .all(|caveat| caveat["kind"] != "server_setting")
+    );
+}
+
+#[test]
+fn a_placement_that_cannot_be_is_refused_before_anything_starts() {
+    let bench = Bench::new();
+    bench
+        .dyno(&["run", "a", "--placement", "spred", "--out", "r"])
+        .expect(2);
+    bench
+        .dyno(&[
+            "run",
+            "a",
+            "--pairs",
+            "1000",
+            "--placement",
+            "spread",
+            "--out",
+            "r",
+        ])
+        .expect(2)
+        .says("hint:");
+    assert!(!bench.path("r").exists());
+    let picture = bench.dyno(&["server", "plan", "--pairs", "2"]).expect(0);
+    assert!(picture.stdout.contains("node 0"), "{}", picture.stdout);
+    assert!(
+        picture.stdout.contains("cache of instance 1"),
+        "{}",
+        picture.stdout
+    );
+}

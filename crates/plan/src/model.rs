@@ -61,6 +61,10 @@ pub struct ServerPlan {
     /// them start together, and the result has them together and one by one.
     #[schemars(range(min = 1, max = 1024))]
     pub pairs: u32,
+    /// CPUs and memory of the servers and their clients on this machine, such as `spread` or
+    /// `cores-per-instance=4 client=other`; left to the system when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
     /// Connection string without credentials; only with `kind = "uri"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
@@ -88,6 +92,7 @@ impl Default for ServerPlan {
         ServerPlan {
             kind: ServerKind::default(),
             pairs: 1,
+            placement: None,
             uri: None,
             mongod: None,
             cache: None,

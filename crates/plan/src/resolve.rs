@@ -78,6 +78,8 @@ pub struct Overrides {
     pub uri: Option<String>,
     /// Independent servers, each with a client of its own.
     pub pairs: Option<u32>,
+    /// CPUs and memory of the servers and their clients.
+    pub placement: Option<String>,
     /// Start this kind of server.
     pub server: Option<ServerKind>,
     /// Path of the `mongod` program.
@@ -301,6 +303,9 @@ fn set<T>(target: &mut T, value: Option<T>) {
 fn apply_server(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
     if let Some(pairs) = overrides.pairs {
         plan.server.pairs = pairs;
+    }
+    if overrides.placement.is_some() {
+        plan.server.placement.clone_from(&overrides.placement);
     }
     let kind = match (overrides.server, &overrides.uri, &overrides.mongod) {
         (Some(kind), Some(_), _) if kind != ServerKind::Uri => {

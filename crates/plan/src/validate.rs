@@ -111,6 +111,14 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
         "leave out `--uri` to start them, or run once for each server",
         || "`server.pairs` starts servers, but the plan aims at one that runs".into(),
     );
+    problems.require_or(
+        server.placement.is_none() || server.kind != ServerKind::Uri,
+        "leave out `--uri` to start the server, or `--placement`",
+        || {
+            "`server.placement` places servers that are started, but the plan aims at one that runs"
+                .into()
+        },
+    );
     let is_uri = server.kind == ServerKind::Uri;
     problems.require_or(
         server.uri.is_some() == is_uri,

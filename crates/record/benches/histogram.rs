@@ -94,6 +94,7 @@ fn document() -> RunDocument {
         server: ServerRecord::default(),
         phases: Vec::new(),
         instances: Vec::new(),
+        placement: None,
         traces: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,

@@ -37,6 +37,9 @@ pub struct RunDocument {
     /// The servers one by one, each with its own client; empty unless there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceRecord>,
+    /// CPUs and memory of the servers and clients: planned, and as the kernel says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementRecord>,
     /// Programs that watched during a window of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceRecord>,
@@ -58,6 +61,21 @@ pub struct InstanceRecord {
     pub server: ServerRecord,
     /// Its phases. CPU time of the client is that of the instance's worker threads.
     pub phases: Vec<PhaseRecord>,
+}
+
+/// Where servers and clients were put on the machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlacementRecord {
+    /// What was asked for.
+    pub request: String,
+    /// Place of each server, as CPUs and memory policy.
+    pub instances: Vec<String>,
+    /// Place of each client.
+    pub clients: Vec<String>,
+    /// Reasons why the places are less separate than they look.
+    pub notes: Vec<String>,
+    /// Of each server: CPUs of its threads and where its memory lies, read while it ran.
+    pub achieved: Vec<serde_json::Value>,
 }
 
 /// A program that watched during a window of the run.

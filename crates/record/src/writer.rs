@@ -335,6 +335,7 @@ mod tests {
             server: ServerRecord::default(),
             phases: Vec::new(),
             instances: Vec::new(),
+            placement: None,
             traces: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,

@@ -79,6 +79,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         },
         phases: vec![measure],
         instances: Vec::new(),
+        placement: None,
         traces: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,

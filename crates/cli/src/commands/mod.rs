@@ -7,6 +7,7 @@ pub(crate) mod report;
 pub(crate) mod responder;
 pub(crate) mod run;
 pub(crate) mod selfcheck;
+pub(crate) mod server;
 pub(crate) mod ycsb;
 
 use crate::args::{Arguments, Command};
@@ -32,6 +33,7 @@ pub(crate) fn dispatch(
     let state_dir = state_dir.as_deref();
     match arguments.command {
         Command::Report(report) => report::report(&report, surroundings),
+        Command::Server(arguments) => server::server(&arguments, surroundings),
         Command::Completions(completions) => completions::completions(&completions),
         Command::Man(man) => man::man(&man, messages),
         measuring => {
@@ -47,7 +49,10 @@ pub(crate) fn dispatch(
                 Command::Ycsb(ycsb) => ycsb::ycsb(&ycsb, state_dir, hands),
                 Command::Selfcheck(selfcheck) => selfcheck::selfcheck(&selfcheck, state_dir, hands),
                 Command::Responder(responder) => responder::responder(&responder, &interrupt),
-                Command::Report(_) | Command::Completions(_) | Command::Man(_) => {
+                Command::Report(_)
+                | Command::Server(_)
+                | Command::Completions(_)
+                | Command::Man(_) => {
                     unreachable!("they are done above")
                 }
             }

@@ -7,8 +7,9 @@ use crate::messages::Messages;
 use crate::session::collection::{self, Decision, Wishes};
 use crate::session::directory::RunDirectory;
 use crate::session::instance::InstanceRun;
+use crate::session::place::Place;
 use crate::session::recorder::{Expectation, Recorder, Totals, Watch};
-use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
+use crate::session::server::{Seat, ServerPlaces, ServerUnderTest, data_folder};
 use crate::session::task::Task;
 use crate::session::trace::{self, Watchers};
 use crate::session::{document, output};
@@ -140,6 +141,8 @@ struct Session<'a> {
     instances: Vec<InstanceRun>,
     /// What is known of each server.
     servers: Vec<ServerRecord>,
+    /// Places of servers and clients on this machine; absent if all run elsewhere.
+    place: Option<Place>,
     /// Caveats that only this program can know of.
     caveats: Vec<Caveat>,
 }
@@ -155,6 +158,10 @@ impl<'a> Session<'a> {
         clock: Clock,
     ) -> Result<Self, Failure> {
         let plan = &task.plan;
+        let place = match &task.remote {
+            None => Place::of_plan(plan)?,
+            Some(_) => None,
+        };
         let places = ServerPlaces {
             surroundings: hands.surroundings,
             embedded: conduct.embedded_server,
@@ -182,6 +189,7 @@ impl<'a> Session<'a> {
             recorder: Recorder::new(writer, Box::new(watch)),
             instances,
             servers: Vec::new(),
+            place,
             caveats: dyno_observe::health::caveat(&observation.probes)
                 .into_iter()
                 .collect(),
@@ -208,16 +216,31 @@ impl<'a> Session<'a> {
 
     fn open_servers(&mut self, servers: &mut Vec<ServerUnderTest>) -> Result<(), Failure> {
         let remote = self.task.remote.as_ref();
-        let interrupt = self.hands.interrupt;
-        if self.instances.is_empty() {
-            let server = ServerUnderTest::open(self.plan, remote, &self.places, None, interrupt)?;
-            servers.push(server);
-            return Ok(());
-        }
-        for number in 0..self.instances.len() {
-            let opened =
-                ServerUnderTest::open(self.plan, None, &self.places, Some(number), interrupt)
-                    .map_err(|failure| failure.context(format!("instance {number} failed")))?;
+        let several = !self.instances.is_empty();
+        let caches = match (&self.place, remote) {
+            (Some(place), None) => place.caches(self.plan)?,
+            _ => None,
+        };
+        for number in 0..self.instances.len().max(1) {
+            let seat = Seat {
+                number: several.then_some(number),
+                placement: self
+                    .place
+                    .as_ref()
+                    .and_then(|place| place.of_server(number)),
+                cache: caches
+                    .as_ref()
+                    .and_then(|caches| caches.get(number).copied()),
+            };
+            let interrupt = self.hands.interrupt;
+            let opened = ServerUnderTest::open(self.plan, remote, &self.places, seat, interrupt)
+                .map_err(|failure| {
+                    if several {
+                        failure.context(format!("instance {number} failed"))
+                    } else {
+                        failure
+                    }
+                })?;
             servers.push(opened);
         }
         Ok(())
@@ -259,12 +282,25 @@ impl<'a> Session<'a> {
             }
             self.measure(&parties, servers)?;
         }
+        self.verify_placement(servers);
         self.save_progress()?;
         for (number, control) in controls.iter_mut().enumerate() {
             self.look_back(number, control);
         }
         self.document_servers();
         Ok(())
+    }
+
+    /// Looks where the servers were after they have worked, when their memory is where it will be.
+    fn verify_placement(&mut self, servers: &[ServerUnderTest]) {
+        let Some(place) = &self.place else { return };
+        let processes: Vec<u32> = servers
+            .iter()
+            .filter_map(ServerUnderTest::process)
+            .collect();
+        let (record, caveats) = place.verify(&processes);
+        self.document.placement = Some(record);
+        self.caveats.extend(caveats);
     }
 
     /// Loads those collections that lack documents, all at once, and waits until all are loaded.
@@ -534,7 +570,10 @@ impl<'a> Session<'a> {
                 transporter: servers[*number].transporter()?,
                 clients,
                 threads: (client.threads as usize).clamp(1, clients),
-                cpus: None,
+                cpus: self
+                    .place
+                    .as_ref()
+                    .and_then(|place| place.of_client(*number)),
                 pin: client.pin,
             });
         }

@@ -7,6 +7,7 @@ pub(crate) mod document;
 pub(crate) mod execute;
 pub(crate) mod instance;
 pub(crate) mod output;
+pub(crate) mod place;
 pub(crate) mod recorder;
 pub(crate) mod server;
 pub(crate) mod task;

@@ -12,8 +12,10 @@ use dyno_load::prepare;
 use dyno_load::workload::Concerns;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind};
+use dyno_plan::units::Bytes;
 use dyno_plan::uri::{Credentials, Target, TargetOptions, W};
 use dyno_record::model::ServerRecord;
+use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
     DataDir, EmbeddedPlaces, RunningServer, ServerOptions, locate_embedded, locate_mongod,
 };
@@ -31,6 +33,17 @@ pub(crate) struct ServerPlaces<'a> {
     pub(crate) embedded: Option<&'a Path>,
     /// The run directory.
     pub(crate) run: &'a Path,
+}
+
+/// One of the servers to start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seat {
+    /// Its number, if there are several.
+    pub(crate) number: Option<usize>,
+    /// CPUs and memory.
+    pub(crate) placement: Option<InstancePlacement>,
+    /// Cache that was computed for it.
+    pub(crate) cache: Option<Bytes>,
 }
 
 impl ServerPlaces<'_> {
@@ -77,13 +90,13 @@ impl ServerUnderTest {
         plan: &Plan,
         remote: Option<&Remote>,
         places: &ServerPlaces<'_>,
-        number: Option<usize>,
+        seat: Seat,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let (running, remote) = match remote {
             Some(remote) => (None, remote.clone()),
             None => {
-                let running = start(plan, places, number, interrupt)?;
+                let running = start(plan, places, seat, interrupt)?;
                 let uri = format!("mongodb://{}/?directConnection=true", running.address());
                 (Some(running), Remote::parse(&uri)?)
             }
@@ -224,7 +237,7 @@ impl ServerUnderTest {
 fn start(
     plan: &Plan,
     places: &ServerPlaces<'_>,
-    number: Option<usize>,
+    seat: Seat,
     interrupt: &Interrupt,
 ) -> Result<RunningServer, Failure> {
     let surroundings = places.surroundings;
@@ -239,12 +252,14 @@ fn start(
             path_variable: surroundings.path.as_deref(),
         })?,
     };
-    let options = ServerOptions::from_plan(
+    let mut options = ServerOptions::from_plan(
         &plan.server,
         program,
-        places.data_dir(plan, number),
-        places.log_path(number),
+        places.data_dir(plan, seat.number),
+        places.log_path(seat.number),
     )?;
+    options.cache = options.cache.or(seat.cache);
+    options.placement = seat.placement;
     let program = options.kind.executable();
     dyno_servers::start(&options, &|| interrupt.requested()).map_err(|error| {
         Failure::from(error).context(format!("cannot start the server `{program}`"))

@@ -6,6 +6,7 @@ use crate::args::{
     TargetArguments,
 };
 use crate::exit::{Exit, Failure};
+use crate::session::place;
 use crate::surroundings::Surroundings;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind, TracePhase, TracePlan};
@@ -115,6 +116,7 @@ fn overrides(
 ) -> Overrides {
     Overrides {
         pairs: target.pairs,
+        placement: target.placement.clone(),
         server: target.server.map(|server| match server {
             ServerName::Embedded => ServerKind::Embedded,
             ServerName::Mongod => ServerKind::Mongod,
@@ -224,7 +226,7 @@ pub(crate) fn limit_clients(plan: &mut Plan, target: &Target) -> Option<String> 
 pub(crate) fn check(plan: &Plan) -> Result<(), Failure> {
     let problems = validate(plan);
     if problems.is_empty() {
-        return Ok(());
+        return place::check(plan);
     }
     Err(PlanError::Invalid(problems).into())
 }

@@ -33,6 +33,7 @@ pub(crate) fn document() -> RunDocument {
         },
         phases: Vec::new(),
         instances: Vec::new(),
+        placement: None,
         traces: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,

@@ -170,6 +170,7 @@ pub(crate) fn closed_document() -> RunDocument {
         server: server(),
         phases: Vec::new(),
         instances: Vec::new(),
+        placement: None,
         traces: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,

@@ -1,0 +1,129 @@
+//! Where the servers of a run and their clients are put on this machine, and what became of it.
+
+use crate::exit::{Exit, Failure};
+use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
+use dyno_plan::units::Bytes;
+use dyno_record::model::{Caveat, CaveatKind, PlacementRecord};
+use dyno_servers::placement::{
+    self, AchievedPlacement, InstancePlacement, Machine, Placement, PlacementError,
+    PlacementRequest,
+};
+use std::path::Path;
+
+/// The machine and what is planned on it.
+pub(crate) struct Place {
+    pub(crate) machine: Machine,
+    pub(crate) placement: Placement,
+}
+
+impl Place {
+    /// Plans the placement that a plan asks for, with `none` where it says nothing. `None` if the plan
+    /// starts no server and asks for nothing.
+    pub(crate) fn of_plan(plan: &Plan) -> Result<Option<Self>, Failure> {
+        let Some(request) = request(plan)? else {
+            return Ok(None);
+        };
+        let machine = Machine::read(Path::new("/")).map_err(failure)?;
+        let placement = placement::plan(&machine, &request).map_err(failure)?;
+        Ok(Some(Place { machine, placement }))
+    }
+
+    /// Place of one server.
+    pub(crate) fn of_server(&self, number: usize) -> Option<InstancePlacement> {
+        let place = self.placement.instances.get(number)?;
+        (*place != InstancePlacement::default()).then(|| place.clone())
+    }
+
+    /// CPUs of one client.
+    pub(crate) fn of_client(&self, number: usize) -> Option<Vec<usize>> {
+        let cpus = self.placement.clients.get(number)?.cpus.as_ref()?;
+        Some(cpus.iter().map(|cpu| cpu as usize).collect())
+    }
+
+    /// Cache of each server, if the plan leaves it open and there are several or they are bound: each
+    /// with the server's own default would together ask for more memory than there is.
+    pub(crate) fn caches(&self, plan: &Plan) -> Result<Option<Vec<Bytes>>, Failure> {
+        let bound = self
+            .placement
+            .instances
+            .iter()
+            .any(|place| *place != InstancePlacement::default());
+        if plan.server.cache.is_some() || (plan.server.pairs <= 1 && !bound) {
+            return Ok(None);
+        }
+        let caches = self.placement.cache_bytes(&self.machine).map_err(failure)?;
+        Ok(Some(caches.into_iter().map(Bytes).collect()))
+    }
+
+    /// What was planned and what became of it, with a caveat for each difference. `processes` are the
+    /// servers that run now.
+    pub(crate) fn verify(&self, processes: &[u32]) -> (PlacementRecord, Vec<Caveat>) {
+        let placed = processes.iter().zip(&self.placement.instances).enumerate();
+        let mut record = PlacementRecord {
+            request: self.placement.request.to_string(),
+            instances: texts(&self.placement.instances),
+            clients: texts(&self.placement.clients),
+            notes: self
+                .placement
+                .notes
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            achieved: Vec::new(),
+        };
+        let mut caveats = Vec::new();
+        for (number, (process, place)) in placed {
+            let deviations = match AchievedPlacement::read(*process, Path::new("/")) {
+                Ok(achieved) => {
+                    record
+                        .achieved
+                        .push(serde_json::to_value(&achieved).unwrap_or_default());
+                    achieved.deviations(place)
+                }
+                Err(_) => placement::verify(*process, place, Path::new("/")),
+            };
+            caveats.extend(deviations.iter().map(|deviation| Caveat {
+                kind: CaveatKind::ServerSetting,
+                message: format!("placement of instance {number}: {deviation}"),
+                hint: Some("see `placement` in `run.json`, and docs/placement.md".into()),
+                phase: None,
+            }));
+        }
+        (record, caveats)
+    }
+}
+
+fn texts(places: &[InstancePlacement]) -> Vec<String> {
+    places.iter().map(ToString::to_string).collect()
+}
+
+/// What a plan asks for.
+fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Failure> {
+    let text = match (&plan.server.placement, plan.server.kind) {
+        (None, ServerKind::Uri) => return Ok(None),
+        (None, _) => "none",
+        (Some(text), _) => text,
+    };
+    PlacementRequest::parse(text, plan.server.pairs)
+        .map(Some)
+        .map_err(failure)
+}
+
+/// Refuses a placement that cannot be understood, before anything else is done.
+pub(crate) fn check(plan: &Plan) -> Result<(), Failure> {
+    request(plan).map(|_| ())
+}
+
+pub(crate) fn failure(error: PlacementError) -> Failure {
+    let hint = error.hint();
+    let exit = match error {
+        PlacementError::Read { .. } => Exit::Environment,
+        _ => Exit::BadInput,
+    };
+    let failure = Failure::of(exit, error);
+    match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}
