@@ -611,12 +611,14 @@ impl Generator {
     /// An insert is judged by its errors; of a load that completes an earlier one, and of an insert that
     /// is sent again because its answer was lost, existing documents are none.
     fn insert_outcome(&self, begun: &Begun, reply: &Reply<'_>) -> Outcome {
-        if (self.workload.keeps_existing() || begun.may_exist) && only_duplicates(reply) {
+        if (self.workload.keeps_existing() || begun.may_exist)
+            && let Some(existing) = duplicates(reply)
+        {
             if let Some(error) = &reply.write_concern_error {
                 return Err(OperationError::WriteConcern(error.code));
             }
-            // Those that were there already are not counted as inserted.
-            return Ok(u32::try_from(reply.n).unwrap_or(0));
+            // By the failures and not by `n`, which not every server fills in truly.
+            return Ok(begun.limit.saturating_sub(existing));
         }
         write_outcome(reply, false)
     }
@@ -640,22 +642,22 @@ impl Generator {
     }
 }
 
-/// Whether every failed insert of the reply failed because the document exists.
-fn only_duplicates(reply: &Reply<'_>) -> bool {
-    let Ok(document) = reply.document() else {
-        return false;
-    };
+/// How many inserts of the reply failed; `None` if any failed for another reason than that the document
+/// exists.
+fn duplicates(reply: &Reply<'_>) -> Option<u32> {
+    let document = reply.document().ok()?;
     let Ok(Some(errors)) = document.find("writeErrors") else {
-        return true;
+        return Some(0);
     };
-    let Ok(Some(errors)) = errors.document() else {
-        return false;
-    };
-    errors.elements().all(|error| {
-        let code = error.ok().and_then(|error| error.document().ok()?);
-        let code = code.and_then(|error| error.find("code").ok()?);
-        code.and_then(|code| code.number().ok()?) == Some(i64::from(DUPLICATE_KEY))
-    })
+    let mut count = 0;
+    for error in errors.document().ok()??.elements() {
+        let code = error.ok()?.document().ok()??.find("code").ok()??;
+        if code.number().ok()? != Some(i64::from(DUPLICATE_KEY)) {
+            return None;
+        }
+        count += 1;
+    }
+    Some(count)
 }
 
 fn write_outcome(reply: &Reply<'_>, must_match: bool) -> Outcome {
