@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::version::EMBEDDED_VERSION;
+use crate::settings::StorageEngine;
+use crate::version::{EMBEDDED_VERSION, Program};
 use crate::{ServerError, ServerOptions, ServerProgram};
+
+mod mongo;
 
 const MIB: u64 = 1 << 20;
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -64,10 +67,12 @@ pub(crate) fn command_line(
     let mut line = match options.kind {
         ServerProgram::Embedded => embedded(options, &checked, launch),
         ServerProgram::Mongod => mongod(options, &checked, launch),
+        ServerProgram::Mongos => mongo::mongos(options, launch),
     };
     for (name, value) in [
         ("auth", options.auth.to_string()),
         ("program", options.program.display().to_string()),
+        ("tls", options.security.tls.is_some().to_string()),
         ("version", launch.version.to_owned()),
     ] {
         line.settings.insert(name.to_owned(), value);
@@ -80,6 +85,11 @@ pub(crate) fn check(options: &ServerOptions) -> Result<(), ServerError> {
     Checked::new(options).map(|_| ())
 }
 
+/// Checks the settings against the version and the edition of the program.
+pub(crate) fn check_version(options: &ServerOptions, program: &Program) -> Result<(), ServerError> {
+    mongo::check_version(options, program)
+}
+
 /// The settings in the form that the server takes them.
 struct Checked {
     cache_bytes: Option<u64>,
@@ -89,7 +99,8 @@ struct Checked {
 impl Checked {
     fn new(options: &ServerOptions) -> Result<Checked, ServerError> {
         check_compressor(options)?;
-        if options.sync_on_commit && options.kind == ServerProgram::Mongod {
+        mongo::check(options)?;
+        if options.sync_on_commit && options.kind != ServerProgram::Embedded {
             return Err(refuse(
                 options,
                 "server.sync_on_commit",
@@ -107,7 +118,7 @@ impl Checked {
 fn check_compressor(options: &ServerOptions) -> Result<(), ServerError> {
     let known: &[&str] = match options.kind {
         ServerProgram::Embedded => &["lz4", "zlib", "none"],
-        ServerProgram::Mongod => &["snappy", "zlib", "zstd", "none"],
+        ServerProgram::Mongod | ServerProgram::Mongos => &["snappy", "zlib", "zstd", "none"],
     };
     match options.block_compressor.as_deref() {
         Some(name) if !known.contains(&name) => Err(refuse(
@@ -124,7 +135,7 @@ fn checked_cache(options: &ServerOptions) -> Result<Option<u64>, ServerError> {
     // Both programs refuse less; `mongod` counts in GB and truncates to whole MiB.
     let smallest = match options.kind {
         ServerProgram::Embedded => MIB,
-        ServerProgram::Mongod => 256 * MIB,
+        ServerProgram::Mongod | ServerProgram::Mongos => 256 * MIB,
     };
     let Some(cache) = options.cache else {
         return Ok(None);
@@ -139,7 +150,7 @@ fn checked_cache(options: &ServerOptions) -> Result<Option<u64>, ServerError> {
     }
     Ok(Some(match options.kind {
         ServerProgram::Embedded => cache.0,
-        ServerProgram::Mongod => cache.0 / MIB * MIB,
+        ServerProgram::Mongod | ServerProgram::Mongos => cache.0 / MIB * MIB,
     }))
 }
 
@@ -194,6 +205,14 @@ fn embedded(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> C
     if options.auth {
         line.flag("--auth");
     }
+    if let Some(tls) = &options.security.tls {
+        line.pair("--tls-cert-file", &tls.server_certificate);
+        line.pair("--tls-key-file", &tls.server_key);
+        if options.security.require_client_certificate {
+            line.pair("--tls-ca-file", &tls.ca);
+            line.flag("--tls-require-client-cert");
+        }
+    }
     line.0
 }
 
@@ -204,30 +223,38 @@ fn mongod(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> Com
     line.pair("--dbpath", launch.data_dir);
     // A socket file in /tmp would outlive a killed server.
     line.flag("--nounixsocket");
+    let in_memory = options.mongod.storage_engine == StorageEngine::InMemory;
+    let cache = match in_memory {
+        true => "--inMemorySizeGB",
+        false => "--wiredTigerCacheSizeGB",
+    };
     match checked.cache_bytes {
         // Whole MiB are exact in a double, and `Display` writes the shortest text that reads back.
         Some(bytes) => {
-            line.pair("--wiredTigerCacheSizeGB", (bytes as f64 / GIB).to_string());
+            line.pair(cache, (bytes as f64 / GIB).to_string());
             line.know("cache_bytes", bytes.to_string());
         }
         // Half of what the machine or its control group has above 1 GiB, found by the server.
         None => line.know("cache_bytes", SERVER_DEFAULT.to_owned()),
     }
-    line.setting(
-        "--wiredTigerCollectionBlockCompressor",
-        "block_compressor",
-        options.block_compressor.as_ref(),
-        "snappy".to_owned(),
-    );
-    line.setting(
-        "--syncdelay",
-        "checkpoint_interval_s",
-        checked.checkpoint_s,
-        "60".to_owned(),
-    );
+    if !in_memory {
+        line.setting(
+            "--wiredTigerCollectionBlockCompressor",
+            "block_compressor",
+            options.block_compressor.as_ref(),
+            "snappy".to_owned(),
+        );
+        line.setting(
+            "--syncdelay",
+            "checkpoint_interval_s",
+            checked.checkpoint_s,
+            "60".to_owned(),
+        );
+    }
     if options.auth {
         line.flag("--auth");
     }
+    mongo::mongod(options, launch, &mut line);
     line.0
 }
 
@@ -296,148 +323,4 @@ impl Builder {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::DataDir;
-    use dyno_plan::model::ServerPlan;
-    use dyno_plan::units::{Bytes, Span};
-    use std::time::Duration;
-
-    fn options(kind: ServerProgram) -> ServerOptions {
-        let mut options = ServerOptions::from_plan(
-            &ServerPlan::default(),
-            "/bin/server".into(),
-            DataDir::Kept("/data".into()),
-            "/log".into(),
-        )
-        .unwrap();
-        options.kind = kind;
-        options
-    }
-
-    fn line_of(options: &ServerOptions, version: &str) -> CommandLine {
-        let launch = Launch {
-            version,
-            data_dir: Path::new("/data"),
-            empty_config: Path::new("/empty"),
-            port: 4444,
-        };
-        command_line(options, launch).unwrap()
-    }
-
-    fn text(line: &CommandLine) -> String {
-        let words: Vec<_> = line.arguments.iter().map(|a| a.to_string_lossy()).collect();
-        words.join(" ")
-    }
-
-    fn refused(options: &ServerOptions) -> String {
-        check(options).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn the_embedded_server_gets_every_setting() {
-        let mut options = options(ServerProgram::Embedded);
-        options.cache = Some(Bytes(64 << 20));
-        options.block_compressor = Some("zlib".into());
-        options.checkpoint_interval = Some(Span::from_secs(7));
-        options.sync_on_commit = true;
-        options.auth = true;
-        let line = line_of(&options, EMBEDDED_VERSION);
-        assert_eq!(
-            text(&line),
-            "--config /empty --host 127.0.0.1 --port 4444 --storage-path /data --standalone \
-             --cache-size 67108864 --block-compressor zlib --checkpoint-seconds 7 \
-             --sync-on-commit --auth"
-        );
-        assert_eq!(line.settings["cache_bytes"], "67108864");
-        assert_eq!(line.settings["sync_on_commit"], "true");
-        assert_eq!(line.settings["checkpoint_interval_s"], "7");
-        assert_eq!(line.settings["auth"], "true");
-    }
-
-    #[test]
-    fn the_defaults_of_the_embedded_server_are_claimed_for_its_known_version_only() {
-        let options = options(ServerProgram::Embedded);
-        let line = line_of(&options, EMBEDDED_VERSION);
-        assert_eq!(
-            text(&line),
-            "--config /empty --host 127.0.0.1 --port 4444 --storage-path /data --standalone"
-        );
-        assert_eq!(line.settings["cache_bytes"], "4294967296");
-        assert_eq!(line.settings["block_compressor"], "lz4");
-        let line = line_of(&options, "0.6.0");
-        assert_eq!(line.settings["cache_bytes"], SERVER_DEFAULT);
-        assert_eq!(line.settings["version"], "0.6.0");
-    }
-
-    #[test]
-    fn mongod_gets_its_cache_as_a_fraction_of_a_gigabyte() {
-        let mut options = options(ServerProgram::Mongod);
-        for (bytes, argument, effective) in [
-            (1 << 30, "1", 1 << 30),
-            (256 << 20, "0.25", 256 << 20),
-            (3 << 29, "1.5", 3 << 29),
-            (300 << 20, "0.29296875", 300 << 20),
-            ((300 << 20) + 5, "0.29296875", 300 << 20),
-        ] {
-            options.cache = Some(Bytes(bytes));
-            let line = line_of(&options, "7.0.14");
-            assert!(
-                text(&line).contains(&format!("--wiredTigerCacheSizeGB {argument}")),
-                "{}",
-                text(&line)
-            );
-            assert_eq!(line.settings["cache_bytes"], u64::to_string(&effective));
-        }
-    }
-
-    #[test]
-    fn mongod_listens_on_the_loopback_address_alone_and_leaves_no_socket_file() {
-        let mut options = options(ServerProgram::Mongod);
-        assert_eq!(
-            text(&line_of(&options, "4.4.0")),
-            "--bind_ip 127.0.0.1 --port 4444 --dbpath /data --nounixsocket"
-        );
-        options.block_compressor = Some("zstd".into());
-        options.checkpoint_interval = Some(Span::from_secs(120));
-        options.auth = true;
-        assert_eq!(
-            text(&line_of(&options, "8.0.4")),
-            "--bind_ip 127.0.0.1 --port 4444 --dbpath /data --nounixsocket \
-             --wiredTigerCollectionBlockCompressor zstd --syncdelay 120 --auth"
-        );
-    }
-
-    #[test]
-    fn settings_that_a_server_does_not_have_are_refused_by_name() {
-        let mut mongod = options(ServerProgram::Mongod);
-        mongod.block_compressor = Some("lz4".into());
-        assert_eq!(
-            refused(&mongod),
-            "`mongod` cannot be started with `server.block_compressor` = `lz4`: \
-             it has snappy, zlib, zstd, none"
-        );
-        mongod.block_compressor = None;
-        mongod.sync_on_commit = true;
-        assert!(refused(&mongod).contains("`server.sync_on_commit` = `true`"));
-
-        let mut embedded = options(ServerProgram::Embedded);
-        embedded.block_compressor = Some("snappy".into());
-        assert!(refused(&embedded).contains("it has lz4, zlib, none"));
-    }
-
-    #[test]
-    fn values_that_a_server_would_refuse_or_truncate_are_refused_here() {
-        let mut mongod = options(ServerProgram::Mongod);
-        mongod.cache = Some(Bytes((256 << 20) - 1));
-        assert!(refused(&mongod).contains("the smallest cache is 256 MiB"));
-        let mut embedded = options(ServerProgram::Embedded);
-        embedded.cache = Some(Bytes(1000));
-        assert!(refused(&embedded).contains("the smallest cache is 1 MiB"));
-        embedded.cache = None;
-        for interval in [Duration::ZERO, Duration::from_millis(1500)] {
-            embedded.checkpoint_interval = Some(Span(interval));
-            assert!(refused(&embedded).contains("whole number of seconds"));
-        }
-    }
-}
+mod tests;

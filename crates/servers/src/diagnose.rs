@@ -51,7 +51,7 @@ pub(crate) fn announced_port(kind: ServerProgram, log: &str) -> Option<u16> {
             .trim()
             .parse()
             .ok(),
-        ServerProgram::Mongod => {
+        ServerProgram::Mongod | ServerProgram::Mongos => {
             // The identifier of a message is fixed; it is the same in all versions since 4.4.
             let attributes = line
                 .contains("\"id\":23016,")

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use crate::commander::CommandFailure;
 use crate::diagnose;
 use crate::placement::{InstancePlacement, refusal_hint};
+use crate::topology::TopologyError;
 
 /// A server could not be found, started or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -148,6 +150,82 @@ pub enum ServerError {
         /// Name of the server.
         program: &'static str,
     },
+    /// The description of the deployment cannot be right.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// A server of a deployment could not be started or stopped.
+    #[error("the server `{name}` of the deployment failed")]
+    Member {
+        /// Name of the server within the deployment.
+        name: String,
+        /// Why.
+        #[source]
+        source: Box<ServerError>,
+    },
+    /// A server of a deployment ended while the deployment was made.
+    #[error("`{name}` ended while {step}: {status}{}", indented(log_tail))]
+    MemberEnded {
+        /// Name of the server within the deployment.
+        name: String,
+        /// What was being done, as `waiting for ...`.
+        step: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// Its last lines of output.
+        log_tail: Vec<String>,
+    },
+    /// A server refused a step or did not answer.
+    #[error("`{name}` failed while {step}")]
+    Step {
+        /// Name of the server within the deployment.
+        name: String,
+        /// What was being done.
+        step: String,
+        /// What it answered.
+        #[source]
+        source: CommandFailure,
+    },
+    /// A step was not over in time.
+    #[error("{step} was not over after {} s: {culprit}", waited.as_secs_f64())]
+    Deadline {
+        /// What was waited for.
+        step: String,
+        /// Which servers were not as needed, and how they were.
+        culprit: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The memory does not hold the smallest cache of each server.
+    #[error(
+        "{instances} servers with a cache of at least {} MiB each do not fit into half of {} MiB of memory",
+        smallest_bytes >> 20,
+        memory_bytes >> 20
+    )]
+    NoMemory {
+        /// Servers with a cache.
+        instances: u64,
+        /// Smallest cache of each.
+        smallest_bytes: u64,
+        /// Memory of the host.
+        memory_bytes: u64,
+    },
+    /// Each server wants a data folder of its own, and there are fewer.
+    #[error("{instances} servers with data need a folder each, {folders} were given")]
+    TooFewFolders {
+        /// Servers with data.
+        instances: usize,
+        /// Folders.
+        folders: usize,
+    },
+    /// A certificate or a key could not be made.
+    #[error("cannot make the secret file `{}`", path.display())]
+    Tls {
+        /// The file or its folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The process could not be signalled or waited for.
     #[error("cannot stop process {process}")]
     Stop {
@@ -175,6 +253,9 @@ impl ServerError {
             ServerError::NotFound { program, .. } if *program == "mongod" => {
                 "install MongoDB, or name the program with `--mongod PATH`, or use the embedded server"
             }
+            ServerError::NotFound { program, .. } if *program == "mongos" => {
+                "install the `mongos` of the same version as `mongod`, it is a package of its own"
+            }
             ServerError::NotFound { .. } => {
                 "run `make setup` in the project folder, it builds the embedded server"
             }
@@ -198,7 +279,23 @@ impl ServerError {
             ServerError::NotReady { .. } => {
                 "the log says what the server was doing; recovery of a large data folder takes time"
             }
+            ServerError::Member { source, .. } => return source.hint(),
+            ServerError::MemberEnded {
+                status, log_tail, ..
+            } => return diagnose::exit_hint(*status, log_tail),
+            ServerError::Deadline { .. } => {
+                "the logs of the servers say what they were doing; a slow host may need a longer limit"
+            }
+            ServerError::NoMemory { .. } => {
+                "use fewer servers, or give `--cache` if they share the host with nothing else"
+            }
+            ServerError::TooFewFolders { .. } => {
+                "name more data folders, or let the servers share them in turn"
+            }
             ServerError::NothingToStart
+            | ServerError::Topology(_)
+            | ServerError::Step { .. }
+            | ServerError::Tls { .. }
             | ServerError::Setting { .. }
             | ServerError::Prepare { .. }
             | ServerError::Interrupted { .. }

@@ -1,23 +1,44 @@
-//! Starts one server as a child process, waits until it can be used, and stops it again.
+//! Starts servers as child processes, waits until they can be used, and stops them again: one, or a
+//! whole deployment of independent servers, a replica set or a sharded cluster.
 //!
 //! A server that is started here dies with us, also after `SIGKILL`, and leaves neither a port nor
 //! a temporary folder behind. What is sent to it and what it does meanwhile is left to `load` and
-//! `observe`; replica sets and sharded clusters have no place here yet.
+//! `observe`; the commands that a deployment needs go through the caller's [`Commander`].
 
+mod cache;
 mod command_line;
+mod commander;
+mod deployment;
 mod diagnose;
+mod effective;
 mod error;
 mod keeper;
 mod locate;
 mod log;
 mod options;
 pub mod placement;
+mod secret;
 mod server;
+mod settings;
+mod tls;
+mod topology;
 mod version;
 mod watchdog;
 
+pub use cache::{CacheDemand, CacheShares, cache_shares, memory_bytes, smallest_share};
+pub use commander::{CommandFailure, Commander, Target};
+pub use deployment::{
+    Adjust, Deployment, DeploymentOptions, Duty, Encryption, EndedMember, FolderMapping, Instance,
+    Member, MemberSettings, Namespace, instances,
+};
+pub use effective::{Deviation, deviations, read_back};
 pub use error::ServerError;
-pub use locate::{EmbeddedPlaces, locate_embedded, locate_mongod};
+pub use locate::{EmbeddedPlaces, locate_embedded, locate_mongod, locate_mongos};
 pub use options::{DataDir, ServerOptions, ServerProgram};
 pub use server::{RunningServer, Stopped, start};
+pub use settings::{MongodSettings, Role, Security, StorageEngine};
+pub use tls::{TlsFiles, make_tls_files};
+pub use topology::{
+    Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology, TopologyError,
+};
 pub use version::EMBEDDED_VERSION;

@@ -62,6 +62,24 @@ pub fn locate_mongod(
     }
 }
 
+/// Finds `mongos`: the named file, else the one beside the `mongod` that is used, so that their
+/// versions match, else the first one on `PATH`.
+///
+/// # Errors
+/// As for [`locate_embedded`].
+pub fn locate_mongos(
+    explicit: Option<&Path>,
+    mongod: &Path,
+    path_variable: Option<&OsStr>,
+) -> Result<PathBuf, ServerError> {
+    if let Some(path) = explicit {
+        return named(path);
+    }
+    let mut candidates = vec![mongod.with_file_name(ServerProgram::Mongos.executable())];
+    candidates.extend(on_path(path_variable, ServerProgram::Mongos));
+    first_executable(ServerProgram::Mongos, candidates)
+}
+
 fn named(path: &Path) -> Result<PathBuf, ServerError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if is_executable(&path) {
@@ -128,6 +146,17 @@ mod tests {
         assert_eq!(locate_embedded(&places).unwrap(), cached);
         places.executable_dir = None;
         assert_eq!(locate_embedded(&places).unwrap(), bin.join("secantusd-rs"));
+    }
+
+    #[test]
+    fn the_router_beside_the_server_comes_before_the_one_on_the_path() {
+        let folder = TempDir::new().unwrap();
+        let (beside, path) = (folder.path().join("a"), folder.path().join("b"));
+        executable(&path.join("mongos"), 0o755);
+        let find = || locate_mongos(None, &beside.join("mongod"), Some(path.as_os_str()));
+        assert_eq!(find().unwrap(), path.join("mongos"));
+        executable(&beside.join("mongos"), 0o755);
+        assert_eq!(find().unwrap(), beside.join("mongos"));
     }
 
     #[test]

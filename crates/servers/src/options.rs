@@ -8,6 +8,7 @@ use dyno_plan::units::{Bytes, Span};
 
 use crate::ServerError;
 use crate::placement::InstancePlacement;
+use crate::settings::{MongodSettings, Role, Security};
 
 /// The programs that can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum ServerProgram {
     Embedded,
     /// MongoDB's own server, `mongod`, of versions 4.4 and later.
     Mongod,
+    /// The router of a sharded cluster, `mongos`, of the same versions.
+    Mongos,
 }
 
 impl ServerProgram {
@@ -24,6 +27,7 @@ impl ServerProgram {
         match self {
             ServerProgram::Embedded => "secantusd-rs",
             ServerProgram::Mongod => "mongod",
+            ServerProgram::Mongos => "mongos",
         }
     }
 }
@@ -76,6 +80,14 @@ pub struct ServerOptions {
     pub auth: bool,
     /// CPUs and memory of the process; those of ours when absent.
     pub placement: Option<InstancePlacement>,
+    /// What it is part of.
+    pub role: Role,
+    /// Settings that only `mongod` has.
+    pub mongod: MongodSettings,
+    /// Encryption, and trust between members.
+    pub security: Security,
+    /// Folder above a temporary data folder that goes away with the last folder in it.
+    pub empty_parent: Option<PathBuf>,
     /// Longest time from start to readiness. Recovery of a large data folder is part of it.
     pub start_limit: Duration,
     /// Time the server has to write its last checkpoint and exit; it is killed after that.
@@ -111,6 +123,10 @@ impl ServerOptions {
             port: 0,
             auth: false,
             placement: None,
+            role: Role::Standalone,
+            mongod: MongodSettings::default(),
+            security: Security::default(),
+            empty_parent: None,
             start_limit: Duration::from_secs(120),
             stop_limit: Duration::from_secs(60),
         })

@@ -67,7 +67,9 @@ pub fn start(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<RunningServer, ServerError> {
     command_line::check(options)?;
-    let version = program_version(options.kind, &options.program)?;
+    let program = program_version(options.kind, &options.program)?;
+    command_line::check_version(options, &program)?;
+    let version = program.version;
     let mut log = Log::create(&options.log_path)?;
     let mut data_dir = PreparedDir::new(options)?;
     let mut attempts = 1;
@@ -178,6 +180,7 @@ impl Drop for RunningServer {
 struct PreparedDir {
     path: PathBuf,
     temporary: bool,
+    empty_parent: Option<PathBuf>,
     watchdog: Watchdog,
 }
 
@@ -201,12 +204,17 @@ impl PreparedDir {
                 program: options.kind.executable(),
             });
         }
-        let watchdog = Watchdog::start(temporary.then_some(path.as_path()), options.stop_limit)
-            .map_err(prepare)?;
+        let watchdog = Watchdog::start(
+            temporary.then_some(path.as_path()),
+            options.empty_parent.as_deref(),
+            options.stop_limit,
+        )
+        .map_err(prepare)?;
         fs::create_dir_all(&path).map_err(prepare)?;
         Ok(PreparedDir {
             path,
             temporary,
+            empty_parent: options.empty_parent.clone(),
             watchdog,
         })
     }
@@ -221,7 +229,13 @@ impl PreparedDir {
                 path: self.path.clone(),
                 source,
             }),
-            _ => Ok(()),
+            _ => {
+                // It stays while other folders are in it.
+                if let Some(parent) = &self.empty_parent {
+                    let _ = fs::remove_dir(parent);
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -275,7 +289,7 @@ fn attempt(
 ) -> Result<(Keeper, u16, BTreeMap<String, String>), ServerError> {
     let config = EmptyConfig::create(&options.log_path)?;
     let port = match (options.kind, options.port) {
-        (ServerProgram::Mongod, 0) => free_port()?,
+        (ServerProgram::Mongod | ServerProgram::Mongos, 0) => free_port()?,
         (_, port) => port,
     };
     let line = command_line::command_line(

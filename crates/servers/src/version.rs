@@ -17,22 +17,41 @@ const OLDEST_MONGOD: (u32, u32) = (4, 4);
 /// A program that takes longer to print its version is not one of ours.
 const VERSION_LIMIT: Duration = Duration::from_secs(20);
 
-/// Runs `program --version` and returns the version without prefix, such as `7.0.14`.
-pub(crate) fn program_version(kind: ServerProgram, program: &Path) -> Result<String, ServerError> {
+/// What a program says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// Version without prefix, such as `7.0.14`.
+    pub(crate) version: String,
+    /// Whether it has the in-memory storage engine.
+    pub(crate) has_memory_engine: bool,
+}
+
+/// Runs `program --version`.
+pub(crate) fn program_version(kind: ServerProgram, program: &Path) -> Result<Program, ServerError> {
     let output = version_output(program)?;
     let version = parse_version(kind, &output).ok_or_else(|| ServerError::UnknownVersion {
         program: program.to_owned(),
         expected: kind.executable(),
         output: output.lines().next().unwrap_or_default().to_owned(),
     })?;
-    if kind == ServerProgram::Mongod && major_minor(&version) < Some(OLDEST_MONGOD) {
+    if kind != ServerProgram::Embedded && major_minor(&version) < Some(OLDEST_MONGOD) {
         return Err(ServerError::OldVersion {
             program: program.to_owned(),
             version,
             oldest: "4.4",
         });
     }
-    Ok(version)
+    Ok(Program {
+        version,
+        has_memory_engine: has_memory_engine(&output),
+    })
+}
+
+/// Enterprise says so in its list of modules, Percona Server by a version of its own.
+fn has_memory_engine(output: &str) -> bool {
+    output.contains("\"enterprise\"")
+        || output.contains("modules: enterprise")
+        || output.contains("\"psmdbVersion\"")
 }
 
 /// Standard output of `program --version`, or standard error when it printed nothing else: that is
@@ -78,11 +97,13 @@ fn parse_version(kind: ServerProgram, output: &str) -> Option<String> {
     let version = match kind {
         ServerProgram::Embedded => first.strip_prefix("secantusd-rs ")?,
         ServerProgram::Mongod => first.strip_prefix("db version v")?,
+        ServerProgram::Mongos => first.strip_prefix("mongos version v")?,
     };
     major_minor(version).map(|_| version.to_owned())
 }
 
-fn major_minor(version: &str) -> Option<(u32, u32)> {
+/// The first two numbers of a version.
+pub(crate) fn major_minor(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
@@ -107,6 +128,24 @@ mod tests {
         assert_eq!(parse_version(ServerProgram::Mongod, embedded), None);
         assert_eq!(parse_version(ServerProgram::Mongod, "db version vx"), None);
         assert_eq!(parse_version(ServerProgram::Mongod, ""), None);
+    }
+
+    #[test]
+    fn the_edition_is_read_from_the_modules() {
+        for (output, expected) in [
+            ("    \"modules\": [\n        \"enterprise\"\n    ],", true),
+            ("    \"modules\": [],\n", false),
+            ("    \"psmdbVersion\": \"7.0.14-8\",", true),
+            ("modules: none", false),
+        ] {
+            assert_eq!(has_memory_engine(output), expected, "{output}");
+        }
+        let router = parse_version(ServerProgram::Mongos, "mongos version v8.0.4\n");
+        assert_eq!(router.as_deref(), Some("8.0.4"));
+        assert_eq!(
+            parse_version(ServerProgram::Mongod, "mongos version v8.0.4"),
+            None
+        );
     }
 
     #[test]

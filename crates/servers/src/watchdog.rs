@@ -18,12 +18,18 @@ pub(crate) struct Watchdog {
 
 impl Watchdog {
     /// Starts the shell. `temporary` is an absolute path that is removed after our death, when the
-    /// server is gone; the server has `limit` to end by itself.
-    pub(crate) fn start(temporary: Option<&Path>, limit: Duration) -> io::Result<Watchdog> {
+    /// server is gone, and `empty_parent` after it unless something else is in it; the server has
+    /// `limit` to end by itself.
+    pub(crate) fn start(
+        temporary: Option<&Path>,
+        empty_parent: Option<&Path>,
+        limit: Duration,
+    ) -> io::Result<Watchdog> {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "dyno-watchdog"])
             .arg(temporary.unwrap_or(Path::new("")))
             .arg(limit.as_secs().max(1).to_string())
+            .arg(empty_parent.unwrap_or(Path::new("")))
             // Signals of the terminal must not reach it, and it must not pin a file system.
             .process_group(0)
             .current_dir("/")
@@ -86,16 +92,34 @@ mod tests {
     fn the_folder_is_removed_after_our_death() {
         let folder = TempDir::new().unwrap();
         let path = filled(&folder);
-        die(Watchdog::start(Some(&path), Duration::from_secs(60)).unwrap());
+        die(Watchdog::start(Some(&path), None, Duration::from_secs(60)).unwrap());
         assert!(!path.exists());
         assert!(folder.path().exists());
+    }
+
+    #[test]
+    fn the_folder_above_goes_with_the_last_folder_in_it() {
+        let folder = TempDir::new().unwrap();
+        let above = folder.path().join("above");
+        let inner: Vec<_> = ["a", "b"].map(|name| above.join(name)).into();
+        let watchdogs: Vec<_> = inner
+            .iter()
+            .map(|path| {
+                fs::create_dir_all(path).unwrap();
+                Watchdog::start(Some(path), Some(&above), Duration::from_secs(60)).unwrap()
+            })
+            .collect();
+        for (watchdog, left) in watchdogs.into_iter().zip([true, false]) {
+            die(watchdog);
+            assert_eq!(above.exists(), left);
+        }
     }
 
     #[test]
     fn the_folder_stays_when_we_cleared_up_ourselves() {
         let folder = TempDir::new().unwrap();
         let path = filled(&folder);
-        drop(Watchdog::start(Some(&path), Duration::from_secs(60)).unwrap());
+        drop(Watchdog::start(Some(&path), None, Duration::from_secs(60)).unwrap());
         assert!(path.exists());
     }
 
@@ -104,7 +128,7 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let path = filled(&folder);
         let mut server = Command::new("/bin/sleep").arg("60").spawn().unwrap();
-        let mut watchdog = Watchdog::start(Some(&path), Duration::from_secs(1)).unwrap();
+        let mut watchdog = Watchdog::start(Some(&path), None, Duration::from_secs(1)).unwrap();
         watchdog.watch(server.id()).unwrap();
         die(watchdog);
         assert!(!path.exists());
@@ -119,7 +143,7 @@ mod tests {
         let mut server = Command::new("/bin/true").spawn().unwrap();
         let process = server.id();
         server.wait().unwrap();
-        let mut watchdog = Watchdog::start(Some(&path), Duration::from_secs(3600)).unwrap();
+        let mut watchdog = Watchdog::start(Some(&path), None, Duration::from_secs(3600)).unwrap();
         watchdog.watch(process).unwrap();
         die(watchdog);
         assert!(!path.exists());
@@ -127,7 +151,7 @@ mod tests {
 
     #[test]
     fn without_a_folder_nothing_is_removed() {
-        die(Watchdog::start(None, Duration::from_secs(60)).unwrap());
+        die(Watchdog::start(None, None, Duration::from_secs(60)).unwrap());
         assert!(Path::new("/bin/sh").exists());
     }
 }

@@ -1,5 +1,6 @@
 # Clears up after a process that was killed together with its chance to do so.
 # $1: temporary folder to remove, empty for none. $2: seconds that the server has to end.
+# $3: folder to remove after that when nothing else is in it, empty for none.
 # Standard input: `server PID` once it runs, `done` when there is nothing left to do. Its end
 # without `done` means that the other side is dead.
 trap '' HUP INT TERM
@@ -43,4 +44,7 @@ while alive; do
 done
 if [ -n "$1" ]; then
     rm -rf -- "$1"
+fi
+if [ -n "$3" ]; then
+    rmdir -- "$3" 2>/dev/null || :
 fi

@@ -1,4 +1,5 @@
-//! Real servers for the tests of all crates: the embedded one and an independent one in Java.
+//! Servers for the tests of all crates: the embedded one, an independent one in Java, and a scripted
+//! double of MongoDB for deployments.
 //! Never part of the product, and therefore the only library here that reads the environment.
 //!
 //! A server that is not installed makes a test skip, and the skip says so on standard error. With
@@ -11,6 +12,7 @@
 //! println!("{}", server.address());
 //! ```
 
+pub mod double;
 mod embedded;
 mod mongo_java;
 mod skip;

@@ -1,0 +1,223 @@
+//! Command lines and refusals by version and edition.
+
+use super::super::tests::{options, refused, text};
+use super::super::{check_version, command_line};
+use super::*;
+use crate::tls::TlsFiles;
+use dyno_plan::units::{Bytes, Span};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+fn line(options: &ServerOptions, version: &str) -> String {
+    let launch = Launch {
+        version,
+        data_dir: Path::new("/data"),
+        empty_config: Path::new("/empty"),
+        port: 4444,
+    };
+    text(&command_line(options, launch).unwrap())
+}
+
+fn program(version: &str, has_memory_engine: bool) -> Program {
+    Program {
+        version: version.to_owned(),
+        has_memory_engine,
+    }
+}
+
+fn tls() -> TlsFiles {
+    TlsFiles {
+        ca: "/ca".into(),
+        server: "/server".into(),
+        server_certificate: "/cert".into(),
+        server_key: "/key".into(),
+        client: "/client".into(),
+    }
+}
+
+#[test]
+fn a_member_gets_its_set_its_kind_and_its_key() {
+    let mut options = options(ServerProgram::Mongod);
+    options.role = Role::ShardMember("shard-0".into());
+    options.auth = true;
+    options.security.key_file = Some("/secrets/key".into());
+    let line = |version| line(&options, version);
+    assert_eq!(
+        line("4.4.29"),
+        "--bind_ip 127.0.0.1 --port 4444 --dbpath /data --nounixsocket --auth \
+         --shardsvr --replSet shard-0 --keyFile /secrets/key"
+    );
+    assert!(
+        line("8.0.4").contains(
+            "--replSet shard-0 --setParameter shutdownTimeoutMillisForSignaledShutdown=100"
+        )
+    );
+    options.role = Role::ConfigServer("config".into());
+    assert!(self::line(&options, "8.0.4").contains("--configsvr --replSet config"));
+    options.role = Role::ReplicaSetMember("set".into());
+    assert!(self::line(&options, "8.0.4").contains("--auth --replSet set"));
+}
+
+#[test]
+fn a_router_has_no_data_folder_and_no_auth_flag() {
+    let mut options = options(ServerProgram::Mongos);
+    options.role = Role::Router("config/127.0.0.1:1".into());
+    options.auth = true;
+    options.security.key_file = Some("/key".into());
+    options.mongod.parameters.insert(
+        "mongosShutdownTimeoutMillisForSignaledShutdown".into(),
+        "7".into(),
+    );
+    assert_eq!(
+        line(&options, "7.0.14"),
+        "--configdb config/127.0.0.1:1 --bind_ip 127.0.0.1 --port 4444 --nounixsocket --keyFile /key \
+         --setParameter mongosShutdownTimeoutMillisForSignaledShutdown=7"
+    );
+}
+
+#[test]
+fn journal_engine_and_parameters_have_their_arguments() {
+    let mut options = options(ServerProgram::Mongod);
+    options.mongod.journal = Some(false);
+    options.mongod.journal_commit_interval = Some(Span(Duration::from_millis(30)));
+    options.mongod.journal_compressor = Some("zstd".into());
+    options
+        .mongod
+        .parameters
+        .insert("ttlMonitorEnabled".into(), "false".into());
+    assert!(line(&options, "6.0.19").ends_with(
+        "--nounixsocket --nojournal --journalCommitInterval 30 --wiredTigerJournalCompressor zstd \
+         --setParameter ttlMonitorEnabled=false"
+    ));
+    options.mongod = Default::default();
+    options.mongod.storage_engine = StorageEngine::InMemory;
+    options.cache = Some(Bytes(1 << 30));
+    let memory = line(&options, "7.0.14");
+    assert!(memory.contains("--inMemorySizeGB 1 "), "{memory}");
+    assert!(memory.ends_with("--storageEngine inMemory"), "{memory}");
+    assert!(!memory.contains("wiredTiger"), "{memory}");
+}
+
+#[test]
+fn tls_is_required_of_everybody_and_certificates_only_when_asked_for() {
+    let mut options = options(ServerProgram::Mongod);
+    options.security.tls = Some(tls());
+    let without = line(&options, "4.4.0");
+    assert!(without.ends_with(
+        "--tlsMode requireTLS --tlsCertificateKeyFile /server --tlsCAFile /ca \
+         --tlsAllowConnectionsWithoutCertificates"
+    ));
+    options.security.require_client_certificate = true;
+    assert!(!line(&options, "4.4.0").contains("Without"));
+
+    let mut embedded = self::options(ServerProgram::Embedded);
+    embedded.security.tls = Some(tls());
+    assert!(line(&embedded, "1.0").ends_with("--tls-cert-file /cert --tls-key-file /key"));
+    embedded.security.require_client_certificate = true;
+    assert!(
+        line(&embedded, "1.0")
+            .ends_with("--tls-key-file /key --tls-ca-file /ca --tls-require-client-cert")
+    );
+}
+
+#[test]
+fn the_journal_can_be_off_up_to_6_0_and_outside_of_replica_sets() {
+    let mut options = options(ServerProgram::Mongod);
+    options.mongod.journal = Some(false);
+    for version in ["4.4.29", "5.0.31", "6.0.19"] {
+        check_version(&options, &program(version, false)).unwrap();
+    }
+    for version in ["6.1.0", "7.0.14", "8.0.4"] {
+        let error = check_version(&options, &program(version, true)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("`server.journal` = `false`"), "{text}");
+        assert!(text.contains("`storage.journal.enabled`"), "{text}");
+        assert!(text.contains(version), "{text}");
+    }
+    options.role = Role::ReplicaSetMember("set".into());
+    let error = check_version(&options, &program("5.0.31", false)).unwrap_err();
+    assert!(error.to_string().contains("members of a replica set"));
+    options.mongod.journal = Some(true);
+    check_version(&options, &program("8.0.4", false)).unwrap();
+}
+
+#[test]
+fn the_memory_engine_needs_its_edition_and_no_settings_of_files() {
+    let mut options = options(ServerProgram::Mongod);
+    options.mongod.storage_engine = StorageEngine::InMemory;
+    let error = check_version(&options, &program("7.0.14", false)).unwrap_err();
+    assert!(error.to_string().contains("this is the Community edition"));
+    check_version(&options, &program("7.0.14", true)).unwrap();
+    options.block_compressor = Some("zstd".into());
+    assert!(refused(&options).contains("`server.block_compressor` = `zstd`: the in-memory"));
+}
+
+#[test]
+fn values_out_of_range_are_refused_by_name() {
+    let mut options = options(ServerProgram::Mongod);
+    for interval in [
+        Duration::ZERO,
+        Duration::from_millis(501),
+        Duration::from_micros(1500),
+    ] {
+        options.mongod.journal_commit_interval = Some(Span(interval));
+        assert!(refused(&options).contains("1 ms to 500 ms"), "{interval:?}");
+    }
+    options.mongod = Default::default();
+    options.mongod.journal_compressor = Some("lz4".into());
+    assert!(refused(&options).contains("it has none, snappy, zlib, zstd"));
+    options.mongod = Default::default();
+    options
+        .mongod
+        .parameters
+        .insert("a=1 --x".into(), "1".into());
+    assert!(refused(&options).contains("`server.parameters` = `a=1 --x`"));
+    options.mongod = Default::default();
+    options.role = Role::Router("c/h:1".into());
+    assert!(refused(&options).contains("a router is a `mongos`"));
+}
+
+#[test]
+fn what_the_embedded_server_lacks_is_refused_with_what_to_install() {
+    let usual = options(ServerProgram::Embedded);
+    type Change = fn(&mut ServerOptions);
+    let changes: [(Change, &str); 9] = [
+        (
+            |o| o.role = Role::ReplicaSetMember("rs".into()),
+            "replica sets",
+        ),
+        (|o| o.role = Role::ShardMember("s".into()), "sharding"),
+        (|o| o.role = Role::Router("c/h:1".into()), "sharding"),
+        (|o| o.mongod.journal = Some(false), "without its log"),
+        (
+            |o| o.mongod.journal_commit_interval = Some(Span::from_secs(1)),
+            "commit interval",
+        ),
+        (
+            |o| o.mongod.journal_compressor = Some("none".into()),
+            "log compressor",
+        ),
+        (
+            |o| o.mongod.storage_engine = StorageEngine::InMemory,
+            "in-memory engine",
+        ),
+        (
+            |o| drop(o.mongod.parameters.insert("a".into(), "1".into())),
+            "parameters",
+        ),
+        (
+            |o| o.security.key_file = Some(PathBuf::from("/key")),
+            "trust each other",
+        ),
+    ];
+    for (change, what) in changes {
+        let mut options = usual.clone();
+        change(&mut options);
+        let text = refused(&options);
+        assert!(text.contains(what), "{text}");
+        assert!(text.contains("install MongoDB 4.4 or later"), "{text}");
+    }
+    let mut journal = usual;
+    journal.mongod.journal = Some(true);
+    super::super::check(&journal).unwrap();
+}

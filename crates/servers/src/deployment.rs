@@ -1,0 +1,369 @@
+//! Several servers as one deployment: started in order, joined into replica sets and a cluster,
+//! stopped in order, and nothing left behind.
+//!
+//! ```no_run
+//! use dyno_servers::{Commander, Deployment, DeploymentOptions, ServerError, ServerOptions};
+//! # fn example(server: ServerOptions, commander: &mut dyn Commander) -> Result<(), ServerError> {
+//! let topology = "replica-set=3".parse()?;
+//! let options = DeploymentOptions::new(server);
+//! let mut deployment = Deployment::start(&topology, &options, commander, &|| false)?;
+//! let uri = deployment.uri();
+//! // ... the run, which asks `deployment.ended()` from time to time
+//! deployment.stop()?;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::BTreeMap;
+use std::process::ExitStatus;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dyno_plan::uri::Credentials;
+
+use crate::commander::{Commander, Target};
+use crate::effective::{Deviation, deviations, read_back};
+use crate::keeper::POLL_INTERVAL;
+use crate::server::{RunningServer, Stopped, start};
+use crate::settings::Security;
+use crate::tls::TlsFiles;
+use crate::topology::Topology;
+use crate::{ServerError, ServerOptions};
+
+mod assemble;
+mod layout;
+mod options;
+mod planning;
+pub(crate) mod replica_set;
+mod secrets;
+mod sharding;
+mod uri;
+
+pub use layout::{Duty, FolderMapping, Instance, instances};
+pub use options::{Adjust, DeploymentOptions, Encryption, Namespace};
+
+use assemble::Crew;
+use planning::planned;
+use secrets::Secrets;
+use uri::Reach;
+
+/// Lines of output that [`Deployment::ended`] gives.
+const TAIL_LINES: usize = 12;
+
+/// A deployment that can be used. Dropping it stops it as [`stop`](Deployment::stop) does.
+#[derive(Debug)]
+pub struct Deployment {
+    topology: Topology,
+    members: Vec<Member>,
+    /// Removed after the last member has ended.
+    secrets: Secrets,
+    require_client_certificate: bool,
+    program: &'static str,
+}
+
+/// One server of a deployment.
+#[derive(Debug)]
+pub struct Member {
+    instance: Instance,
+    server: RunningServer,
+    is_primary: bool,
+    has_user: bool,
+}
+
+/// What a server of a deployment really has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberSettings {
+    /// Its name within the deployment.
+    pub name: String,
+    /// Settings by name, as [`read_back`] gives them.
+    pub effective: BTreeMap<String, String>,
+    /// Where they are not as asked for.
+    pub deviations: Vec<Deviation>,
+}
+
+/// A server of a deployment that ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedMember {
+    /// Its name within the deployment.
+    pub name: String,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its last lines of output.
+    pub log_tail: Vec<String>,
+}
+
+impl Member {
+    /// Its name and duty.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// Its process.
+    pub fn server(&self) -> &RunningServer {
+        &self.server
+    }
+
+    /// Whether it was the primary of its set when the deployment was ready.
+    pub fn was_primary(&self) -> bool {
+        self.is_primary
+    }
+}
+
+impl Deployment {
+    /// Starts all servers of `topology` and joins them.
+    ///
+    /// `interrupted` is asked every few milliseconds; when it gives `true` everything is stopped.
+    /// Nothing is left behind on an error but the log files.
+    ///
+    /// # Errors
+    /// [`ServerError`]; those of one server are a [`ServerError::Member`] with its name.
+    pub fn start(
+        topology: &Topology,
+        options: &DeploymentOptions,
+        commander: &mut dyn Commander,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Deployment, ServerError> {
+        topology.check()?;
+        let planned = planned(topology, options)?;
+        let needs_key = planned.iter().any(|(instance, _)| instance.set.is_some());
+        let mut deployment = Deployment {
+            topology: topology.clone(),
+            members: Vec::new(),
+            secrets: Secrets::make(options, needs_key)?,
+            require_client_certificate: options.encryption
+                == Encryption::On {
+                    require_client_certificate: true,
+                },
+            program: options.server.kind.executable(),
+        };
+        let mut crew = Crew {
+            commander,
+            interrupted,
+            limit: options.step_limit,
+        };
+        deployment.assemble(planned, options, &mut crew)?;
+        Ok(deployment)
+    }
+
+    /// What was started.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// All servers in the order of their start.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The first server that ended by itself, with its last words; `None` while all run.
+    ///
+    /// # Errors
+    /// [`ServerError::Stop`] when a process cannot be looked at.
+    pub fn ended(&mut self) -> Result<Option<EndedMember>, ServerError> {
+        for member in &mut self.members {
+            if let Some(status) = member.server.exit_status()? {
+                return Ok(Some(EndedMember {
+                    name: member.instance.name.clone(),
+                    status,
+                    log_tail: member.server.log_tail(TAIL_LINES),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The connection string of the run, without user and password; that of the first pair when
+    /// there are several, see [`uris`](Deployment::uris).
+    pub fn uri(&self) -> String {
+        self.uris().swap_remove(0)
+    }
+
+    /// One connection string per client: one for each of independent servers, else one.
+    pub fn uris(&self) -> Vec<String> {
+        let addresses = |duty| -> Vec<_> {
+            self.members
+                .iter()
+                .filter(|member| member.instance.duty == duty)
+                .map(|member| member.server.address())
+                .collect()
+        };
+        let data = addresses(Duty::Data);
+        match &self.topology {
+            Topology::Standalone | Topology::Pairs { .. } => data
+                .iter()
+                .map(|address| self.uri_of(std::slice::from_ref(address), Reach::Direct))
+                .collect(),
+            Topology::ReplicaSet(_) => {
+                let set = self
+                    .members
+                    .first()
+                    .and_then(|one| one.instance.set.as_deref());
+                vec![self.uri_of(&data, Reach::ReplicaSet(set.unwrap_or_default()))]
+            }
+            Topology::Sharded(_) => vec![self.uri_of(&addresses(Duty::Router), Reach::Routers)],
+        }
+    }
+
+    fn uri_of(&self, addresses: &[std::net::SocketAddr], reach: Reach<'_>) -> String {
+        let tls = self.secrets.tls.as_ref();
+        uri::uri(addresses, reach, tls, self.require_client_certificate)
+    }
+
+    /// `uri` with the user and the password of this deployment in it; unchanged without
+    /// authentication. Keep it out of messages and files.
+    pub fn with_credentials(&self, uri: &str) -> String {
+        match &self.secrets.credentials {
+            Some(credentials) => uri::with_credentials(uri, credentials),
+            None => uri.to_owned(),
+        }
+    }
+
+    /// The user that was made; `None` without authentication.
+    pub fn credentials(&self) -> Option<&Credentials> {
+        self.secrets.credentials.as_ref()
+    }
+
+    /// The certificates that were made; `None` without encryption.
+    pub fn tls(&self) -> Option<&TlsFiles> {
+        self.secrets.tls.as_ref()
+    }
+
+    /// How a [`Commander`] reaches one of the members. Arbiters hold no users and are reached
+    /// without one.
+    pub fn target(&self, member: &Member) -> Target<'_> {
+        Target {
+            address: member.server.address(),
+            tls: self.secrets.tls.as_ref(),
+            credentials: match member.has_user {
+                true => self.secrets.credentials.as_ref(),
+                false => None,
+            },
+        }
+    }
+
+    /// Reads the settings of all servers back and compares them with what was asked for. A member
+    /// that does not know the user yet is asked again until `limit` is over.
+    ///
+    /// # Errors
+    /// [`ServerError::Step`] with the member that does not tell.
+    pub fn read_back(
+        &self,
+        commander: &mut dyn Commander,
+        limit: Duration,
+    ) -> Result<Vec<MemberSettings>, ServerError> {
+        let begin = Instant::now();
+        let mut all = Vec::with_capacity(self.members.len());
+        for member in &self.members {
+            let asked = member.server.settings();
+            let parameters: Vec<&str> = asked
+                .keys()
+                .filter_map(|name| name.strip_prefix("parameter."))
+                .collect();
+            let effective = loop {
+                match read_back(commander, self.target(member), &parameters, limit) {
+                    Ok(found) => break found,
+                    Err(_) if begin.elapsed() < limit && member.has_user => {
+                        thread::sleep(POLL_INTERVAL);
+                    }
+                    Err(source) => {
+                        return Err(ServerError::Step {
+                            name: member.instance.name.clone(),
+                            step: "reading its settings back".to_owned(),
+                            source,
+                        });
+                    }
+                }
+            };
+            all.push(MemberSettings {
+                name: member.instance.name.clone(),
+                deviations: deviations(asked, &effective),
+                effective,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Stops routers, shards and config servers in this order, in each set the primary last, and
+    /// removes temporary folders and secrets. Goes on after an error.
+    ///
+    /// # Errors
+    /// The first error of a member, as [`ServerError::Member`], or of the secrets.
+    pub fn stop(mut self) -> Result<Vec<(String, Stopped)>, ServerError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<Vec<(String, Stopped)>, ServerError> {
+        let mut members = std::mem::take(&mut self.members);
+        members.sort_by_key(|member| (stop_rank(member.instance.duty), member.is_primary));
+        let mut stopped = Vec::new();
+        let mut failure = None;
+        for member in members {
+            match member.server.stop() {
+                Ok(ending) => stopped.push((member.instance.name, ending)),
+                Err(source) => {
+                    failure.get_or_insert(of_member(&member.instance.name, source));
+                }
+            }
+        }
+        let removed = self.secrets.remove();
+        match failure {
+            Some(error) => Err(error),
+            None => removed.map(|()| stopped),
+        }
+    }
+}
+
+impl Drop for Deployment {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            tracing::warn!(%error, "deployment not stopped cleanly");
+        }
+    }
+}
+
+/// Config servers come last, as the others ask them.
+fn stop_rank(duty: Duty) -> u8 {
+    match duty {
+        Duty::Router => 0,
+        Duty::Arbiter | Duty::Data => 1,
+        Duty::ConfigServer => 2,
+    }
+}
+
+fn of_member(name: &str, source: ServerError) -> ServerError {
+    match source {
+        ServerError::Interrupted { .. } => source,
+        _ => ServerError::Member {
+            name: name.to_owned(),
+            source: Box::new(source),
+        },
+    }
+}
+
+/// Adds the secrets to the options of one server.
+fn secured(server: &mut ServerOptions, secrets: &Secrets, options: &DeploymentOptions) {
+    server.security = Security {
+        tls: secrets.tls.clone(),
+        require_client_certificate: options.encryption
+            == Encryption::On {
+                require_client_certificate: true,
+            },
+        key_file: match server.role {
+            crate::Role::Standalone => None,
+            _ => secrets.key_file.clone(),
+        },
+    };
+}
+
+/// Starts one planned server.
+fn launch(
+    instance: &Instance,
+    server: &ServerOptions,
+    alone: bool,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<RunningServer, ServerError> {
+    start(server, interrupted).map_err(|source| match alone {
+        true => source,
+        false => of_member(&instance.name, source),
+    })
+}

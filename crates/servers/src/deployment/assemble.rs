@@ -1,0 +1,335 @@
+//! Brings a deployment up, step by step, each with a deadline and with a look at the processes.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bson::{Document, doc};
+
+use super::layout::standing;
+use super::replica_set::{Progress, Wanted, configuration, progress};
+use super::{Deployment, DeploymentOptions, Duty, Instance, Member, TAIL_LINES, launch, secured};
+use crate::commander::{COMMAND_NOT_FOUND, CommandFailure, Commander};
+use crate::settings::Role;
+use crate::topology::Topology;
+use crate::{ServerError, ServerOptions};
+
+/// Distance between two questions for a state: short against an election (seconds), and no load.
+const ASK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Distance between two looks at `interrupted` in between.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Time in which a server that no longer answers may turn out to have died.
+const DEATH_GRACE: Duration = Duration::from_secs(2);
+
+/// Who carries out the steps.
+pub(super) struct Crew<'a> {
+    pub(super) commander: &'a mut dyn Commander,
+    pub(super) interrupted: &'a dyn Fn() -> bool,
+    pub(super) limit: Duration,
+}
+
+/// What a look at a condition found.
+pub(super) enum Look<T> {
+    /// It holds.
+    Done(T),
+    /// It does not yet, because of this.
+    NotYet(String),
+}
+
+impl Deployment {
+    /// Everything between the first process and a deployment that can be used.
+    pub(super) fn assemble(
+        &mut self,
+        planned: Vec<(Instance, ServerOptions)>,
+        options: &DeploymentOptions,
+        crew: &mut Crew<'_>,
+    ) -> Result<(), ServerError> {
+        let alone = planned.len() == 1;
+        let (routers, others): (Vec<_>, Vec<_>) = planned
+            .into_iter()
+            .partition(|(instance, _)| instance.duty == Duty::Router);
+        for (instance, mut server) in others {
+            secured(&mut server, &self.secrets, options);
+            let server = launch(&instance, &server, alone, crew.interrupted)?;
+            self.add(instance, server);
+        }
+        self.initiate_sets(crew)?;
+        self.make_users(crew)?;
+        let config_servers = self.config_servers();
+        for (instance, mut server) in routers {
+            server.role = Role::Router(config_servers.clone());
+            secured(&mut server, &self.secrets, options);
+            let server = launch(&instance, &server, alone, crew.interrupted)?;
+            self.add(instance, server);
+        }
+        if let (Topology::Sharded(cluster), Some(namespace)) =
+            (self.topology.clone(), &options.collection)
+        {
+            self.make_cluster(&cluster, namespace, crew)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, instance: Instance, server: crate::RunningServer) {
+        self.members.push(Member {
+            instance,
+            server,
+            is_primary: false,
+            has_user: false,
+        });
+    }
+
+    /// Names of the replica sets in the order of their start.
+    pub(super) fn sets(&self) -> Vec<String> {
+        let mut sets: Vec<String> = self
+            .members
+            .iter()
+            .filter_map(|member| member.instance.set.clone())
+            .collect();
+        sets.dedup();
+        sets
+    }
+
+    /// Positions of the members of a set.
+    pub(super) fn positions(&self, set: &str) -> Vec<usize> {
+        (0..self.members.len())
+            .filter(|&at| self.members[at].instance.set.as_deref() == Some(set))
+            .collect()
+    }
+
+    /// `SET/HOST:PORT,...`, as `addShard` and `--configdb` take it.
+    pub(super) fn seed_list(&self, set: &str) -> String {
+        let hosts: Vec<_> = self
+            .positions(set)
+            .into_iter()
+            .map(|at| self.members[at].server.address().to_string())
+            .collect();
+        format!("{set}/{}", hosts.join(","))
+    }
+
+    fn config_servers(&self) -> String {
+        self.members
+            .iter()
+            .find(|member| member.instance.duty == Duty::ConfigServer)
+            .and_then(|member| member.instance.set.clone())
+            .map(|set| self.seed_list(&set))
+            .unwrap_or_default()
+    }
+
+    /// Initiates all sets first and waits then, so that the elections overlap.
+    fn initiate_sets(&mut self, crew: &mut Crew<'_>) -> Result<(), ServerError> {
+        let sets = self.sets();
+        for set in &sets {
+            let positions = self.positions(set);
+            let config = self.members[positions[0]].instance.duty == Duty::ConfigServer;
+            let document = configuration(set, &self.wanted(&positions), config);
+            let step = format!("initiating the replica set `{set}`");
+            let command = doc! { "replSetInitiate": document };
+            self.command(crew, positions[0], &step, "admin", command)?;
+        }
+        for set in &sets {
+            self.wait_for_set(set, crew)?;
+        }
+        Ok(())
+    }
+
+    fn wanted(&self, positions: &[usize]) -> Vec<Wanted<'_>> {
+        (0..)
+            .zip(positions)
+            .map(|(index, &at)| Wanted {
+                name: &self.members[at].instance.name,
+                address: self.members[at].server.address(),
+                standing: standing(&self.topology, index),
+            })
+            .collect()
+    }
+
+    fn wait_for_set(&mut self, set: &str, crew: &mut Crew<'_>) -> Result<(), ServerError> {
+        let positions = self.positions(set);
+        let step = format!("waiting for a primary and all members of the replica set `{set}`");
+        let primary = self.wait(crew, &step, |deployment, crew| {
+            let status = deployment.ask(crew, positions[0], doc! { "replSetGetStatus": 1 });
+            Ok(match status {
+                Ok(status) => match progress(&status, &deployment.wanted(&positions)) {
+                    Progress::Ready(primary) => Look::Done(positions[primary]),
+                    Progress::Waiting(reason) => Look::NotYet(reason),
+                },
+                Err(failure) => Look::NotYet(deployment.blame(positions[0], &failure)),
+            })
+        })?;
+        let step = format!("waiting for `hello` of the primary of `{set}`");
+        self.wait(crew, &step, |deployment, crew| {
+            Ok(match deployment.hello(crew, primary) {
+                Ok(true) => Look::Done(()),
+                Ok(false) => Look::NotYet(deployment.blames(primary, "accepts no writes yet")),
+                Err(failure) => Look::NotYet(deployment.blame(primary, &failure)),
+            })
+        })?;
+        self.members[primary].is_primary = true;
+        Ok(())
+    }
+
+    /// Whether a member accepts writes. Versions before 4.4.2 know the older name only.
+    fn hello(&self, crew: &mut Crew<'_>, at: usize) -> Result<bool, CommandFailure> {
+        match self.ask(crew, at, doc! { "hello": 1 }) {
+            Err(failure) if failure.code() == Some(COMMAND_NOT_FOUND) => {
+                let reply = self.ask(crew, at, doc! { "isMaster": 1 })?;
+                Ok(reply.get_bool("ismaster").unwrap_or(false))
+            }
+            reply => Ok(reply?.get_bool("isWritablePrimary").unwrap_or(false)),
+        }
+    }
+
+    /// Makes the user on every server that takes writes, through the exception for connections of
+    /// the same host to a server without users. Shards get him too: the exception is closed and
+    /// their settings can be read. The cluster's own user is made through a router later.
+    fn make_users(&mut self, crew: &mut Crew<'_>) -> Result<(), ServerError> {
+        if self.secrets.credentials.is_none() {
+            return Ok(());
+        }
+        for at in 0..self.members.len() {
+            let member = &self.members[at];
+            let takes_writes = member.instance.set.is_none() || member.is_primary;
+            if takes_writes && member.instance.duty == Duty::Data {
+                self.make_user(at, crew)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the user on one server; members of its set have it as well when this returns.
+    pub(super) fn make_user(&mut self, at: usize, crew: &mut Crew<'_>) -> Result<(), ServerError> {
+        let Some(credentials) = self.secrets.credentials.clone() else {
+            return Ok(());
+        };
+        let mut command = doc! {
+            "createUser": &credentials.username,
+            "pwd": credentials.password(),
+            "roles": [{ "role": "root", "db": "admin" }],
+            "mechanisms": ["SCRAM-SHA-256"],
+        };
+        let holders: Vec<usize> = match self.members[at].instance.set.clone() {
+            None => vec![at],
+            Some(set) => {
+                let mut holders = self.positions(&set);
+                holders.retain(|&at| self.members[at].instance.duty == Duty::Data);
+                let timeout = i64::try_from(crew.limit.as_millis()).unwrap_or(i64::MAX);
+                let everybody = i32::try_from(holders.len()).unwrap_or(1);
+                command.insert("writeConcern", doc! { "w": everybody, "wtimeout": timeout });
+                holders
+            }
+        };
+        self.command(crew, at, "making the user", "admin", command)?;
+        for at in holders {
+            self.members[at].has_user = true;
+        }
+        Ok(())
+    }
+
+    /// Sends a command to `admin` and leaves the judgement to the caller.
+    pub(super) fn ask(
+        &self,
+        crew: &mut Crew<'_>,
+        at: usize,
+        command: Document,
+    ) -> Result<Document, CommandFailure> {
+        let target = self.target(&self.members[at]);
+        crew.commander.run(target, "admin", command, crew.limit)
+    }
+
+    /// Sends a command whose failure ends the start.
+    pub(super) fn command(
+        &mut self,
+        crew: &mut Crew<'_>,
+        at: usize,
+        step: &str,
+        database: &str,
+        command: Document,
+    ) -> Result<Document, ServerError> {
+        self.look(crew, step)?;
+        let target = self.target(&self.members[at]);
+        let reply = crew.commander.run(target, database, command, crew.limit);
+        let source = match reply {
+            Ok(reply) => return Ok(reply),
+            Err(source) => source,
+        };
+        // A server that died says more in its log than the broken connection does, and a connection
+        // may break some time before the process is gone.
+        let failed = Instant::now();
+        self.look(crew, step)?;
+        while source.code().is_none() && failed.elapsed() < DEATH_GRACE {
+            thread::sleep(LOOK_INTERVAL);
+            self.look(crew, step)?;
+        }
+        Err(ServerError::Step {
+            name: self.members[at].instance.name.clone(),
+            step: step.to_owned(),
+            source,
+        })
+    }
+
+    /// Repeats `condition` until it holds, a server ends, or the limit is over.
+    pub(super) fn wait<T>(
+        &mut self,
+        crew: &mut Crew<'_>,
+        step: &str,
+        mut condition: impl FnMut(&mut Self, &mut Crew<'_>) -> Result<Look<T>, ServerError>,
+    ) -> Result<T, ServerError> {
+        let begin = Instant::now();
+        loop {
+            self.look(crew, step)?;
+            let culprit = match condition(self, crew)? {
+                Look::Done(value) => return Ok(value),
+                Look::NotYet(culprit) => culprit,
+            };
+            self.look(crew, step)?;
+            if begin.elapsed() > crew.limit {
+                return Err(ServerError::Deadline {
+                    step: step.to_owned(),
+                    culprit,
+                    waited: crew.limit,
+                });
+            }
+            let asked = Instant::now();
+            while asked.elapsed() < ASK_INTERVAL && !(crew.interrupted)() {
+                thread::sleep(LOOK_INTERVAL);
+            }
+        }
+    }
+
+    /// Stops here when the caller gave up or a server has ended.
+    fn look(&mut self, crew: &Crew<'_>, step: &str) -> Result<(), ServerError> {
+        if (crew.interrupted)() {
+            return Err(ServerError::Interrupted {
+                program: self.program,
+            });
+        }
+        for member in &mut self.members {
+            if let Some(status) = member.server.exit_status()? {
+                return Err(ServerError::MemberEnded {
+                    name: member.instance.name.clone(),
+                    step: step.to_owned(),
+                    status,
+                    log_tail: member.server.log_tail(TAIL_LINES),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A failure as the reason why a wait goes on, with its cause.
+    fn blame(&self, at: usize, failure: &CommandFailure) -> String {
+        let mut text = failure.to_string();
+        let mut cause = std::error::Error::source(failure);
+        while let Some(error) = cause {
+            text.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        format!("`{}`: {text}", self.members[at].instance.name)
+    }
+
+    fn blames(&self, at: usize, what: &str) -> String {
+        format!("`{}` {what}", self.members[at].instance.name)
+    }
+}

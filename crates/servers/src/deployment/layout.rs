@@ -1,0 +1,262 @@
+//! Which processes a topology needs, and on which disk each has its data: pure functions.
+
+use std::path::{Path, PathBuf};
+
+use crate::topology::{ReplicaSet, Topology};
+use crate::{Role, ServerError, ServerProgram};
+
+/// Name of the only replica set of a deployment.
+const SET: &str = "dyno";
+
+/// Name of the replica set of the config servers.
+const CONFIG: &str = "config";
+
+/// One process of a deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Its name, unique within the deployment and fit for a file: `server`, `pair-0`, `member-0`,
+    /// `arbiter-0`, `shard-0-0`, `config-0`, `router-0`.
+    pub name: String,
+    /// Its replica set.
+    pub set: Option<String>,
+    /// What it does.
+    pub duty: Duty,
+}
+
+/// What a process of a deployment does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// Holds data under test.
+    Data,
+    /// Votes and holds nothing.
+    Arbiter,
+    /// Holds the catalog of a sharded cluster.
+    ConfigServer,
+    /// Passes operations on to the shards.
+    Router,
+}
+
+/// How servers with data are laid on data folders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FolderMapping {
+    /// In turn: server i on folder i modulo the number of folders.
+    #[default]
+    RoundRobin,
+    /// Server i on folder i; fewer folders than servers are refused.
+    Direct,
+}
+
+/// How a member takes part in elections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Without data.
+    pub(crate) arbiter: bool,
+    /// Of becoming the primary; 0 never does.
+    pub(crate) priority: u16,
+    /// Whether it votes.
+    pub(crate) votes: bool,
+}
+
+/// The processes of `topology` in the order of their start: config servers, data, routers.
+pub fn instances(topology: &Topology) -> Vec<Instance> {
+    match topology {
+        Topology::Standalone => vec![instance("server".to_owned(), None, Duty::Data)],
+        Topology::Pairs { n } => (0..*n)
+            .map(|i| instance(format!("pair-{i}"), None, Duty::Data))
+            .collect(),
+        Topology::ReplicaSet(set) => {
+            let data = (0..set.data_members)
+                .map(|i| instance(format!("member-{i}"), Some(SET.to_owned()), Duty::Data));
+            let arbiters = (0..set.arbiters)
+                .map(|i| instance(format!("arbiter-{i}"), Some(SET.to_owned()), Duty::Arbiter));
+            data.chain(arbiters).collect()
+        }
+        Topology::Sharded(cluster) => {
+            let config = (0..cluster.config_members).map(|i| {
+                let name = format!("config-{i}");
+                instance(name, Some(CONFIG.to_owned()), Duty::ConfigServer)
+            });
+            let shards = (0..cluster.shards).flat_map(|shard| {
+                (0..cluster.members_per_shard).map(move |i| {
+                    let set = format!("shard-{shard}");
+                    instance(format!("{set}-{i}"), Some(set), Duty::Data)
+                })
+            });
+            let routers =
+                (0..cluster.routers).map(|i| instance(format!("router-{i}"), None, Duty::Router));
+            config.chain(shards).chain(routers).collect()
+        }
+    }
+}
+
+fn instance(name: String, set: Option<String>, duty: Duty) -> Instance {
+    Instance { name, set, duty }
+}
+
+impl Instance {
+    /// Its role on the command line. `config_servers` is known only when those run.
+    pub(crate) fn role(&self, topology: &Topology, config_servers: &str) -> Role {
+        match (self.duty, &self.set) {
+            (Duty::Router, _) => Role::Router(config_servers.to_owned()),
+            (_, None) => Role::Standalone,
+            (Duty::ConfigServer, Some(set)) => Role::ConfigServer(set.clone()),
+            (_, Some(set)) => match topology {
+                Topology::Sharded(_) => Role::ShardMember(set.clone()),
+                _ => Role::ReplicaSetMember(set.clone()),
+            },
+        }
+    }
+
+    /// The program that does this duty where `data` holds the data.
+    pub(crate) fn program(&self, data: ServerProgram) -> ServerProgram {
+        match self.duty {
+            Duty::Router => ServerProgram::Mongos,
+            _ => data,
+        }
+    }
+}
+
+/// How member `index` of a set takes part: data members come before arbiters.
+pub(crate) fn standing(topology: &Topology, index: u32) -> Standing {
+    let equal = ReplicaSet::new(u32::MAX);
+    let set = match topology {
+        Topology::ReplicaSet(set) => set,
+        _ => &equal,
+    };
+    if index >= set.data_members {
+        return Standing {
+            arbiter: true,
+            priority: 0,
+            votes: true,
+        };
+    }
+    Standing {
+        arbiter: false,
+        priority: set.priority(index),
+        votes: set.votes(index),
+    }
+}
+
+/// Data folder of each instance. A server that stands alone gets the first folder itself, the
+/// others a folder of their name within one; those without data under test are on the first.
+pub(crate) fn data_folders(
+    topology: &Topology,
+    instances: &[Instance],
+    roots: &[PathBuf],
+    mapping: FolderMapping,
+) -> Result<Vec<PathBuf>, ServerError> {
+    let data = instances
+        .iter()
+        .filter(|instance| instance.duty == Duty::Data)
+        .count();
+    if roots.is_empty() || (mapping == FolderMapping::Direct && roots.len() < data) {
+        return Err(ServerError::TooFewFolders {
+            instances: data,
+            folders: roots.len(),
+        });
+    }
+    if *topology == Topology::Standalone {
+        return Ok(vec![roots[0].clone()]);
+    }
+    let mut next = 0..;
+    Ok(instances
+        .iter()
+        .map(|instance| {
+            let turn = match instance.duty {
+                Duty::Data => next.next().unwrap_or_default(),
+                _ => 0,
+            };
+            roots[turn % roots.len()].join(Path::new(&instance.name))
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        let instances = instances(&text.parse().unwrap());
+        instances.into_iter().map(|one| one.name).collect()
+    }
+
+    fn folders(text: &str, roots: &[&str], mapping: FolderMapping) -> Result<Vec<String>, String> {
+        let topology: Topology = text.parse().unwrap();
+        let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
+        data_folders(&topology, &instances(&topology), &roots, mapping)
+            .map(|paths| paths.iter().map(|p| p.display().to_string()).collect())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_process_has_a_name_and_config_servers_come_first() {
+        assert_eq!(names("standalone"), ["server"]);
+        assert_eq!(names("pairs=2"), ["pair-0", "pair-1"]);
+        assert_eq!(
+            names("replica-set=2+1"),
+            ["member-0", "member-1", "arbiter-0"]
+        );
+        assert_eq!(
+            names("sharded=2x2"),
+            [
+                "config-0",
+                "shard-0-0",
+                "shard-0-1",
+                "shard-1-0",
+                "shard-1-1",
+                "router-0"
+            ]
+        );
+        for text in [
+            "pairs=5",
+            "replica-set=3+1",
+            "sharded=2x3,config=3,routers=2",
+        ] {
+            let topology: Topology = text.parse().unwrap();
+            assert_eq!(names(text).len(), topology.instances() as usize);
+        }
+    }
+
+    #[test]
+    fn disks_are_used_in_turn_by_servers_with_data() {
+        let mapped = folders("sharded=1x3", &["/a", "/b"], FolderMapping::RoundRobin);
+        assert_eq!(
+            mapped.unwrap(),
+            [
+                "/a/config-0",
+                "/a/shard-0-0",
+                "/b/shard-0-1",
+                "/a/shard-0-2",
+                "/a/router-0"
+            ]
+        );
+        let alone = folders("standalone", &["/a", "/b"], FolderMapping::RoundRobin);
+        assert_eq!(alone.unwrap(), ["/a"]);
+    }
+
+    #[test]
+    fn a_direct_mapping_needs_a_folder_for_each() {
+        let mapped = folders("pairs=2", &["/a", "/b", "/c"], FolderMapping::Direct);
+        assert_eq!(mapped.unwrap(), ["/a/pair-0", "/b/pair-1"]);
+        let refused = folders("pairs=3", &["/a", "/b"], FolderMapping::Direct);
+        assert_eq!(
+            refused.unwrap_err(),
+            "3 servers with data need a folder each, 2 were given"
+        );
+    }
+
+    #[test]
+    fn members_stand_for_election_as_described() {
+        let topology = "replica-set=2+1,priorities=5/0".parse().unwrap();
+        let priorities: Vec<_> = (0..3)
+            .map(|index| standing(&topology, index))
+            .map(|one| (one.priority, one.arbiter))
+            .collect();
+        assert_eq!(priorities, [(5, false), (0, false), (0, true)]);
+        let shard = standing(&"sharded=1x3".parse().unwrap(), 2);
+        assert_eq!(
+            (shard.priority, shard.arbiter, shard.votes),
+            (1, false, true)
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! What a deployment is started with.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::layout::{FolderMapping, Instance};
+use crate::{DataDir, ServerOptions};
+
+/// A collection, and the database that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Database.
+    pub database: String,
+    /// Collection.
+    pub collection: String,
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.database, self.collection)
+    }
+}
+
+/// Whether connections are encrypted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encryption {
+    /// They are not.
+    #[default]
+    Off,
+    /// They are, by certificates that are made for the deployment.
+    On {
+        /// Clients must present the client certificate.
+        require_client_certificate: bool,
+    },
+}
+
+/// Changes the options of one server before it starts.
+pub type Adjust = Arc<dyn Fn(&Instance, &mut ServerOptions) + Send + Sync>;
+
+/// Everything that [`Deployment::start`](super::Deployment::start) needs besides the topology.
+#[derive(Clone)]
+pub struct DeploymentOptions {
+    /// Options of every server with data: its program, cache and other settings, and the limits of
+    /// its start and stop. The ports are free ones and role, folders, log and security are filled
+    /// in. `auth` makes a user with a random password. Without a cache, several servers share the
+    /// memory of the host, see [`cache_shares`](crate::cache_shares).
+    pub server: ServerOptions,
+    /// Path of `mongos`; only for a sharded cluster.
+    pub router: Option<PathBuf>,
+    /// Data folders, several of them for several disks. They are temporary or kept as
+    /// `server.data_dir` says.
+    pub data_dirs: Vec<PathBuf>,
+    /// How servers are laid on `data_dirs`.
+    pub mapping: FolderMapping,
+    /// Folder of the logs: `NAME.log` for the server NAME.
+    pub log_dir: PathBuf,
+    /// Folder for certificates and keys. It must not exist; it is made when there is a secret, and
+    /// removed at the end.
+    pub secrets_dir: PathBuf,
+    /// Encryption of all connections.
+    pub encryption: Encryption,
+    /// Name of this host for the server certificate, besides 127.0.0.1, ::1 and `localhost`.
+    pub host_name: Option<String>,
+    /// The collection under test; a sharded cluster shards it.
+    pub collection: Option<Namespace>,
+    /// Memory that the computed caches share, in bytes; that of the machine when absent.
+    pub memory_bytes: Option<u64>,
+    /// Longest time of one step after the start of the processes, such as an election.
+    pub step_limit: Duration,
+    /// Called for each server before it starts, as to place it on cores.
+    pub adjust: Option<Adjust>,
+}
+
+impl DeploymentOptions {
+    /// Options with the data folder of `server`, logs beside its log, `secrets` beside its data
+    /// folder, no encryption, and a minute for each step.
+    pub fn new(server: ServerOptions) -> DeploymentOptions {
+        let data = server.data_dir.path().to_owned();
+        let parent = |path: &std::path::Path| path.parent().map(PathBuf::from).unwrap_or_default();
+        DeploymentOptions {
+            router: None,
+            log_dir: parent(&server.log_path),
+            secrets_dir: parent(&data).join("server-secrets"),
+            data_dirs: vec![data],
+            mapping: FolderMapping::RoundRobin,
+            encryption: Encryption::Off,
+            host_name: None,
+            collection: None,
+            memory_bytes: None,
+            step_limit: Duration::from_secs(60),
+            adjust: None,
+            server,
+        }
+    }
+
+    /// Whether the data outlives the deployment.
+    pub(super) fn keeps_data(&self) -> bool {
+        matches!(self.server.data_dir, DataDir::Kept(_))
+    }
+}
+
+impl fmt::Debug for DeploymentOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("DeploymentOptions")
+            .field("server", &self.server)
+            .field("router", &self.router)
+            .field("data_dirs", &self.data_dirs)
+            .field("mapping", &self.mapping)
+            .field("log_dir", &self.log_dir)
+            .field("secrets_dir", &self.secrets_dir)
+            .field("encryption", &self.encryption)
+            .field("host_name", &self.host_name)
+            .field("collection", &self.collection)
+            .field("memory_bytes", &self.memory_bytes)
+            .field("step_limit", &self.step_limit)
+            .field("adjust", &self.adjust.is_some())
+            .finish()
+    }
+}

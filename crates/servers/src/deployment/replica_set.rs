@@ -1,0 +1,189 @@
+//! The documents of a replica set: the configuration that is sent, and the status that comes back.
+//! Pure functions.
+
+use std::net::SocketAddr;
+
+use bson::{Bson, Document, doc};
+
+use super::layout::Standing;
+
+/// Member states. Source: MongoDB manual, "Replica Set Member States".
+const PRIMARY: i64 = 1;
+const SECONDARY: i64 = 2;
+const ARBITER: i64 = 7;
+
+/// One member as it shall be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    /// Name within the deployment.
+    pub(super) name: &'a str,
+    /// Address, as in the configuration.
+    pub(super) address: SocketAddr,
+    /// Its part in elections.
+    pub(super) standing: Standing,
+}
+
+/// How far a replica set is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// All members are as wanted; the position of the primary.
+    Ready(usize),
+    /// Who is not, and how they are.
+    Waiting(String),
+}
+
+/// The argument of `replSetInitiate`.
+pub(super) fn configuration(set: &str, members: &[Wanted<'_>], config_servers: bool) -> Document {
+    let list: Vec<Document> = (0..)
+        .zip(members)
+        .map(|(id, member): (i32, _)| {
+            let mut document = doc! { "_id": id, "host": member.address.to_string() };
+            if member.standing.arbiter {
+                document.insert("arbiterOnly", true);
+            } else if member.standing.priority != 1 {
+                document.insert("priority", f64::from(member.standing.priority));
+            }
+            if !member.standing.votes {
+                document.insert("votes", 0);
+            }
+            document
+        })
+        .collect();
+    let mut configuration = doc! { "_id": set };
+    if config_servers {
+        configuration.insert("configsvr", true);
+    }
+    configuration.insert("members", list);
+    configuration
+}
+
+/// Judges a reply of `replSetGetStatus`. A set is ready when one of the members with the highest
+/// priority is the primary, as another one would be replaced in mid-run, and all others hold the
+/// data or arbitrate.
+pub(super) fn progress(status: &Document, members: &[Wanted<'_>]) -> Progress {
+    let states = status.get_array("members").map(Vec::as_slice);
+    let states = states.unwrap_or_default();
+    let highest = members.iter().map(|one| one.standing.priority).max();
+    let mut primary = None;
+    let mut waiting = Vec::new();
+    for (position, member) in members.iter().enumerate() {
+        let host = member.address.to_string();
+        let state = states
+            .iter()
+            .filter_map(Bson::as_document)
+            .find(|state| state.get_str("name").is_ok_and(|name| name == host));
+        match state.and_then(|state| number(state.get("state"))) {
+            Some(PRIMARY) if Some(member.standing.priority) == highest => primary = Some(position),
+            Some(SECONDARY) if !member.standing.arbiter => {}
+            Some(ARBITER) if member.standing.arbiter => {}
+            _ => waiting.push(format!("`{}` is {}", member.name, described(state))),
+        }
+    }
+    match (waiting.is_empty(), primary) {
+        (true, Some(primary)) => Progress::Ready(primary),
+        (true, None) => Progress::Waiting("no member is the primary".to_owned()),
+        (false, _) => Progress::Waiting(waiting.join(", ")),
+    }
+}
+
+fn described(state: Option<&Document>) -> String {
+    let Some(state) = state else {
+        return "not in the status".to_owned();
+    };
+    let name = state.get_str("stateStr").unwrap_or("in an unknown state");
+    match state.get_str("lastHeartbeatMessage") {
+        Ok(message) if !message.is_empty() => format!("{name} ({message})"),
+        _ => name.to_owned(),
+    }
+}
+
+/// A number of any type of BSON as a whole one.
+pub(crate) fn number(value: Option<&Bson>) -> Option<i64> {
+    match value? {
+        Bson::Int32(value) => Some(i64::from(*value)),
+        Bson::Int64(value) => Some(*value),
+        Bson::Double(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(*value as i64),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: &'static str, port: u16, priority: u16, arbiter: bool) -> Wanted<'static> {
+        Wanted {
+            name,
+            address: ([127, 0, 0, 1], port).into(),
+            standing: Standing {
+                arbiter,
+                priority,
+                votes: true,
+            },
+        }
+    }
+
+    fn status(states: &[(u16, i32)]) -> Document {
+        let members: Vec<_> = states
+            .iter()
+            .map(|(port, state)| {
+                doc! { "name": format!("127.0.0.1:{port}"), "state": state, "stateStr": format!("S{state}") }
+            })
+            .collect();
+        doc! { "members": members }
+    }
+
+    #[test]
+    fn the_configuration_has_what_differs_from_the_default() {
+        let members = [
+            member("a", 1, 5, false),
+            member("b", 2, 1, false),
+            member("c", 3, 0, true),
+        ];
+        assert_eq!(
+            configuration("rs", &members, false),
+            doc! { "_id": "rs", "members": [
+                { "_id": 0, "host": "127.0.0.1:1", "priority": 5.0 },
+                { "_id": 1, "host": "127.0.0.1:2" },
+                { "_id": 2, "host": "127.0.0.1:3", "arbiterOnly": true },
+            ] }
+        );
+        let mut quiet = member("a", 1, 0, false);
+        quiet.standing.votes = false;
+        assert_eq!(
+            configuration("c", &[quiet], true),
+            doc! { "_id": "c", "configsvr": true, "members": [
+                { "_id": 0, "host": "127.0.0.1:1", "priority": 0.0, "votes": 0 },
+            ] }
+        );
+    }
+
+    #[test]
+    fn a_set_is_ready_when_everybody_is_and_the_right_one_leads() {
+        let members = [
+            member("a", 1, 2, false),
+            member("b", 2, 1, false),
+            member("c", 3, 0, true),
+        ];
+        let judge = |states: &[_]| progress(&status(states), &members);
+        assert_eq!(judge(&[(1, 1), (2, 2), (3, 7)]), Progress::Ready(0));
+        for (states, reason) in [
+            (vec![(1, 2), (2, 2), (3, 7)], "no member is the primary"),
+            (vec![(1, 2), (2, 1), (3, 7)], "`b` is S1"),
+            (vec![(1, 1), (2, 5), (3, 7)], "`b` is S5"),
+            (vec![(1, 1), (2, 2), (3, 8)], "`c` is S8"),
+            (vec![(1, 1), (3, 7)], "`b` is not in the status"),
+        ] {
+            assert_eq!(judge(&states), Progress::Waiting(reason.to_owned()));
+        }
+    }
+
+    #[test]
+    fn numbers_of_every_type_are_read() {
+        for value in [Bson::Int32(7), Bson::Int64(7), Bson::Double(7.0)] {
+            assert_eq!(number(Some(&value)), Some(7));
+        }
+        assert_eq!(number(Some(&Bson::Double(7.5))), None);
+        assert_eq!(number(Some(&Bson::String("7".into()))), None);
+    }
+}

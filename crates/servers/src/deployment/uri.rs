@@ -1,0 +1,117 @@
+//! Connection strings of a deployment: pure functions.
+
+use std::net::SocketAddr;
+
+use dyno_plan::uri::Credentials;
+
+use crate::tls::TlsFiles;
+
+/// How to reach a group of servers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reach<'a> {
+    /// This one server, whatever it is.
+    Direct,
+    /// The members of this replica set.
+    ReplicaSet(&'a str),
+    /// Any of several routers.
+    Routers,
+}
+
+/// A connection string without credentials.
+pub(super) fn uri(
+    addresses: &[SocketAddr],
+    reach: Reach<'_>,
+    tls: Option<&TlsFiles>,
+    with_certificate: bool,
+) -> String {
+    let hosts: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+    let mut options = match reach {
+        Reach::Direct => vec!["directConnection=true".to_owned()],
+        Reach::ReplicaSet(set) => vec![format!("replicaSet={set}")],
+        Reach::Routers => Vec::new(),
+    };
+    if let Some(tls) = tls {
+        options.push("tls=true".to_owned());
+        options.push(format!("tlsCAFile={}", encoded(&tls.ca.to_string_lossy())));
+        if with_certificate {
+            let path = encoded(&tls.client.to_string_lossy());
+            options.push(format!("tlsCertificateKeyFile={path}"));
+        }
+    }
+    let query = match options.is_empty() {
+        true => String::new(),
+        false => format!("?{}", options.join("&")),
+    };
+    format!("mongodb://{}/{query}", hosts.join(","))
+}
+
+/// The connection string with user, password, `authSource` and mechanism in it. It is a secret.
+pub(super) fn with_credentials(uri: &str, credentials: &Credentials) -> String {
+    let rest = uri.strip_prefix("mongodb://").unwrap_or(uri);
+    let join = if rest.contains('?') { '&' } else { '?' };
+    format!(
+        "mongodb://{}:{}@{rest}{join}authSource={}&authMechanism=SCRAM-SHA-256",
+        encoded(&credentials.username),
+        encoded(credentials.password()),
+        encoded(credentials.source.as_deref().unwrap_or("admin")),
+    )
+}
+
+/// Percent-encodes everything but the unreserved characters of RFC 3986, section 2.3.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_plan::uri::parse;
+
+    #[test]
+    fn strings_name_what_they_reach() {
+        let addresses: Vec<SocketAddr> = [1, 2].map(|port| ([127, 0, 0, 1], port).into()).into();
+        assert_eq!(
+            uri(&addresses[..1], Reach::Direct, None, false),
+            "mongodb://127.0.0.1:1/?directConnection=true"
+        );
+        assert_eq!(
+            uri(&addresses, Reach::ReplicaSet("dyno"), None, false),
+            "mongodb://127.0.0.1:1,127.0.0.1:2/?replicaSet=dyno"
+        );
+        assert_eq!(
+            uri(&addresses, Reach::Routers, None, false),
+            "mongodb://127.0.0.1:1,127.0.0.1:2/"
+        );
+    }
+
+    #[test]
+    fn paths_and_passwords_survive_the_parser_of_the_plan() {
+        let tls = TlsFiles {
+            ca: "/my run/ca&b.pem".into(),
+            server: "/s".into(),
+            server_certificate: "/sc".into(),
+            server_key: "/sk".into(),
+            client: "/my run/client.pem".into(),
+        };
+        let address = ([127, 0, 0, 1], 9).into();
+        let plain = uri(&[address], Reach::Routers, Some(&tls), true);
+        let credentials = Credentials::new("u".into(), "p@:/?".into(), Some("admin".into()));
+        let (target, found) = parse(&with_credentials(&plain, &credentials)).unwrap();
+        let found = found.unwrap();
+        assert_eq!((found.username.as_str(), found.password()), ("u", "p@:/?"));
+        assert_eq!(found.source.as_deref(), Some("admin"));
+        assert!(target.options.tls);
+        let shown = format!("{:?}", target.options);
+        assert!(
+            shown.contains("/my run/ca&b.pem") && shown.contains("/my run/client.pem"),
+            "{shown}"
+        );
+    }
+}

@@ -1,0 +1,328 @@
+//! What a running server really has, read back by commands, and where that is not what was asked
+//! for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bson::{Bson, Document, doc};
+
+use crate::commander::{CommandFailure, Commander, Target};
+use crate::deployment::replica_set::number;
+
+/// Value of a setting that was left to the server.
+const SERVER_DEFAULT: &str = "server default";
+
+/// Settings that `getCmdLineOpts` gives under `parsed`, and the names that they have here.
+const PARSED: [(&str, &str); 8] = [
+    (
+        "storage.wiredTiger.collectionConfig.blockCompressor",
+        "block_compressor",
+    ),
+    (
+        "storage.wiredTiger.engineConfig.journalCompressor",
+        "journal_compressor",
+    ),
+    ("storage.journal.enabled", "journal"),
+    (
+        "storage.journal.commitIntervalMs",
+        "journal_commit_interval_ms",
+    ),
+    ("storage.syncPeriodSecs", "checkpoint_interval_s"),
+    ("replication.replSet", "replica_set"),
+    ("replication.replSetName", "replica_set"),
+    ("sharding.configDB", "config_servers"),
+];
+
+/// Parameters that say more than the command line, and the names that they have here.
+const PARAMETERS: [(&str, &str); 2] = [
+    ("journalCommitInterval", "journal_commit_interval_ms"),
+    ("syncdelay", "checkpoint_interval_s"),
+];
+
+/// One setting that is not as asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deviation {
+    /// Its name.
+    pub setting: String,
+    /// What was asked for.
+    pub asked: String,
+    /// What the server says.
+    pub found: String,
+}
+
+/// Asks a server for its settings, under the names that
+/// [`RunningServer::settings`](crate::RunningServer::settings) uses. `parameters` are server
+/// parameters to look up besides, found as `parameter.NAME`. What a server does not tell is left
+/// out; `reported_version` is the version that it claims.
+///
+/// # Errors
+/// [`CommandFailure::Unreachable`] when it does not answer, and a refusal for want of rights; only
+/// the configuration of the replica set may be refused to somebody without a user.
+pub fn read_back(
+    commander: &mut dyn Commander,
+    target: Target<'_>,
+    parameters: &[&str],
+    limit: Duration,
+) -> Result<BTreeMap<String, String>, CommandFailure> {
+    /// `Unauthorized` and `AuthenticationFailed`.
+    const NO_RIGHTS: [i32; 2] = [13, 18];
+    let mut found = BTreeMap::new();
+    let mut ask = |command: Document| match commander.run(target, "admin", command, limit) {
+        Ok(reply) => Ok(reply),
+        // A router has no engine, and a server that stands alone no set.
+        Err(CommandFailure::Refused { code, .. }) if !NO_RIGHTS.contains(&code) => {
+            Ok(Document::new())
+        }
+        Err(failure) => Err(failure),
+    };
+    from_command_line(&ask(doc! { "getCmdLineOpts": 1 })?, &mut found);
+    from_parameters(&ask(doc! { "getParameter": "*" })?, parameters, &mut found);
+    from_status(&ask(doc! { "serverStatus": 1 })?, &mut found);
+    match ask(doc! { "replSetGetConfig": 1 }) {
+        Ok(reply) => from_configuration(&reply, &mut found),
+        // An arbiter has no users and grants the other questions only.
+        Err(CommandFailure::Refused { .. }) if target.credentials.is_none() => {}
+        Err(failure) => return Err(failure),
+    }
+    Ok(found)
+}
+
+/// Settings of both sides that differ. What was left to the server and what it does not tell is no
+/// deviation; numbers are compared as such.
+pub fn deviations(
+    asked: &BTreeMap<String, String>,
+    effective: &BTreeMap<String, String>,
+) -> Vec<Deviation> {
+    asked
+        .iter()
+        .filter(|(_, value)| *value != SERVER_DEFAULT)
+        .filter_map(|(setting, value)| {
+            let found = effective.get(setting)?;
+            (!same(value, found)).then(|| Deviation {
+                setting: setting.clone(),
+                asked: value.clone(),
+                found: found.clone(),
+            })
+        })
+        .collect()
+}
+
+fn same(asked: &str, found: &str) -> bool {
+    match (asked.parse::<f64>(), found.parse::<f64>()) {
+        (Ok(asked), Ok(found)) => asked == found,
+        _ => asked == found,
+    }
+}
+
+fn from_command_line(reply: &Document, found: &mut BTreeMap<String, String>) {
+    let Ok(parsed) = reply.get_document("parsed") else {
+        return;
+    };
+    for (path, name) in PARSED {
+        if let Some(value) = at(parsed, path).and_then(text) {
+            found.insert(name.to_owned(), value);
+        }
+    }
+    if let Some(mode) = at(parsed, "net.tls.mode").and_then(Bson::as_str) {
+        found.insert("tls".to_owned(), (mode == "requireTLS").to_string());
+    }
+    let enabled = at(parsed, "security.authorization").and_then(Bson::as_str) == Some("enabled");
+    if enabled || at(parsed, "security.keyFile").is_some() {
+        found.insert("auth".to_owned(), true.to_string());
+    }
+}
+
+fn from_parameters(reply: &Document, wanted: &[&str], found: &mut BTreeMap<String, String>) {
+    for (parameter, name) in PARAMETERS {
+        if let Some(value) = reply.get(parameter).and_then(text) {
+            found.insert(name.to_owned(), value);
+        }
+    }
+    for parameter in wanted {
+        if let Some(value) = reply.get(parameter).and_then(text) {
+            found.insert(format!("parameter.{parameter}"), value);
+        }
+    }
+}
+
+fn from_status(reply: &Document, found: &mut BTreeMap<String, String>) {
+    for (path, name) in [
+        ("wiredTiger.cache.maximum bytes configured", "cache_bytes"),
+        ("inMemory.cache.maximum bytes configured", "cache_bytes"),
+        ("storageEngine.name", "storage_engine"),
+        ("version", "reported_version"),
+    ] {
+        if let Some(value) = at(reply, path).and_then(text) {
+            found.insert(name.to_owned(), value);
+        }
+    }
+}
+
+fn from_configuration(reply: &Document, found: &mut BTreeMap<String, String>) {
+    let Ok(config) = reply.get_document("config") else {
+        return;
+    };
+    if let Ok(set) = config.get_str("_id") {
+        found.insert("replica_set".to_owned(), set.to_owned());
+    }
+    let members = config.get_array("members").map(Vec::as_slice);
+    let members: Vec<_> = members
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Bson::as_document)
+        .collect();
+    let priorities: Vec<_> = members
+        .iter()
+        .filter_map(|member| member.get("priority").and_then(text))
+        .collect();
+    found.insert("replica_set.members".to_owned(), members.len().to_string());
+    found.insert("replica_set.priorities".to_owned(), priorities.join("/"));
+}
+
+/// The value at a path whose parts are separated by dots.
+fn at<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
+    match path.split_once('.') {
+        None => document.get(path),
+        Some((first, rest)) => at(document.get_document(first).ok()?, rest),
+    }
+}
+
+/// A value as text; a whole number without a fraction whatever its type.
+fn text(value: &Bson) -> Option<String> {
+    if let Some(number) = number(Some(value)) {
+        return Some(number.to_string());
+    }
+    match value {
+        Bson::String(text) => Some(text.clone()),
+        Bson::Boolean(value) => Some(value.to_string()),
+        Bson::Double(value) => Some(value.to_string()),
+        // Newer versions wrap some parameters.
+        Bson::Document(inner) => inner.get("value").and_then(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let own = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        pairs.iter().map(own).collect()
+    }
+
+    /// Answers as a `mongod` 7.0 does, and refuses what it does not know.
+    struct Recorded;
+
+    impl Commander for Recorded {
+        fn run(
+            &mut self,
+            _: Target<'_>,
+            _: &str,
+            command: Document,
+            _: Duration,
+        ) -> Result<Document, CommandFailure> {
+            Ok(match command.keys().next().unwrap().as_str() {
+                "getCmdLineOpts" => doc! { "parsed": {
+                    "net": { "tls": { "mode": "requireTLS" } },
+                    "replication": { "replSet": "dyno" },
+                    "security": { "keyFile": "/k" },
+                    "storage": { "wiredTiger": {
+                        "collectionConfig": { "blockCompressor": "zstd" },
+                        "engineConfig": { "cacheSizeGB": 0.25, "journalCompressor": "none" },
+                    } },
+                } },
+                "getParameter" => {
+                    doc! { "syncdelay": 60.0, "journalCommitInterval": 100, "ttlMonitorEnabled": false }
+                }
+                "serverStatus" => doc! {
+                    "version": "7.0.14",
+                    "storageEngine": { "name": "wiredTiger" },
+                    "wiredTiger": { "cache": { "maximum bytes configured": 268_435_456.0 } },
+                },
+                _ => {
+                    return Err(CommandFailure::Refused {
+                        code: 76,
+                        message: "not running with --replSet".into(),
+                    });
+                }
+            })
+        }
+    }
+
+    fn target() -> Target<'static> {
+        Target {
+            address: ([127, 0, 0, 1], 1).into(),
+            tls: None,
+            credentials: None,
+        }
+    }
+
+    #[test]
+    fn settings_are_read_under_their_own_names() {
+        let found = read_back(
+            &mut Recorded,
+            target(),
+            &["ttlMonitorEnabled", "nothing"],
+            Duration::from_secs(1),
+        );
+        let expected = settings(&[
+            ("auth", "true"),
+            ("block_compressor", "zstd"),
+            ("cache_bytes", "268435456"),
+            ("checkpoint_interval_s", "60"),
+            ("journal_commit_interval_ms", "100"),
+            ("journal_compressor", "none"),
+            ("parameter.ttlMonitorEnabled", "false"),
+            ("replica_set", "dyno"),
+            ("reported_version", "7.0.14"),
+            ("storage_engine", "wiredTiger"),
+            ("tls", "true"),
+        ]);
+        assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_configuration_gives_members_and_priorities() {
+        let mut found = BTreeMap::new();
+        let reply = doc! { "config": { "_id": "rs", "members": [
+            { "priority": 2.0 }, { "priority": 0.5 },
+        ] } };
+        from_configuration(&reply, &mut found);
+        assert_eq!(
+            found,
+            settings(&[
+                ("replica_set", "rs"),
+                ("replica_set.members", "2"),
+                ("replica_set.priorities", "2/0.5"),
+            ])
+        );
+    }
+
+    #[test]
+    fn deviations_are_what_differs_on_both_sides() {
+        let asked = settings(&[
+            ("cache_bytes", "268435456"),
+            ("block_compressor", "zstd"),
+            ("journal", SERVER_DEFAULT),
+            ("program", "/bin/mongod"),
+            ("checkpoint_interval_s", "60"),
+        ]);
+        let found = settings(&[
+            ("cache_bytes", "268435456.0"),
+            ("block_compressor", "snappy"),
+            ("journal", "false"),
+            ("checkpoint_interval_s", "30"),
+        ]);
+        let expected = [
+            ("block_compressor", "zstd", "snappy"),
+            ("checkpoint_interval_s", "60", "30"),
+        ]
+        .map(|(setting, asked, found)| Deviation {
+            setting: setting.into(),
+            asked: asked.into(),
+            found: found.into(),
+        });
+        assert_eq!(deviations(&asked, &found), expected);
+    }
+}

@@ -1,0 +1,86 @@
+//! Settings of `mongod` and `mongos` beyond those that every server has, and what makes a server a
+//! member of something larger: plain data.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use dyno_plan::units::Span;
+
+use crate::tls::TlsFiles;
+
+/// What a server is part of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Nothing: it stands alone.
+    #[default]
+    Standalone,
+    /// Member of the replica set of this name, with data or as an arbiter.
+    ReplicaSetMember(String),
+    /// Member of a shard, which is the replica set of this name.
+    ShardMember(String),
+    /// Member of the replica set of the config servers of this name.
+    ConfigServer(String),
+    /// `mongos` with the config servers `NAME/HOST:PORT,...`.
+    Router(String),
+}
+
+impl Role {
+    /// Name of its replica set.
+    pub fn replica_set(&self) -> Option<&str> {
+        match self {
+            Role::ReplicaSetMember(name) | Role::ShardMember(name) | Role::ConfigServer(name) => {
+                Some(name)
+            }
+            Role::Standalone | Role::Router(_) => None,
+        }
+    }
+}
+
+/// Storage engines of `mongod`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StorageEngine {
+    /// On disk, in every edition.
+    #[default]
+    WiredTiger,
+    /// In memory, in MongoDB Enterprise and Percona Server.
+    InMemory,
+}
+
+impl StorageEngine {
+    /// Name in `--storageEngine` and in `serverStatus`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StorageEngine::WiredTiger => "wiredTiger",
+            StorageEngine::InMemory => "inMemory",
+        }
+    }
+}
+
+/// Settings that only `mongod` has. Absent means the server's default. Of a deployment they are
+/// those of the servers with data, arbiters and config servers; routers are left alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MongodSettings {
+    /// Write ahead to the journal; on by default. Off up to version 6.0 and outside of replica
+    /// sets only.
+    pub journal: Option<bool>,
+    /// Longest time between two writes of the journal, 1 ms to 500 ms in whole milliseconds; 100 ms
+    /// by default.
+    pub journal_commit_interval: Option<Span>,
+    /// Compressor of the journal: `none`, `snappy` (the default), `zlib` or `zstd`.
+    pub journal_compressor: Option<String>,
+    /// Storage engine.
+    pub storage_engine: StorageEngine,
+    /// Server parameters by name, as after `--setParameter`.
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// Files that encrypt and authenticate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Security {
+    /// Encrypts all connections.
+    pub tls: Option<TlsFiles>,
+    /// Clients must present a certificate; only with `tls`.
+    pub require_client_certificate: bool,
+    /// Key by which the members of a deployment trust each other; only `mongod` and `mongos`.
+    pub key_file: Option<PathBuf>,
+}

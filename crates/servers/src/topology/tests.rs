@@ -1,0 +1,90 @@
+//! Texts and limits of topologies.
+
+use super::*;
+
+fn refused(text: &str) -> String {
+    text.parse::<Topology>().unwrap_err().to_string()
+}
+
+#[test]
+fn every_text_is_read_and_printed_again() {
+    for text in [
+        "standalone",
+        "pairs=4",
+        "replica-set=3",
+        "replica-set=3+1",
+        "replica-set=3,priorities=2/1/0",
+        "sharded=2x3",
+        "sharded=2x3,config=3,routers=2,key=tenant.id:ranged",
+        "sharded=4x1,chunks=64,balancer=on",
+    ] {
+        let topology: Topology = text.parse().unwrap();
+        assert_eq!(topology.to_string(), text);
+        assert_eq!(topology.to_string().parse(), Ok(topology));
+    }
+}
+
+#[test]
+fn parts_mean_what_they_say() {
+    let Ok(Topology::ReplicaSet(set)) = "replica-set=2+1,priorities=5/1".parse() else {
+        panic!("no replica set");
+    };
+    assert_eq!((set.data_members, set.arbiters), (2, 1));
+    assert_eq!((set.priority(0), set.priority(1)), (5, 1));
+    let Ok(Topology::Sharded(cluster)) =
+        "sharded=2x3,config=3,key=k:ranged,balancer=on".parse::<Topology>()
+    else {
+        panic!("no cluster");
+    };
+    assert_eq!((cluster.shards, cluster.members_per_shard), (2, 3));
+    assert_eq!((cluster.config_members, cluster.routers), (3, 1));
+    assert_eq!(cluster.shard_key.kind, ShardKeyKind::Ranged);
+    assert_eq!(cluster.balancer, Balancer::On);
+    assert_eq!(Topology::Sharded(cluster).instances(), 10);
+}
+
+#[test]
+fn errors_name_the_value_and_the_valid_forms() {
+    let text = refused("replica=3");
+    assert!(
+        text.starts_with(
+            "`replica=3` is no topology: `replica` is not known; valid are `standalone`, `pairs=N`"
+        ),
+        "{text}"
+    );
+    for (text, reason) in [
+        ("", "`` is not known"),
+        ("standalone=2", "takes no number"),
+        ("standalone,config=2", "no part `config`"),
+        ("pairs", "`pairs` needs a number"),
+        ("pairs=0", "pairs must be 1 to 64, not 0"),
+        ("pairs=-1", "`-1` is no whole number"),
+        ("replica-set=0+1", "data members must be 1 to 50"),
+        ("replica-set=3+7", "arbiters must be 0 to 6"),
+        ("replica-set=3,priorities=1/1", "2 priorities for 3"),
+        ("replica-set=2,priorities=0/0", "all priorities are 0"),
+        ("replica-set=1,priorities=1001", "0 to 1000, not 1001"),
+        ("sharded=2", "`2` is not SHARDSxMEMBERS"),
+        ("sharded=2x0", "members per shard must be 1 to 7"),
+        ("sharded=30x3", "it has 92 processes"),
+        ("sharded=2x1,key=a", "not FIELD:hashed or FIELD:ranged"),
+        ("sharded=2x1,key=a..b:hashed", "no name of a field"),
+        ("sharded=2x1,key=a:ranged,chunks=4", "needs a hashed key"),
+        ("sharded=1x1,chunks=8192", "chunks must be 1 to 8191"),
+        ("sharded=2x1,balancer=maybe", "`on` or `off`"),
+        ("sharded=2x1,nodes=3", "no part `nodes`"),
+        ("sharded=4294967295x7", "shards must be 1 to 64"),
+    ] {
+        let message = refused(text);
+        assert!(message.contains(reason), "{text}: {message}");
+        assert!(message.contains("; valid are `standalone`"), "{message}");
+    }
+}
+
+#[test]
+fn members_after_the_seventh_voter_neither_vote_nor_become_primary() {
+    let mut set = ReplicaSet::new(9);
+    set.arbiters = 1;
+    assert!(set.votes(5) && !set.votes(6));
+    assert_eq!((set.priority(5), set.priority(6)), (1, 0));
+}

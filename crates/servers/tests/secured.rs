@@ -1,0 +1,218 @@
+//! Encryption and authentication against a real server: the embedded one, by the official driver.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use bson::{Document, doc};
+use dyno_plan::model::ServerPlan;
+use dyno_plan::units::Bytes;
+use dyno_servers::{
+    CommandFailure, Commander, DataDir, Deployment, DeploymentOptions, Encryption, ServerError,
+    ServerOptions, Target, deviations, read_back,
+};
+use dyno_testkit::{embedded_program, or_skip};
+use mongodb::Client;
+use mongodb::error::ErrorKind;
+use mongodb::options::{AuthMechanism, ClientOptions, Credential, ServerAddress, Tls, TlsOptions};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Sends commands by the official driver, a new client for each.
+struct Driver {
+    runtime: Runtime,
+}
+
+impl Driver {
+    fn new() -> Driver {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        Driver {
+            runtime: builder.enable_all().build().unwrap(),
+        }
+    }
+}
+
+fn client_options(target: Target<'_>, limit: Duration, certificate: bool) -> ClientOptions {
+    let mut options = ClientOptions::default();
+    options.hosts = vec![ServerAddress::Tcp {
+        host: target.address.ip().to_string(),
+        port: Some(target.address.port()),
+    }];
+    options.direct_connection = Some(true);
+    options.server_selection_timeout = Some(limit);
+    options.tls = target.tls.map(|files| {
+        let mut tls = TlsOptions::default();
+        tls.ca_file_path = Some(files.ca.clone());
+        tls.cert_key_file_path = certificate.then(|| files.client.clone());
+        Tls::Enabled(tls)
+    });
+    options.credential = target.credentials.map(|credentials| {
+        let mut credential = Credential::default();
+        credential.username = Some(credentials.username.clone());
+        credential.password = Some(credentials.password().to_owned());
+        credential.source = credentials.source.clone();
+        credential.mechanism = Some(AuthMechanism::ScramSha256);
+        credential
+    });
+    options
+}
+
+impl Commander for Driver {
+    fn run(
+        &mut self,
+        target: Target<'_>,
+        database: &str,
+        command: Document,
+        limit: Duration,
+    ) -> Result<Document, CommandFailure> {
+        let options = client_options(target, limit, true);
+        let reply = self.runtime.block_on(async {
+            let client = Client::with_options(options)?;
+            client.database(database).run_command(command).await
+        });
+        reply.map_err(|error| match *error.kind {
+            ErrorKind::Command(failure) => CommandFailure::Refused {
+                code: failure.code,
+                message: failure.message,
+            },
+            _ => CommandFailure::Unreachable(Box::new(error)),
+        })
+    }
+}
+
+fn options(folder: &Path, program: std::path::PathBuf) -> DeploymentOptions {
+    let server = ServerOptions::from_plan(
+        &ServerPlan::default(),
+        program,
+        DataDir::Temporary(folder.join("data")),
+        folder.join("logs/server.log"),
+    );
+    let mut options = DeploymentOptions::new(server.unwrap());
+    options.server.cache = Some(Bytes(64 << 20));
+    options
+}
+
+fn assert_only_logs(folder: &Path) {
+    let names: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["logs"]);
+}
+
+#[test]
+fn pairs_with_users_and_certificates_are_usable_and_closed_to_others() {
+    let Some(program) = or_skip(embedded_program()) else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let mut options = options(folder.path(), program);
+    options.server.auth = true;
+    options.encryption = Encryption::On {
+        require_client_certificate: false,
+    };
+    let mut driver = Driver::new();
+    let topology = "pairs=2".parse().unwrap();
+    let deployment = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap();
+
+    for member in deployment.members() {
+        let target = deployment.target(member);
+        let status = driver.run(target, "admin", doc! { "serverStatus": 1 }, LIMIT);
+        assert!(status.unwrap().contains_key("version"));
+        let stranger = Target {
+            credentials: None,
+            ..target
+        };
+        let refused = driver.run(stranger, "admin", doc! { "serverStatus": 1 }, LIMIT);
+        assert_eq!(refused.unwrap_err().code(), Some(13));
+        let plain = Target {
+            tls: None,
+            ..target
+        };
+        let short = Duration::from_millis(500);
+        let refused = driver.run(plain, "admin", doc! { "ping": 1 }, short);
+        assert!(
+            matches!(refused, Err(CommandFailure::Unreachable(_))),
+            "{refused:?}"
+        );
+
+        let found = read_back(&mut driver, target, &["ttlMonitorEnabled"], LIMIT).unwrap();
+        assert_eq!(found["storage_engine"], "wiredTiger");
+        assert_eq!(found["cache_bytes"], (64 << 20).to_string());
+        assert_eq!(found["parameter.ttlMonitorEnabled"], "true");
+        assert_eq!(deviations(member.server().settings(), &found), []);
+    }
+    for uri in deployment.uris() {
+        let uri = deployment.with_credentials(&uri);
+        let pinged = driver.runtime.block_on(async {
+            let client = Client::with_uri_str(&uri).await?;
+            client
+                .database("shop")
+                .run_command(doc! { "count": "orders" })
+                .await
+        });
+        assert_eq!(pinged.unwrap().get_i32("n").unwrap(), 0);
+    }
+    deployment.stop().unwrap();
+    assert_only_logs(folder.path());
+}
+
+#[test]
+fn a_client_without_a_certificate_is_turned_away_when_one_is_required() {
+    let Some(program) = or_skip(embedded_program()) else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let mut options = options(folder.path(), program);
+    options.encryption = Encryption::On {
+        require_client_certificate: true,
+    };
+    let mut driver = Driver::new();
+    let topology = "standalone".parse().unwrap();
+    let deployment = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap();
+    let target = deployment.target(&deployment.members()[0]);
+    driver
+        .run(target, "admin", doc! { "ping": 1 }, LIMIT)
+        .unwrap();
+    let without = client_options(target, Duration::from_millis(500), false);
+    let pinged = driver.runtime.block_on(async {
+        let client = Client::with_options(without)?;
+        client
+            .database("admin")
+            .run_command(doc! { "ping": 1 })
+            .await
+    });
+    assert!(pinged.is_err());
+    deployment.stop().unwrap();
+    assert_only_logs(folder.path());
+}
+
+#[test]
+fn an_old_database_does_not_get_a_new_user() {
+    let Some(program) = or_skip(embedded_program()) else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let mut options = options(folder.path(), program);
+    options.server.data_dir = DataDir::Kept(folder.path().join("data"));
+    let mut driver = Driver::new();
+    let topology = "standalone".parse().unwrap();
+    let deployment = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap();
+    deployment.stop().unwrap();
+    options.server.auth = true;
+    let error = Deployment::start(&topology, &options, &mut driver, &|| false).unwrap_err();
+    assert!(
+        matches!(
+            &error,
+            ServerError::Setting {
+                setting: "server.data_dir",
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+}

@@ -1,0 +1,138 @@
+//! A double of `mongod` and `mongos` for tests of deployments where MongoDB is not installed.
+//!
+//! It is started as a child process under either name, prints the lines that readiness is read
+//! from, speaks OP_MSG, and answers the commands that make replica sets and clusters as a small
+//! state machine. Every argument and every command is checked against what MongoDB's manual
+//! documents; what is wrong is answered by an error and noted in a file. It stores no data,
+//! encrypts nothing, and takes a password in clear: it shows that the right things are sent in the
+//! right order, and nothing about the real server.
+//!
+//! The process is the test program itself, in a test that does nothing but [`serve`]:
+//!
+//! ```no_run
+//! #[test]
+//! #[ignore = "a helper process, started by other tests"]
+//! fn helper_that_is_a_server() {
+//!     dyno_testkit::double::serve();
+//! }
+//! ```
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+mod arguments;
+mod cluster;
+mod commander;
+mod membership;
+mod node;
+mod server;
+mod shapes;
+mod wire;
+
+pub use commander::DoubleCommander;
+pub use server::serve;
+
+/// Environment of the child: its name, its arguments by line, its version and the common folder.
+const PROGRAM: &str = "DYNO_DOUBLE_PROGRAM";
+const ARGUMENTS: &str = "DYNO_DOUBLE_ARGUMENTS";
+const VERSION: &str = "DYNO_DOUBLE_VERSION";
+const FOLDER: &str = "DYNO_DOUBLE_FOLDER";
+
+/// Programs named `mongod` and `mongos`, and what they noted.
+#[derive(Debug)]
+pub struct MongoDouble {
+    folder: PathBuf,
+}
+
+impl MongoDouble {
+    /// Writes both programs to `folder`. They claim `version`, and run the test `helper` of the
+    /// current test program.
+    ///
+    /// # Panics
+    /// When a file cannot be written.
+    pub fn install(folder: &Path, version: &str, helper: &str) -> MongoDouble {
+        let double = MongoDouble {
+            folder: folder.to_owned(),
+        };
+        fs::create_dir_all(folder).expect("the folder of the double can be made");
+        let test = std::env::current_exe().expect("the test program has a path");
+        for (path, banner) in [
+            (double.mongod(), "db version"),
+            (double.mongos(), "mongos version"),
+        ] {
+            let script = script(&path, folder, version, banner, &test, helper);
+            fs::write(&path, script).expect("the double can be written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+                .expect("the double can be made executable");
+        }
+        double
+    }
+
+    /// Path of the `mongod`.
+    pub fn mongod(&self) -> PathBuf {
+        self.folder.join("mongod")
+    }
+
+    /// Path of the `mongos`.
+    pub fn mongos(&self) -> PathBuf {
+        self.folder.join("mongos")
+    }
+
+    /// Adds a misbehaviour, known to all processes from their next command on:
+    /// `never-primary SET`, `stuck MEMBER`, `die MEMBER COMMAND`, `refuse COMMAND`.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn misbehave(&self, rule: &str) {
+        note(&self.folder, "misbehave", rule);
+    }
+
+    /// What was wrong with arguments and commands, empty if nothing was.
+    pub fn violations(&self) -> Vec<String> {
+        lines(&self.folder, "violations")
+    }
+
+    /// `NAME started`, `NAME COMMAND` for every command but questions for a state, and
+    /// `NAME stopped` for a process that was asked to end, in this order.
+    pub fn events(&self) -> Vec<String> {
+        lines(&self.folder, "events")
+    }
+}
+
+fn script(
+    program: &Path,
+    folder: &Path,
+    version: &str,
+    banner: &str,
+    test: &Path,
+    helper: &str,
+) -> String {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    format!(
+        "#!/bin/sh\n\
+         [ \"$1\" = --version ] && {{ echo '{banner} v{version}'; exit 0; }}\n\
+         {ARGUMENTS}=$(printf '%s\\n' \"$@\")\n\
+         {PROGRAM}={name} {VERSION}={version} {FOLDER}='{}'\n\
+         export {ARGUMENTS} {PROGRAM} {VERSION} {FOLDER}\n\
+         exec '{}' --exact {helper} --ignored --nocapture\n",
+        folder.display(),
+        test.display(),
+    )
+}
+
+/// Appends one line; several processes may do so at once.
+fn note(folder: &Path, file: &str, line: &str) {
+    fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(folder.join(file))
+        .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
+        .expect("the notes of the double can be written");
+}
+
+fn lines(folder: &Path, file: &str) -> Vec<String> {
+    let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}

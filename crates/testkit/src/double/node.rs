@@ -1,0 +1,399 @@
+//! One process of the double: users, replica set, and what it says of itself.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use bson::{Bson, Document, doc};
+
+use super::arguments::Arguments;
+use super::cluster::Cluster;
+use super::membership::{SetMember, check_configuration, described, members};
+use super::shapes::{self, Refusal};
+use super::{lines, note, wire};
+
+/// Questions after which a member that starts is a secondary, and then the primary.
+const QUESTIONS_TO_SECONDARY: u32 = 2;
+const QUESTIONS_TO_PRIMARY: u32 = 4;
+
+/// What anybody may ask.
+const OPEN: [&str; 7] = [
+    "buildInfo",
+    "doubleAuthenticate",
+    "doubleJoin",
+    "doubleState",
+    "hello",
+    "isMaster",
+    "ping",
+];
+
+/// What a connection of the same host may do on a server without users.
+/// Source: MongoDB manual, "Localhost Exception", and the privileges that the server grants for it.
+const EXCEPTION: [&str; 4] = [
+    "addShard",
+    "createUser",
+    "replSetGetStatus",
+    "replSetInitiate",
+];
+
+/// What it may do on an arbiter besides, which never has users.
+const ARBITER_EXCEPTION: [&str; 3] = ["getCmdLineOpts", "getParameter", "serverStatus"];
+
+/// Refusals that a correct client may provoke.
+const EXPECTED: [i32; 4] = [76, 94, 8000, 10107];
+
+/// A process.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) router: bool,
+    pub(super) version: (u32, u32),
+    pub(super) version_text: String,
+    pub(super) folder: PathBuf,
+    pub(super) arguments: Arguments,
+    pub(super) configuration: Option<Document>,
+    pub(super) questions: u32,
+    pub(super) cluster: Cluster,
+}
+
+/// What one connection has shown.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    authenticated: bool,
+}
+
+impl Node {
+    /// The reply to a command, good or not.
+    pub(super) fn reply(&mut self, command: &Document, session: &mut Session) -> Document {
+        match self.answer(command, session) {
+            Ok(mut reply) => {
+                reply.insert("ok", 1.0);
+                reply
+            }
+            Err((code, message)) => {
+                let name = command.keys().next().map_or("", String::as_str);
+                if !EXPECTED.contains(&code) {
+                    let line = format!("{} {name}: {code} {message}", self.name);
+                    note(&self.folder, "violations", &line);
+                }
+                doc! { "ok": 0.0, "code": code, "errmsg": message }
+            }
+        }
+    }
+
+    fn answer(&mut self, command: &Document, session: &mut Session) -> Result<Document, Refusal> {
+        shapes::check(command)?;
+        let name = command.keys().next().cloned().unwrap_or_default();
+        if !name.starts_with("double") && name != "replSetGetStatus" && name != "hello" {
+            note(&self.folder, "events", &format!("{} {name}", self.name));
+        }
+        if self.misbehaves(&format!("die {} {name}", self.name)) {
+            // The reply never comes, as with a crash.
+            super::server::end("double: told to die", 1);
+        }
+        if self.misbehaves(&format!("refuse {name}")) {
+            return Err((8000, format!("told to refuse '{name}'")));
+        }
+        self.permit(&name, session)?;
+        match name.as_str() {
+            "ping" => Ok(doc! {}),
+            "buildInfo" => Ok(doc! { "version": &self.version_text }),
+            "hello" => Ok(doc! { "isWritablePrimary": self.is_writable() }),
+            "isMaster" => Ok(doc! { "ismaster": self.is_writable() }),
+            "createUser" => self.create_user(command),
+            "doubleAuthenticate" => self.authenticate(command, session),
+            "getCmdLineOpts" => Ok(self.command_line()),
+            "getParameter" => Ok(self.parameters()),
+            "serverStatus" => Ok(self.status()),
+            _ if self.router => self.route(&name, command),
+            "doubleState" => Ok(self.state()),
+            "doubleJoin" => {
+                self.configuration = command.get_document("doubleJoin").ok().cloned();
+                Ok(doc! {})
+            }
+            "replSetInitiate" => self.initiate(command),
+            "replSetGetStatus" => self.set_status(),
+            "replSetGetConfig" => Ok(doc! { "config": self.in_set()?.clone() }),
+            // Only routers have the rest.
+            _ => Err((59, format!("no such command: '{name}'"))),
+        }
+    }
+
+    pub(super) fn misbehaves(&self, rule: &str) -> bool {
+        lines(&self.folder, "misbehave")
+            .iter()
+            .any(|line| line == rule)
+    }
+
+    fn is_arbiter(&self) -> bool {
+        let own = self.own_address().to_string();
+        self.members()
+            .iter()
+            .any(|member| member.host == own && member.arbiter)
+    }
+
+    fn permit(&self, name: &str, session: &Session) -> Result<(), Refusal> {
+        let open = OPEN.contains(&name) || !self.arguments.needs_user() || session.authenticated;
+        let excepted = self.users().is_empty()
+            && (EXCEPTION.contains(&name)
+                || (self.is_arbiter() && ARBITER_EXCEPTION.contains(&name)));
+        match open || excepted {
+            true => Ok(()),
+            false => Err((13, format!("Command {name} requires authentication"))),
+        }
+    }
+
+    /// Users belong to the set; those of a cluster to its config servers.
+    fn users_file(&self) -> String {
+        let owner = match (self.router, self.arguments.get("replSet")) {
+            (true, _) => self
+                .arguments
+                .get("configdb")
+                .and_then(|text| text.split('/').next()),
+            (false, set) => set,
+        };
+        format!("users-{}", owner.unwrap_or(&self.name))
+    }
+
+    /// `NAME PASSWORD` of every user. An arbiter holds none.
+    fn users(&self) -> Vec<String> {
+        match self.is_arbiter() {
+            true => Vec::new(),
+            false => lines(&self.folder, &self.users_file()),
+        }
+    }
+
+    fn create_user(&mut self, command: &Document) -> Result<Document, Refusal> {
+        if !self.router && !self.is_writable() {
+            return Err((10107, "not primary".to_owned()));
+        }
+        if command
+            .get_str("$db")
+            .is_ok_and(|database| database != "admin")
+        {
+            return Err((2, "the first user belongs to 'admin'".to_owned()));
+        }
+        for mechanism in command.get_array("mechanisms").into_iter().flatten() {
+            if !matches!(mechanism.as_str(), Some("SCRAM-SHA-1" | "SCRAM-SHA-256")) {
+                return Err((2, format!("unknown auth mechanism {mechanism}")));
+            }
+        }
+        let holders = self
+            .members()
+            .iter()
+            .filter(|member| !member.arbiter)
+            .count();
+        if let Ok(concern) = command.get_document("writeConcern")
+            && let Ok(wanted) = concern.get_i32("w")
+            && usize::try_from(wanted).unwrap_or(0) > holders.max(1)
+        {
+            return Err((100, "Not enough data-bearing nodes".to_owned()));
+        }
+        let (user, password) = (command.get_str("createUser"), command.get_str("pwd"));
+        let line = format!(
+            "{} {}",
+            user.unwrap_or_default(),
+            password.unwrap_or_default()
+        );
+        note(&self.folder, &self.users_file(), &line);
+        Ok(doc! {})
+    }
+
+    fn authenticate(&self, command: &Document, session: &mut Session) -> Result<Document, Refusal> {
+        let user = command.get_str("doubleAuthenticate").unwrap_or_default();
+        let line = format!("{user} {}", command.get_str("pwd").unwrap_or_default());
+        match self.users().contains(&line) {
+            true => {
+                session.authenticated = true;
+                Ok(doc! {})
+            }
+            false => Err((18, "Authentication failed.".to_owned())),
+        }
+    }
+
+    fn port(&self) -> u16 {
+        let port = self
+            .arguments
+            .get("port")
+            .and_then(|text| text.parse().ok());
+        port.unwrap_or_default()
+    }
+
+    fn own_address(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.port()).into()
+    }
+
+    fn in_set(&self) -> Result<&Document, Refusal> {
+        if !self.arguments.has("replSet") {
+            return Err((76, "not running with --replSet".to_owned()));
+        }
+        let none = || (94, "no replset config has been received".to_owned());
+        self.configuration.as_ref().ok_or_else(none)
+    }
+
+    fn members(&self) -> Vec<SetMember> {
+        self.configuration.as_ref().map(members).unwrap_or_default()
+    }
+
+    fn initiate(&mut self, command: &Document) -> Result<Document, Refusal> {
+        if self.in_set().is_ok() {
+            return Err((23, "already initialized".to_owned()));
+        }
+        let Some(set) = self.arguments.get("replSet") else {
+            return Err((
+                76,
+                "This node was not started with replication enabled.".to_owned(),
+            ));
+        };
+        let empty = Document::new();
+        let configuration = command.get_document("replSetInitiate").unwrap_or(&empty);
+        let config_servers = self.arguments.has("configsvr");
+        check_configuration(
+            configuration,
+            set,
+            config_servers,
+            &self.own_address().to_string(),
+        )
+        .map_err(|message| (93, message))?;
+        let join = doc! { "doubleJoin": configuration.clone(), "$db": "admin" };
+        for member in members(configuration) {
+            let address: SocketAddr = member
+                .host
+                .parse()
+                .map_err(|_| (93, format!("`{}` is no address", member.host)))?;
+            if address != self.own_address() && wire::ask(address, &join).is_err() {
+                return Err((
+                    74,
+                    format!("replSetInitiate quorum check failed: {address}"),
+                ));
+            }
+        }
+        self.configuration = Some(configuration.clone());
+        Ok(doc! {})
+    }
+
+    /// Whether this member is the one that leads: the first with the highest priority.
+    fn leads(&self) -> bool {
+        let members = self.members();
+        let highest = members
+            .iter()
+            .map(|member| member.priority)
+            .fold(0.0, f64::max);
+        let first = members.iter().find(|member| member.priority == highest);
+        first.is_some_and(|member| member.host == self.own_address().to_string())
+    }
+
+    fn is_writable(&self) -> bool {
+        match self.arguments.has("replSet") {
+            true => self.own_state() == 1,
+            false => true,
+        }
+    }
+
+    fn own_state(&self) -> i32 {
+        let set = self.arguments.get("replSet").unwrap_or_default();
+        let members = self.members();
+        if members.is_empty() {
+            return 0;
+        }
+        if self.questions < QUESTIONS_TO_SECONDARY
+            || self.misbehaves(&format!("stuck {}", self.name))
+        {
+            return 5;
+        }
+        if self.is_arbiter() {
+            return 7;
+        }
+        let may_lead = self.leads() && !self.misbehaves(&format!("never-primary {set}"));
+        match may_lead && self.questions >= QUESTIONS_TO_PRIMARY {
+            true => 1,
+            false => 2,
+        }
+    }
+
+    fn state(&mut self) -> Document {
+        self.questions += 1;
+        doc! {
+            "state": self.own_state(),
+            "set": self.arguments.get("replSet"),
+            "shard": self.arguments.has("shardsvr"),
+            "config": self.arguments.has("configsvr"),
+        }
+    }
+
+    fn set_status(&mut self) -> Result<Document, Refusal> {
+        self.in_set()?;
+        self.questions += 1;
+        let own = self.own_address().to_string();
+        let states: Vec<Document> = self
+            .members()
+            .iter()
+            .map(|member| {
+                if member.host == own {
+                    return described(&member.host, self.own_state(), "");
+                }
+                let question = doc! { "doubleState": 1, "$db": "admin" };
+                let reply = member
+                    .host
+                    .parse()
+                    .ok()
+                    .map(|address| wire::ask(address, &question));
+                match reply {
+                    Some(Ok(reply)) => {
+                        described(&member.host, reply.get_i32("state").unwrap_or(6), "")
+                    }
+                    Some(Err(error)) => described(&member.host, 8, &error.to_string()),
+                    None => described(&member.host, 8, "no address"),
+                }
+            })
+            .collect();
+        Ok(doc! { "set": self.arguments.get("replSet"), "members": states })
+    }
+
+    fn command_line(&self) -> Document {
+        let text = |name: &str| self.arguments.get(name).map(Bson::from);
+        let mut storage = doc! {};
+        if let Some(name) = text("wiredTigerCollectionBlockCompressor") {
+            storage.insert("collectionConfig", doc! { "blockCompressor": name });
+        }
+        let mut parsed = doc! { "net": { "port": i32::from(self.port()) }, "storage": { "wiredTiger": storage } };
+        if let Some(set) = text("replSet") {
+            parsed.insert("replication", doc! { "replSet": set });
+        }
+        if let Some(path) = text("keyFile") {
+            parsed.insert("security", doc! { "keyFile": path });
+        }
+        doc! { "argv": [], "parsed": parsed }
+    }
+
+    fn parameters(&self) -> Document {
+        self.arguments
+            .parameters
+            .iter()
+            .map(|(name, value)| (name.clone(), Bson::from(value.as_str())))
+            .collect()
+    }
+
+    fn status(&self) -> Document {
+        let mut status = doc! { "version": &self.version_text };
+        if !self.router {
+            let size = self
+                .arguments
+                .get("wiredTigerCacheSizeGB")
+                .and_then(|text| text.parse().ok());
+            let bytes = size.unwrap_or(1.0) * f64::from(1 << 30);
+            status.insert("storageEngine", doc! { "name": "wiredTiger" });
+            let cache = doc! { "maximum bytes configured": bytes };
+            status.insert("wiredTiger", doc! { "cache": cache });
+        }
+        status
+    }
+}
+
+/// The file that makes a data folder one of `mongod`.
+pub(super) fn mark_data_folder(path: &str) {
+    for name in ["WiredTiger", "_mdb_catalog.wt"] {
+        // A folder that is not there ends the start with an error of its own.
+        let _ = fs::write(std::path::Path::new(path).join(name), "double");
+    }
+}

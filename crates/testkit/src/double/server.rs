@@ -1,0 +1,139 @@
+//! The process of the double: from its command line to its end.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use bson::doc;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+
+use super::arguments::Arguments;
+use super::cluster::Cluster;
+use super::node::{Node, Session, mark_data_folder};
+use super::{ARGUMENTS, FOLDER, PROGRAM, VERSION, note, wire};
+
+/// Exit codes of `mongod`: bad options, and a port that is in use.
+const BAD_OPTIONS: i32 = 2;
+const NO_PORT: i32 = 48;
+
+/// Runs the double that the environment describes; it never returns.
+///
+/// # Panics
+/// When it was not started by one of the programs of [`MongoDouble`](super::MongoDouble).
+pub fn serve() {
+    let variable = |name: &str| std::env::var(name).expect("started as `mongod` or `mongos`");
+    let folder = PathBuf::from(variable(FOLDER));
+    let (program, version_text) = (variable(PROGRAM), variable(VERSION));
+    let version = major_minor(&version_text);
+    let text = variable(ARGUMENTS);
+    let words: Vec<_> = text.lines().collect();
+    let arguments = Arguments::parse(&program, version, &words).unwrap_or_else(|why| {
+        note(&folder, "violations", &format!("{program}: {why}"));
+        end(&format!("Error parsing command line: {why}"), BAD_OPTIONS)
+    });
+    let data = arguments.get("dbpath").unwrap_or_default().to_owned();
+    let name = match Path::new(&data).file_name() {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => "router".to_owned(),
+    };
+    mark_data_folder(&data);
+    let port = arguments.get("port").unwrap_or_default().to_owned();
+    let Ok(listener) = TcpListener::bind(format!("127.0.0.1:{port}")) else {
+        end("SocketException: Address already in use", NO_PORT)
+    };
+    let node = Node {
+        router: program == "mongos",
+        name,
+        version,
+        version_text,
+        folder,
+        arguments,
+        configuration: None,
+        questions: 0,
+        cluster: Cluster::default(),
+    };
+    if node.router {
+        await_config_servers(&node);
+    }
+    obey_signals(&node);
+    note(&node.folder, "events", &format!("{} started", node.name));
+    say(&format!(
+        r#"{{"s":"I",  "c":"NETWORK",  "id":23016,   "ctx":"listener","msg":"Waiting for connections","attr":{{"port":{port},"ssl":"off"}}}}"#
+    ));
+    let node = Arc::new(Mutex::new(node));
+    for stream in listener.incoming().flatten() {
+        let node = Arc::clone(&node);
+        thread::spawn(move || converse(&node, stream));
+    }
+}
+
+fn major_minor(version: &str) -> (u32, u32) {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+/// Prints a last line and ends the process.
+#[allow(clippy::exit, reason = "the double is a process of its own")]
+pub(super) fn end(message: &str, code: i32) -> ! {
+    say(message);
+    std::process::exit(code)
+}
+
+fn say(line: &str) {
+    let mut output = std::io::stdout();
+    // Nobody is left to hear it otherwise.
+    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+}
+
+/// A router that finds no config servers never listens.
+fn await_config_servers(node: &Node) {
+    let config = node.arguments.get("configdb").unwrap_or_default();
+    let (set, hosts) = config.split_once('/').unwrap_or_default();
+    for host in hosts.split(',') {
+        let state = host.parse().ok().and_then(|address| {
+            wire::ask(address, &doc! { "doubleState": 1, "$db": "admin" }).ok()
+        });
+        let fits = state.is_some_and(|state| {
+            state.get_bool("config").unwrap_or(false)
+                && state.get_str("set").is_ok_and(|found| found == set)
+                && state
+                    .get_i32("state")
+                    .is_ok_and(|state| state == 1 || state == 2)
+        });
+        if !fits {
+            note(
+                &node.folder,
+                "violations",
+                &format!("mongos: {host} is no config server of {set}"),
+            );
+            end("no config server", BAD_OPTIONS);
+        }
+    }
+}
+
+fn obey_signals(node: &Node) {
+    let (folder, name) = (node.folder.clone(), node.name.clone());
+    let mut signals = Signals::new([SIGTERM]).expect("signals can be waited for");
+    thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            note(&folder, "events", &format!("{name} stopped"));
+            end("shutting down", 0);
+        }
+    });
+}
+
+fn converse(node: &Mutex<Node>, mut stream: TcpStream) {
+    let mut session = Session::default();
+    while let Ok(command) = wire::read(&mut stream) {
+        let reply = node
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .reply(&command, &mut session);
+        if wire::write(&mut stream, &reply).is_err() {
+            break;
+        }
+    }
+}

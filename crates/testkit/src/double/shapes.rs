@@ -1,0 +1,247 @@
+//! The documented shape of every command that the double knows. Source: the pages of the commands
+//! in MongoDB's manual. Pure functions.
+
+use bson::{Bson, Document};
+
+/// Types of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    /// A whole number of any type.
+    Whole,
+    /// A number.
+    Number,
+    Boolean,
+    Object,
+    List,
+    Any,
+}
+
+use Kind::{Any, Boolean, List, Number, Object, Text, Whole};
+
+/// A field: name, type, whether it must be there.
+type Field = (&'static str, Kind, bool);
+
+/// Fields that every command may have.
+const GENERIC: &[Field] = &[
+    ("$db", Text, true),
+    ("maxTimeMS", Whole, false),
+    ("comment", Any, false),
+    ("writeConcern", Object, false),
+    ("readConcern", Object, false),
+];
+
+/// Commands with the type of their first field and the other fields.
+const COMMANDS: &[(&str, Kind, &[Field])] = &[
+    ("addShard", Text, &[("name", Text, false)]),
+    ("balancerStart", Number, &[]),
+    ("balancerStop", Number, &[]),
+    ("buildInfo", Number, &[]),
+    (
+        "createUser",
+        Text,
+        &[
+            ("pwd", Text, true),
+            ("roles", List, true),
+            ("customData", Object, false),
+            ("authenticationRestrictions", List, false),
+            ("mechanisms", List, false),
+            ("digestPassword", Boolean, false),
+        ],
+    ),
+    ("enableSharding", Text, &[("primaryShard", Text, false)]),
+    (
+        "find",
+        Text,
+        &[
+            ("filter", Object, false),
+            ("sort", Object, false),
+            ("projection", Object, false),
+            ("limit", Whole, false),
+            ("batchSize", Whole, false),
+        ],
+    ),
+    ("getCmdLineOpts", Number, &[]),
+    ("getParameter", Any, &[]),
+    ("hello", Number, &[]),
+    ("isMaster", Number, &[]),
+    (
+        "moveChunk",
+        Text,
+        &[
+            ("find", Object, false),
+            ("bounds", List, false),
+            ("to", Text, true),
+            ("forceJumbo", Boolean, false),
+        ],
+    ),
+    ("ping", Number, &[]),
+    ("replSetGetConfig", Number, &[]),
+    ("replSetGetStatus", Number, &[]),
+    ("replSetInitiate", Object, &[]),
+    ("serverStatus", Number, &[]),
+    (
+        "shardCollection",
+        Text,
+        &[
+            ("key", Object, true),
+            ("unique", Boolean, false),
+            ("numInitialChunks", Whole, false),
+            ("presplitHashedZones", Boolean, false),
+            ("collation", Object, false),
+            ("timeseries", Object, false),
+        ],
+    ),
+    (
+        "split",
+        Text,
+        &[
+            ("find", Object, false),
+            ("middle", Object, false),
+            ("bounds", List, false),
+        ],
+    ),
+    // Between doubles.
+    ("doubleAuthenticate", Text, &[("pwd", Text, true)]),
+    ("doubleJoin", Object, &[]),
+    ("doubleState", Number, &[]),
+];
+
+/// Fields of the configuration of a replica set, and of one of its members.
+const CONFIGURATION: &[Field] = &[
+    ("_id", Text, true),
+    ("version", Whole, false),
+    ("term", Whole, false),
+    ("protocolVersion", Whole, false),
+    ("configsvr", Boolean, false),
+    ("writeConcernMajorityJournalDefault", Boolean, false),
+    ("members", List, true),
+    ("settings", Object, false),
+];
+const MEMBER: &[Field] = &[
+    ("_id", Whole, true),
+    ("host", Text, true),
+    ("arbiterOnly", Boolean, false),
+    ("buildIndexes", Boolean, false),
+    ("hidden", Boolean, false),
+    ("priority", Number, false),
+    ("tags", Object, false),
+    ("secondaryDelaySecs", Whole, false),
+    ("votes", Whole, false),
+];
+
+/// A reply of a server that refuses: code and message.
+pub(super) type Refusal = (i32, String);
+
+/// Checks names and types of all fields.
+pub(super) fn check(command: &Document) -> Result<(), Refusal> {
+    let Some((name, argument)) = command.iter().next() else {
+        return Err((9, "the command is empty".to_owned()));
+    };
+    let Some((_, kind, fields)) = COMMANDS.iter().find(|(known, _, _)| known == name) else {
+        return Err((59, format!("no such command: '{name}'")));
+    };
+    matches_kind(name, argument, *kind)?;
+    let all: Vec<Field> = fields.iter().chain(GENERIC).copied().collect();
+    check_fields(command.iter().skip(1), &all)?;
+    if name == "replSetInitiate" || name == "doubleJoin" {
+        check_configuration(argument.as_document().unwrap_or(&Document::new()))?;
+    }
+    Ok(())
+}
+
+fn check_configuration(configuration: &Document) -> Result<(), Refusal> {
+    check_fields(configuration.iter(), CONFIGURATION)?;
+    for member in configuration.get_array("members").into_iter().flatten() {
+        let Some(member) = member.as_document() else {
+            return Err((14, "a member is no object".to_owned()));
+        };
+        check_fields(member.iter(), MEMBER)?;
+    }
+    Ok(())
+}
+
+fn check_fields<'a>(
+    fields: impl Iterator<Item = (&'a String, &'a Bson)>,
+    known: &[Field],
+) -> Result<(), Refusal> {
+    let mut seen = Vec::new();
+    for (name, value) in fields {
+        let Some((_, kind, _)) = known.iter().find(|(known, _, _)| known == name) else {
+            return Err((40415, format!("BSON field '{name}' is an unknown field")));
+        };
+        matches_kind(name, value, *kind)?;
+        seen.push(name.as_str());
+    }
+    match known
+        .iter()
+        .find(|(name, _, must)| *must && !seen.contains(name))
+    {
+        Some((name, _, _)) => Err((
+            40414,
+            format!("BSON field '{name}' is missing but a required field"),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn matches_kind(name: &str, value: &Bson, kind: Kind) -> Result<(), Refusal> {
+    let matches = match (kind, value) {
+        (Any, _)
+        | (Text, Bson::String(_))
+        | (Boolean, Bson::Boolean(_))
+        | (Object, Bson::Document(_))
+        | (List, Bson::Array(_))
+        | (Whole | Number, Bson::Int32(_) | Bson::Int64(_))
+        | (Number, Bson::Double(_)) => true,
+        (Whole, Bson::Double(number)) => number.fract() == 0.0,
+        _ => false,
+    };
+    match matches {
+        true => Ok(()),
+        false => Err((
+            14,
+            format!("BSON field '{name}' is the wrong type, expected {kind:?}"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+
+    fn code(mut command: Document) -> i32 {
+        command.insert("$db", "admin");
+        check(&command).map_or_else(|(code, _)| code, |()| 0)
+    }
+
+    #[test]
+    fn unknown_missing_and_mistyped_fields_are_told_apart() {
+        assert_eq!(code(doc! { "addShard": "a/b:1", "name": "a" }), 0);
+        assert_eq!(code(doc! { "addShard": "a/b:1", "nom": "a" }), 40415);
+        assert_eq!(code(doc! { "addShard": 1 }), 14);
+        assert_eq!(code(doc! { "shardCollection": "a.b" }), 40414);
+        assert_eq!(code(doc! { "addShards": "a/b:1" }), 59);
+        assert_eq!(check(&doc! { "ping": 1 }).unwrap_err().0, 40414);
+        assert_eq!(check(&doc! {}).unwrap_err().0, 9);
+    }
+
+    #[test]
+    fn a_configuration_is_checked_down_to_its_members() {
+        let initiate = |member: Document| {
+            code(doc! { "replSetInitiate": { "_id": "rs", "members": [member] } })
+        };
+        assert_eq!(initiate(doc! { "_id": 0, "host": "a:1" }), 0);
+        assert_eq!(initiate(doc! { "_id": 0.5, "host": "a:1" }), 14);
+        assert_eq!(initiate(doc! { "_id": 0 }), 40414);
+        assert_eq!(
+            initiate(doc! { "_id": 0, "host": "a:1", "arbiter": true }),
+            40415
+        );
+        assert_eq!(
+            code(doc! { "replSetInitiate": { "_id": "rs", "members": 1 } }),
+            14
+        );
+    }
+}
