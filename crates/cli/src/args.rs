@@ -2,7 +2,7 @@
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use dyno_plan::units::{Rate, Span};
+use dyno_plan::units::{Bytes, Rate, Span};
 use std::path::PathBuf;
 
 /// A dynamometer for MongoDB: puts a server on the bench, loads it, and says what it saw and how far to trust it
@@ -63,6 +63,11 @@ pub(crate) enum Command {
     Server(ServerArguments),
     /// Measure the load generator itself and keep the result
     Selfcheck(SelfcheckArguments),
+    /// Check this machine and a server before a run, and say what to change
+    ///
+    /// Exit status: 0 nothing fails; 1 a check fails, or a change could not be taken back; 2 bad
+    /// arguments; 3 the server cannot be reached or a change cannot be made.
+    Doctor(DoctorArguments),
     /// Print the completions of a shell
     Completions(CompletionArguments),
     /// Print the manual page, or write one page per command into a folder
@@ -325,6 +330,59 @@ pub(crate) struct SelfcheckArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// The server to check
+    #[arg(
+        long,
+        value_name = "URI",
+        env = "DYNO_URI",
+        hide_env_values = true,
+        help_heading = "Server"
+    )]
+    pub(crate) uri: Option<String>,
+    /// The server to check, by its process on this machine; it is not connected to
+    #[arg(
+        long,
+        value_name = "PID",
+        help_heading = "Server",
+        conflicts_with = "uri"
+    )]
+    pub(crate) server_pid: Option<u32>,
+    /// Version of the MongoDB server, where it cannot be asked, such as `8.0`
+    #[arg(long, value_name = "VERSION", value_parser = server_version, help_heading = "Server")]
+    pub(crate) server_version: Option<String>,
+    /// Folder of the server's data; default: what the server says
+    #[arg(long, value_name = "DIR", help_heading = "Server")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Cache of one server, such as `4GiB`; default: what the server says
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Server")]
+    pub(crate) cache: Option<Bytes>,
+    /// Servers of this kind on the machine
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000), help_heading = "Server")]
+    pub(crate) instances: u64,
+    /// Size of the data that is going to be loaded
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Load")]
+    pub(crate) data_size: Option<Bytes>,
+    /// Connections that the load is going to have
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub(crate) connections: Option<u64>,
+    /// What is printed on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: DoctorFormat,
+    /// Change what these checks advise, or `all`; nothing else is changed
+    ///
+    /// What was there before is kept in the state folder until `--revert`.
+    #[arg(long, value_name = "CHECK", value_delimiter = ',', num_args = 1)]
+    pub(crate) apply: Vec<String>,
+    /// Take back what `--apply` has changed since the machine started, the last change first
+    #[arg(long, conflicts_with = "apply")]
+    pub(crate) revert: bool,
+    /// Read and change the files below this folder in place of `/`
+    #[arg(long, value_name = "DIR", hide = true, default_value = "/")]
+    pub(crate) root: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CompletionArguments {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
@@ -406,6 +464,14 @@ pub(crate) enum RunFormat {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DoctorFormat {
+    /// A table for people
+    Human,
+    /// One JSON document
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
     /// Tables for people
     Human,
@@ -432,6 +498,21 @@ pub(crate) enum SelfcheckFormat {
 pub(crate) fn span(text: &str) -> Result<Span, String> {
     text.parse()
         .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    text.parse()
+        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+}
+
+fn server_version(text: &str) -> Result<String, String> {
+    let numbers = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let release = text.split('-').next().unwrap_or_default();
+    if release.split('.').all(numbers) {
+        Ok(text.to_owned())
+    } else {
+        Err("a version is numbers with dots between, such as `8.0.3`".into())
+    }
 }
 
 fn rate(text: &str) -> Result<Rate, String> {

@@ -2,7 +2,7 @@
 //! a server's log. How an error looks is left to `messages`.
 
 use dyno_load::LoadError;
-use dyno_load::connect::ConnectError;
+use dyno_load::connect::{ConnectError, ControlError};
 use dyno_plan::resolve::PlanError;
 use dyno_plan::uri::UriError;
 use dyno_record::RecordError;
@@ -132,6 +132,13 @@ fn load_exit(error: &LoadError) -> (Exit, Option<String>) {
             _ => (Exit::Environment, None),
         },
         LoadError::Workload { .. } => (Exit::BadInput, None),
+        LoadError::Setup { source, .. } => {
+            let code = source
+                .downcast_ref::<ControlError>()
+                .and_then(ControlError::code);
+            let hint = (code == Some(UNAUTHORIZED)).then(|| USER_HINT.to_owned());
+            (Exit::Environment, hint)
+        }
         LoadError::DriverOption(_) => (
             Exit::BadInput,
             Some("leave the option out, or use `--backend wire` if it honours it".to_owned()),
@@ -141,6 +148,9 @@ fn load_exit(error: &LoadError) -> (Exit, Option<String>) {
     }
 }
 
+/// Server code of a command that needs a user, or one with more rights.
+const UNAUTHORIZED: i32 = 13;
+const USER_HINT: &str = "name a user with the rights in the connection string: `mongodb://USER:PASSWORD@HOST/?authSource=admin`";
 const WRITE_HINT: &str = "check the free space and the permissions there";
 
 /// A connection string that asks for what cannot be done is bad input, everything else is the surroundings.
@@ -205,6 +215,28 @@ mod tests {
             Exit::Interrupted,
         ];
         assert_eq!(codes.map(|exit| exit as u8), [0, 1, 2, 3, 4, 130]);
+    }
+
+    #[test]
+    fn a_refused_command_says_that_a_user_is_missing() {
+        let refused = |code| {
+            let error = ControlError::Server {
+                command: "count".into(),
+                code,
+                code_name: String::new(),
+                message: "command count requires authentication".into(),
+            };
+            Failure::from(LoadError::Setup {
+                intent: "count".into(),
+                source: Box::new(error),
+            })
+        };
+        assert!(
+            refused(13)
+                .hint
+                .is_some_and(|hint| hint.contains("USER:PASSWORD"))
+        );
+        assert_eq!(refused(26).hint, None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod error;
 pub mod keys;
 pub mod operation;
 pub mod prepare;
+pub mod probe;
 mod recorder;
 pub mod responder;
 mod schedule;

@@ -46,6 +46,7 @@ fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation {
         virtualization: host::virtualization(root),
         data_storage: data_dir
             .and_then(|folder| probes.note("data_storage", storage::storage(root, folder))),
+        doctor: Vec::new(),
     };
     Observation {
         environment,

@@ -36,7 +36,7 @@ pub struct ProbeHealth {
 }
 
 /// A value, or why there is none.
-pub(crate) type Reading<T> = Result<T, Health>;
+pub type Reading<T> = Result<T, Health>;
 
 impl Health {
     /// Health of a file that could not be read: one that does not exist is unsupported, all else failed.

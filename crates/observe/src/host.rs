@@ -2,6 +2,7 @@
 //! reads, so that tests give it a fixture. No reader keeps state.
 
 use crate::health::{Health, Reading};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -95,6 +96,75 @@ pub(crate) fn load_average(root: &Path) -> Reading<f64> {
         .ok_or_else(|| Health::not_understood(&root.join(path), "load average"))
 }
 
+/// A file that holds one number.
+pub(crate) fn number(root: &Path, path: &str) -> Reading<u64> {
+    let line = line(root, path)?;
+    line.parse()
+        .map_err(|_| Health::not_understood(&root.join(path), "number"))
+}
+
+/// The word in brackets of a file.
+pub(crate) fn selected_in(root: &Path, path: &str) -> Reading<String> {
+    selected(&line(root, path)?)
+        .ok_or_else(|| Health::not_understood(&root.join(path), "selected value"))
+}
+
+/// Frequency governor of each CPU online.
+pub(crate) fn governors(root: &Path) -> Reading<BTreeMap<u64, String>> {
+    // The first one gives the reason if there are none.
+    cpu_governor(root)?;
+    let mut governors = BTreeMap::new();
+    for cpu in online_list(root)? {
+        let path = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+        if let Ok(governor) = line(root, &path) {
+            governors.insert(cpu, governor);
+        }
+    }
+    Ok(governors)
+}
+
+/// File of Intel's driver: 1 forbids.
+pub(crate) const NO_TURBO: &str = "sys/devices/system/cpu/intel_pstate/no_turbo";
+/// File of the other drivers: 1 allows.
+pub(crate) const BOOST: &str = "sys/devices/system/cpu/cpufreq/boost";
+
+/// Whether frequencies above the nominal one are allowed, and the file that says so.
+pub(crate) fn turbo(root: &Path) -> Reading<(bool, &'static str)> {
+    match number(root, NO_TURBO) {
+        Ok(forbidden) => Ok((forbidden == 0, NO_TURBO)),
+        Err(_) => number(root, BOOST).map(|allowed| (allowed != 0, BOOST)),
+    }
+}
+
+/// Clock sources that the kernel offers.
+pub(crate) fn clock_sources(root: &Path) -> Reading<Vec<String>> {
+    let path = "sys/devices/system/clocksource/clocksource0/available_clocksource";
+    let line = line(root, path)?;
+    Ok(line.split_ascii_whitespace().map(str::to_owned).collect())
+}
+
+/// CPUs online.
+pub(crate) fn cpus_online(root: &Path) -> Reading<u64> {
+    Ok(online_list(root)?.len() as u64)
+}
+
+fn online_list(root: &Path) -> Reading<Vec<u64>> {
+    let path = "sys/devices/system/cpu/online";
+    members_of_list(&line(root, path)?)
+        .ok_or_else(|| Health::not_understood(&root.join(path), "list of CPUs"))
+}
+
+/// Share of the last ten seconds in which some task waited for a CPU, in percent.
+pub(crate) fn cpu_pressure_percent(root: &Path) -> Reading<f64> {
+    let path = "proc/pressure/cpu";
+    let text = text(root, path)?;
+    let some = text
+        .lines()
+        .find_map(|line| line.strip_prefix("some avg10="));
+    some.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok())
+        .ok_or_else(|| Health::not_understood(&root.join(path), "`some avg10`"))
+}
+
 /// Container and hypervisor, as far as the machine tells; `None` where nothing points to either.
 pub(crate) fn virtualization(root: &Path) -> Option<String> {
     let found: Vec<String> = container(root)
@@ -104,7 +174,7 @@ pub(crate) fn virtualization(root: &Path) -> Option<String> {
     (!found.is_empty()).then(|| found.join(" on "))
 }
 
-fn container(root: &Path) -> Option<String> {
+pub(crate) fn container(root: &Path) -> Option<String> {
     if let Ok(name) = line(root, "run/systemd/container") {
         return Some(format!("container ({name})"));
     }
@@ -155,7 +225,7 @@ pub(crate) fn selected(text: &str) -> Option<String> {
 }
 
 /// Value of the first line `name : value`.
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim())
@@ -174,13 +244,23 @@ fn meminfo_bytes(root: &Path, name: &str) -> Reading<u64> {
 
 /// How many numbers a list such as `0-3,8,10-11` has.
 fn count_of_list(list: &str) -> Option<u64> {
-    let mut count = 0;
+    members_of_list(list).map(|members| members.len() as u64)
+}
+
+/// The numbers of a list such as `0-3,8,10-11`.
+pub(crate) fn members_of_list(list: &str) -> Option<Vec<u64>> {
+    /// More than any machine has; a list beyond it is garbage that would fill the memory.
+    const MOST: u64 = 1 << 16;
+    let mut members = Vec::new();
     for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
-        count += last.checked_sub(first)? + 1;
+        if last < first || last >= MOST {
+            return None;
+        }
+        members.extend(first..=last);
     }
-    Some(count)
+    Some(members)
 }
 
 #[cfg(test)]

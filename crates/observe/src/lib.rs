@@ -3,6 +3,7 @@
 //! result is decided elsewhere.
 
 pub mod clock;
+pub mod doctor;
 pub mod environment;
 pub mod health;
 mod host;

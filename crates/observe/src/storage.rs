@@ -21,10 +21,7 @@ struct Mount {
 /// that does. What cannot be read stays empty; an error means that not even the mount is known.
 pub(crate) fn storage(root: &Path, folder: &Path) -> Reading<StorageRecord> {
     let existing = nearest_existing(folder);
-    let mountinfo = text(root, "proc/self/mountinfo")?;
-    let mount = mount_of(&mountinfo, &existing).ok_or_else(|| {
-        Health::not_understood(&root.join("proc/self/mountinfo"), "mount of the folder")
-    })?;
+    let mount = mount(root, &existing)?;
     let queue = queue_folder(root, &mount);
     let setting = |name: &str| line(queue.as_deref()?, name).ok();
     Ok(StorageRecord {
@@ -46,6 +43,36 @@ pub(crate) fn storage(root: &Path, folder: &Path) -> Reading<StorageRecord> {
         filesystem: Some(mount.filesystem),
         mount_options: Some(mount.options),
         free_bytes: free_bytes(&existing),
+    })
+}
+
+/// Where the file system of a folder is mounted.
+pub(crate) fn mount_point(root: &Path, folder: &Path) -> Reading<PathBuf> {
+    Ok(mount(root, &nearest_existing(folder))?.mount_point)
+}
+
+/// The folder with the settings of the queue of a folder's device, as an absolute path in `root`.
+pub(crate) fn queue(root: &Path, folder: &Path) -> Reading<PathBuf> {
+    let mount = mount(root, &nearest_existing(folder))?;
+    let queue = queue_folder(root, &mount).filter(|queue| queue.exists());
+    let below = |queue: PathBuf| {
+        let root = root.canonicalize().ok()?;
+        Some(Path::new("/").join(queue.strip_prefix(root).ok()?))
+    };
+    queue.and_then(below).ok_or_else(|| Health::Unsupported {
+        reason: format!("`{}` is no block device", mount.source),
+    })
+}
+
+/// Options of the mount at a mount point.
+pub(crate) fn mount_options(root: &Path, mount_point: &Path) -> Reading<String> {
+    Ok(mount(root, mount_point)?.options)
+}
+
+fn mount(root: &Path, existing: &Path) -> Reading<Mount> {
+    let mountinfo = text(root, "proc/self/mountinfo")?;
+    mount_of(&mountinfo, existing).ok_or_else(|| {
+        Health::not_understood(&root.join("proc/self/mountinfo"), "mount of the folder")
     })
 }
 

@@ -23,6 +23,7 @@ pub mod schema;
 mod series;
 pub mod summary;
 mod thin;
+pub mod verdict;
 mod windows;
 pub mod writer;
 

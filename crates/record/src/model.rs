@@ -3,6 +3,7 @@
 //! Serialized names carry their unit as a suffix. The JSON schema of [`RunDocument`] is committed
 //! as `crates/record/schema/run.schema.json` and tested against real output.
 
+use crate::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -363,6 +364,9 @@ pub struct Environment {
     pub virtualization: Option<String>,
     /// The device and file system that hold the server's data, where they are on this machine.
     pub data_storage: Option<StorageRecord>,
+    /// What `dyno doctor` says of the machine and the server; empty in runs where it was not asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doctor: Vec<Verdict>,
 }
 
 /// The storage that holds a data folder.

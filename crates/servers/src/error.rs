@@ -251,7 +251,7 @@ impl ServerError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             ServerError::NotFound { program, .. } if *program == "mongod" => {
-                "install MongoDB, or name the program with `--mongod PATH`, or use the embedded server"
+                "install MongoDB (for Ubuntu 24.04 there are packages from 8.0 on), or name the program with `--mongod PATH`, or use the embedded server"
             }
             ServerError::NotFound { program, .. } if *program == "mongos" => {
                 "install the `mongos` of the same version as `mongod`, it is a package of its own"

@@ -1,8 +1,10 @@
 //! Doubts about the machine. Settings that concern the server count only if it is on this machine:
-//! of other machines nothing is known.
+//! of other machines nothing is known. Runs that hold the verdicts of `dyno doctor` are judged by
+//! those; the settings are looked at in the record of older runs.
 
 use super::{Facts, about_run, bytes};
 use dyno_record::model::{Caveat, CaveatKind};
+use dyno_record::verdict::{CheckName, Level};
 
 /// Clock sources that are read without a system call and count with the CPU. The two of
 /// hypervisors are scaled readings of the same counter.
@@ -37,8 +39,39 @@ pub(super) fn shared_machine(facts: &Facts<'_>) -> Vec<Caveat> {
     )]
 }
 
+/// Checks of machine and server that failed before the run. What client and server take from each
+/// other is said of every run on one machine, and not again for their CPUs.
+pub(super) fn failed_checks(facts: &Facts<'_>) -> Vec<Caveat> {
+    let verdicts = facts.document.environment.doctor.iter();
+    verdicts
+        .filter(|verdict| verdict.level == Level::Fail && verdict.check != CheckName::SharedCores)
+        .map(|verdict| Caveat {
+            kind: match verdict.check {
+                CheckName::CpuGovernor => CaveatKind::CpuFrequency,
+                CheckName::ClockSource => CaveatKind::ClockCoarse,
+                CheckName::OtherLoad => CaveatKind::SharedMachine,
+                _ => CaveatKind::MachineSetting,
+            },
+            message: format!(
+                "the check `{}` fails: found {}, advised {}; {}",
+                verdict.check, verdict.found, verdict.advised, verdict.why
+            ),
+            hint: verdict.change.as_ref().map(|change| change.command.clone()),
+            phase: None,
+        })
+        .collect()
+}
+
+/// Whether the checks were made: then they say what the settings below mean.
+fn is_checked(facts: &Facts<'_>) -> bool {
+    !facts.document.environment.doctor.is_empty()
+}
+
 /// CPU frequency is not fixed.
 pub(super) fn cpu_frequency(facts: &Facts<'_>) -> Vec<Caveat> {
+    if is_checked(facts) {
+        return Vec::new();
+    }
     match facts.document.environment.cpu_governor.as_deref() {
         None | Some("performance") => Vec::new(),
         Some(governor) => vec![about_run(
@@ -57,6 +90,7 @@ pub(super) fn clock_coarse(facts: &Facts<'_>) -> Vec<Caveat> {
     let mut reasons = Vec::new();
     if let Some(source) = environment.clock_source.as_deref()
         && !GOOD_CLOCKS.contains(&source)
+        && !is_checked(facts)
     {
         reasons.push(format!("the clock source is `{source}`"));
     }
@@ -77,7 +111,7 @@ pub(super) fn clock_coarse(facts: &Facts<'_>) -> Vec<Caveat> {
 
 /// Memory settings that are known to disturb a server.
 pub(super) fn settings(facts: &Facts<'_>) -> Vec<Caveat> {
-    if !facts.document.server.local {
+    if !facts.document.server.local || is_checked(facts) {
         return Vec::new();
     }
     huge_pages(facts).into_iter().chain(swap(facts)).collect()
@@ -128,6 +162,9 @@ fn swap(facts: &Facts<'_>) -> Option<Caveat> {
 
 /// Settings of the storage that holds the server's data.
 pub(super) fn storage_settings(facts: &Facts<'_>) -> Vec<Caveat> {
+    if is_checked(facts) {
+        return Vec::new();
+    }
     let storage = facts.document.environment.data_storage.as_ref();
     let readahead = storage.and_then(|storage| storage.readahead_bytes);
     match readahead {

@@ -42,7 +42,7 @@ impl From<&IntervalPoint> for IntervalTotals {
 /// that the document holds already are not looked at and not repeated.
 pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Caveat> {
     let facts = Facts::new(document, intervals);
-    const FINDERS: [fn(&Facts<'_>) -> Vec<Caveat>; 21] = [
+    const FINDERS: [fn(&Facts<'_>) -> Vec<Caveat>; 22] = [
         result::partial,
         result::integrity,
         result::errors,
@@ -62,6 +62,7 @@ pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Cave
         machine::shared_machine,
         machine::cpu_frequency,
         machine::clock_coarse,
+        machine::failed_checks,
         machine::settings,
         machine::storage_settings,
     ];

@@ -5,6 +5,7 @@ use dyno_record::model::{
     Arrivals, ClientUsage, Environment, LatencySummary, OperationRecord, RunStatus, SCHEMA_VERSION,
     ServerRecord, StorageRecord,
 };
+use dyno_record::verdict::{Change, CheckName, Level, Verdict};
 use serde_json::json;
 
 /// A run without any caveat: a remote server that is larger than its cache, and a fixed CPU.
@@ -482,6 +483,56 @@ fn readahead_beyond_32_sectors_is_said() {
     };
     assert_eq!(with(16 * 1024), NONE);
     assert_eq!(with(16 * 1024 + 1), [CaveatKind::MachineSetting]);
+}
+
+fn verdict(check: CheckName, level: Level) -> Verdict {
+    Verdict {
+        check,
+        level,
+        found: "60".to_owned(),
+        advised: "0 or 1".to_owned(),
+        why: "it is slow".to_owned(),
+        change: Some(Change {
+            command: "sysctl".to_owned(),
+            actions: Vec::new(),
+        }),
+    }
+}
+
+#[test]
+fn checks_that_fail_are_said_once_and_others_not() {
+    let failing = |check| after(|d| d.environment.doctor = vec![verdict(check, Level::Fail)]);
+    assert_eq!(failing(CheckName::Swappiness), [CaveatKind::MachineSetting]);
+    assert_eq!(failing(CheckName::CpuGovernor), [CaveatKind::CpuFrequency]);
+    assert_eq!(failing(CheckName::OtherLoad), [CaveatKind::SharedMachine]);
+    assert_eq!(failing(CheckName::SharedCores), NONE);
+    let warned = verdict(CheckName::Swappiness, Level::Warn);
+    assert_eq!(after(|d| d.environment.doctor = vec![warned]), NONE);
+    let text = messages(|d| {
+        d.environment.doctor = vec![verdict(CheckName::Swappiness, Level::Fail)];
+    });
+    assert_eq!(
+        text,
+        ["the check `swappiness` fails: found 60, advised 0 or 1; it is slow"]
+    );
+}
+
+#[test]
+fn settings_that_were_checked_are_not_judged_again() {
+    let kinds = after(|d| {
+        d.server.local = true;
+        d.server.kind = "mongod".to_owned();
+        d.environment.doctor = vec![verdict(CheckName::Swappiness, Level::Pass)];
+        d.environment.cpu_governor = Some("powersave".to_owned());
+        d.environment.clock_source = Some("hpet".to_owned());
+        d.environment.transparent_hugepages = Some("always".to_owned());
+        d.environment.swap_bytes = Some(1);
+        d.environment.data_storage = Some(StorageRecord {
+            readahead_bytes: Some(1 << 20),
+            ..StorageRecord::default()
+        });
+    });
+    assert_eq!(kinds, [CaveatKind::SharedMachine]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One file per command, each from its arguments to an exit code: wiring only.
 
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod report;
@@ -36,6 +37,7 @@ pub(crate) fn dispatch(
         Command::Server(arguments) => server::server(&arguments, surroundings),
         Command::Completions(completions) => completions::completions(&completions),
         Command::Man(man) => man::man(&man, messages),
+        Command::Doctor(doctor) => doctor::doctor(&doctor, state_dir, surroundings, messages),
         measuring => {
             let interrupt = Interrupt::install()?;
             let hands = Hands {
@@ -52,7 +54,8 @@ pub(crate) fn dispatch(
                 Command::Report(_)
                 | Command::Server(_)
                 | Command::Completions(_)
-                | Command::Man(_) => {
+                | Command::Man(_)
+                | Command::Doctor(_) => {
                     unreachable!("they are done above")
                 }
             }

@@ -21,6 +21,7 @@ use dyno_load::connect::Control;
 use dyno_load::engine::{self, Announce, Job, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
+use dyno_observe::doctor::{self, Subject};
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
@@ -39,6 +40,10 @@ use std::time::Duration;
 /// server may hang, and what was measured is worth more than the sizes.
 const LOOK_BACK_LIMIT: Duration = Duration::from_secs(60);
 const LOOK_BACK_LIMIT_INTERRUPTED: Duration = Duration::from_secs(2);
+
+/// How long other processes are watched before a run: long enough for one that is busy, and no
+/// longer than the start of a server.
+const WATCH: Duration = Duration::from_millis(100);
 
 /// Which phases are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,6 +273,7 @@ impl<'a> Session<'a> {
                 prepare::drop_collection(control, &self.plan.data)?;
             }
         }
+        self.check_machine(servers, &mut controls);
         self.load_what_is_missing(servers, &mut controls)?;
         for (number, control) in controls.iter_mut().enumerate() {
             self.check_collection(number, control)?;
@@ -326,6 +332,28 @@ impl<'a> Session<'a> {
         }
         self.load(&parties, count, servers)?;
         self.hands.interrupt.check()
+    }
+
+    /// What `dyno doctor` says of the machine and the first server goes into the record; a check that
+    /// fails becomes a caveat there.
+    fn check_machine(&mut self, servers: &[ServerUnderTest], controls: &mut [Control]) {
+        let (Some(server), Some(control)) = (servers.first(), controls.first_mut()) else {
+            return;
+        };
+        // A server of ours with a folder of its own has nothing yet; of others it is not known what is missing.
+        let is_empty = self.task.remote.is_none() && self.plan.server.data_dir.is_none();
+        let documents = collection::own_documents(self.plan).saturating_mul(servers.len() as u64);
+        let subject = Subject {
+            data_dir: data_folder(self.plan, &self.places),
+            planned_data_bytes: is_empty
+                .then(|| collection::planned_bytes(&self.plan.data, documents))
+                .flatten(),
+            connections: Some(u64::from(self.plan.client.clients)),
+            server: Some(server.checked(control, &self.document.server)),
+            watch: WATCH,
+        };
+        let facts = doctor::observe(Path::new("/"), &subject);
+        self.document.environment.doctor = doctor::examine(&facts);
     }
 
     /// The load phase, if there is something to load.

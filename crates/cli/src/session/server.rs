@@ -1,6 +1,7 @@
 //! The server under test: started for the run or running already, with a connection for set-up
 //! commands, and stopped again when the session is over.
 
+use crate::doctor::subject;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 use crate::session::task::Remote;
@@ -8,8 +9,9 @@ use crate::surroundings::Surroundings;
 use dyno_load::backend::driver::DriverTarget;
 use dyno_load::connect::{Connector, Control};
 use dyno_load::engine::Transporter;
-use dyno_load::prepare;
 use dyno_load::workload::Concerns;
+use dyno_load::{prepare, probe};
+use dyno_observe::doctor::{Product, ServerFacts, network};
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind};
 use dyno_plan::units::Bytes;
@@ -21,9 +23,14 @@ use dyno_servers::{
 };
 use dyno_wire::command::{Acknowledgement, WriteConcern};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Lines of a server's log that an error shows.
 const LOG_TAIL_LINES: usize = 12;
+
+/// Empty commands that are timed before a run, and how long at most.
+const CHECK_COMMANDS: usize = 100;
+const CHECK_LIMIT: Duration = Duration::from_millis(200);
 
 /// How to find and where to put a server that is started.
 #[derive(Clone, Debug)]
@@ -207,6 +214,32 @@ impl ServerUnderTest {
         match &self.running {
             Some(running) => running.address().to_string(),
             None => self.target.to_string(),
+        }
+    }
+
+    /// What the checks of the machine need to know of the server, with a few empty commands timed.
+    pub(crate) fn checked(&self, control: &mut Control, record: &ServerRecord) -> ServerFacts {
+        let address = control.endpoint().addresses().first().copied();
+        let local_address = address.filter(|_| self.local);
+        let listener = || network::listener_pid(Path::new("/"), local_address?.port()).ok();
+        ServerFacts {
+            product: match record.kind.as_str() {
+                "embedded" => Product::Embedded,
+                _ => subject::product_of(record.product.as_deref()),
+            },
+            version: record.version.clone(),
+            storage_engine: record.storage_engine.clone(),
+            local: self.local,
+            pid: self
+                .running
+                .as_ref()
+                .map(RunningServer::pid)
+                .or_else(listener),
+            address,
+            cache_bytes: record.cache_bytes,
+            authentication: probe::asks_for_password(&self.target),
+            round_trip: subject::round_trip(control, CHECK_COMMANDS, CHECK_LIMIT),
+            ..ServerFacts::default()
         }
     }
 

@@ -208,13 +208,19 @@ impl ConnectError {
                 hints.dedup();
                 return (!hints.is_empty()).then(|| hints.join("; "));
             }
+            ConnectError::Resolve { host, .. } if host == "host.docker.internal" => {
+                "only Docker Desktop knows this name: use the host's address, or run the container with `--network host`".into()
+            }
             ConnectError::Resolve { .. } => "check the host name".into(),
             ConnectError::ResolveService { .. } => {
                 "check the name, or list the hosts with `mongodb://`".into()
             }
-            ConnectError::Refused { endpoint, .. } => {
-                format!("check that a server listens at `{endpoint}`")
-            }
+            ConnectError::Refused { endpoint, .. } if is_loopback(endpoint) => format!(
+                "check that a server listens at `{endpoint}`; in a container that is the container itself"
+            ),
+            ConnectError::Refused { endpoint, .. } => format!(
+                "check that a server listens at `{endpoint}`, and that its `net.bindIp` has this address"
+            ),
             ConnectError::TimedOut { .. } => {
                 "check address and firewall; `connectTimeoutMS` in the connection string sets the limit".into()
             }
@@ -253,6 +259,18 @@ impl ConnectError {
                 | ConnectError::Resolve { .. }
                 | ConnectError::NoPrimary { .. }
         )
+    }
+}
+
+fn is_loopback(endpoint: &Host) -> bool {
+    match endpoint {
+        Host::Unix(_) => false,
+        Host::Tcp { host, .. } => {
+            host == "localhost"
+                || host
+                    .parse::<std::net::IpAddr>()
+                    .is_ok_and(|address| address.is_loopback())
+        }
     }
 }
 
@@ -316,6 +334,27 @@ mod tests {
             error.to_string(),
             "the replica set has no primary: `localhost:27017` is a secondary"
         );
+    }
+
+    #[test]
+    fn hints_of_addresses_know_containers_and_bind_addresses() {
+        let tcp = |host: &str| Host::Tcp {
+            host: host.into(),
+            port: 27017,
+        };
+        let refused = |host| {
+            let source = io::ErrorKind::ConnectionRefused.into();
+            let endpoint = tcp(host);
+            ConnectError::Refused { endpoint, source }.hint().unwrap()
+        };
+        assert!(refused("localhost").contains("container itself"));
+        assert!(refused("127.0.0.1").contains("container itself"));
+        assert!(refused("10.0.0.9").contains("`net.bindIp`"));
+        let unknown = ConnectError::Resolve {
+            host: "host.docker.internal".into(),
+            source: io::ErrorKind::NotFound.into(),
+        };
+        assert!(unknown.hint().unwrap().contains("--network host"));
     }
 
     #[test]

@@ -179,6 +179,7 @@ pub(crate) fn closed_document() -> RunDocument {
 
 fn environment() -> Environment {
     Environment {
+        doctor: Vec::new(),
         hostname: Some("bench-1".into()),
         kernel: Some("Linux 6.1.0-25-amd64".into()),
         os: Some("Debian GNU/Linux 12 (bookworm)".into()),

@@ -1,0 +1,91 @@
+//! `dyno doctor`: checks the machine and a server, changes what it is told to, and takes it back.
+
+use crate::args::{DoctorArguments, DoctorFormat};
+use crate::doctor::{journal, subject, text};
+use crate::exit::{Exit, Failure};
+use crate::messages::{Messages, print_data};
+use crate::surroundings::Surroundings;
+use dyno_observe::doctor::{examine, observe};
+use dyno_record::verdict::{CheckName, Level};
+use std::path::Path;
+
+/// See the module.
+pub(crate) fn doctor(
+    arguments: &DoctorArguments,
+    state_dir: Option<&Path>,
+    surroundings: &Surroundings,
+    messages: Messages,
+) -> Result<Exit, Failure> {
+    let wanted = wanted(&arguments.apply)?;
+    let root = arguments.root.as_path();
+    if arguments.revert {
+        return revert(arguments, state_dir, messages);
+    }
+    let subject = subject::subject(arguments, surroundings)?;
+    let mut verdicts = examine(&observe(root, &subject));
+    let mut changed = Vec::new();
+    if let Some(wanted) = wanted {
+        let mut journal = journal::Journal::open(state_folder(state_dir)?, root)?;
+        changed = journal.apply(&verdicts, &wanted, root, messages)?;
+        if !changed.is_empty() {
+            verdicts = examine(&observe(root, &subject));
+        }
+    }
+    print_data(&match arguments.format {
+        DoctorFormat::Human => text::human(&verdicts, &changed),
+        DoctorFormat::Json => text::json(&verdicts, &changed),
+    })?;
+    let fails = verdicts.iter().any(|verdict| verdict.level == Level::Fail);
+    Ok(if fails { Exit::CheckFailed } else { Exit::Done })
+}
+
+fn revert(
+    arguments: &DoctorArguments,
+    state_dir: Option<&Path>,
+    messages: Messages,
+) -> Result<Exit, Failure> {
+    let root = arguments.root.as_path();
+    let mut journal = journal::Journal::open(state_folder(state_dir)?, root)?;
+    let outcome = journal.revert(root, messages)?;
+    print_data(&match arguments.format {
+        DoctorFormat::Human => text::reverted_human(&outcome),
+        DoctorFormat::Json => text::reverted_json(&outcome),
+    })?;
+    Ok(if outcome.refused == 0 {
+        Exit::Done
+    } else {
+        Exit::CheckFailed
+    })
+}
+
+/// Names of the checks whose advice is to be followed; `None` if nothing is to be changed.
+fn wanted(names: &[String]) -> Result<Option<Vec<CheckName>>, Failure> {
+    if names.is_empty() {
+        return Ok(None);
+    }
+    if names.iter().any(|name| name == "all") {
+        return Ok(Some(CheckName::ALL.to_vec()));
+    }
+    let parse = |name: &String| {
+        name.parse::<CheckName>().map_err(|error| {
+            let all: Vec<&str> = CheckName::ALL.iter().map(|check| check.as_str()).collect();
+            Failure::of(Exit::BadInput, error)
+                .with_hint(format!("the checks are: {}", all.join(", ")))
+        })
+    };
+    names
+        .iter()
+        .map(parse)
+        .collect::<Result<Vec<_>, _>>()
+        .map(Some)
+}
+
+fn state_folder(folder: Option<&Path>) -> Result<&Path, Failure> {
+    folder.ok_or_else(|| {
+        Failure::new(
+            Exit::Environment,
+            "there is no folder to keep what was changed in: `HOME` is not set",
+        )
+        .with_hint("name one with `--state-dir`")
+    })
+}

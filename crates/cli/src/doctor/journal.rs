@@ -1,0 +1,223 @@
+//! Keeps what was changed until it is taken back. An entry is written before its change is made: a
+//! program that is killed in between leaves an entry too many, never one too few.
+
+use crate::exit::{Exit, Failure};
+use crate::messages::Messages;
+use crate::session::output::write_file;
+use dyno_observe::doctor::change::{self, ChangeError, Reverted, Run, Undo};
+use dyno_observe::doctor::processes;
+use dyno_record::verdict::{CheckName, Verdict};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "doctor-undo.json";
+const SCHEMA_VERSION: u32 = 1;
+
+/// What was changed and is not taken back yet.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Content {
+    schema_version: u32,
+    /// The start of the machine that the changes were made after; a restart undoes them.
+    boot_id: Option<String>,
+    /// The tree that was changed.
+    root: PathBuf,
+    entries: Vec<Undo>,
+}
+
+/// What became of the entries.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Outcome {
+    /// Taken back, in this order.
+    pub(crate) reverted: Vec<Undo>,
+    /// Entries whose value somebody else has changed; they are kept.
+    pub(crate) refused: usize,
+}
+
+impl Journal {
+    /// Opens the journal of a folder; one that is not there is empty.
+    pub(crate) fn open(folder: &Path, root: &Path) -> Result<Self, Failure> {
+        let path = folder.join(FILE);
+        let empty = Content {
+            schema_version: SCHEMA_VERSION,
+            boot_id: processes::boot_id(root).ok(),
+            root: root.to_owned(),
+            entries: Vec::new(),
+        };
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Journal {
+                    path,
+                    content: empty,
+                });
+            }
+            text => text.map_err(|error| unusable(&path, error))?,
+        };
+        let content: Content =
+            serde_json::from_str(&text).map_err(|error| unusable(&path, error))?;
+        if content.schema_version != SCHEMA_VERSION {
+            let version = content.schema_version;
+            return Err(unusable(&path, anyhow::anyhow!("it has version {version}")));
+        }
+        if content.root != root {
+            let other = content.root.display();
+            return Err(unusable(&path, anyhow::anyhow!("it is about `{other}`")));
+        }
+        // Nothing of what is set in the kernel or for a mount outlives a restart.
+        let restarted = content.boot_id != empty.boot_id;
+        Ok(Journal {
+            path,
+            content: if restarted { empty } else { content },
+        })
+    }
+
+    /// Makes the changes that the verdicts of these checks ask for. Returns what was changed.
+    pub(crate) fn apply(
+        &mut self,
+        verdicts: &[Verdict],
+        wanted: &[CheckName],
+        root: &Path,
+        messages: Messages,
+    ) -> Result<Vec<Undo>, Failure> {
+        let all = wanted.len() == CheckName::ALL.len();
+        let mut changed = Vec::new();
+        for verdict in verdicts
+            .iter()
+            .filter(|verdict| wanted.contains(&verdict.check))
+        {
+            let name = verdict.check;
+            let Some(change) = &verdict.change else {
+                if !all {
+                    let level = verdict.level.as_str();
+                    messages.note(&format!("`{name}` ({level}): there is nothing to change"));
+                }
+                continue;
+            };
+            if change.actions.is_empty() {
+                let command = &change.command;
+                messages.warning(&format!("`{name}` must be changed by hand: {command}"));
+                continue;
+            }
+            let command = &change.command;
+            for step in
+                change::prepare(name, change, root).map_err(|error| failure(error, command))?
+            {
+                self.perform(&step, root)
+                    .map_err(|failure| failure.with_hint(format!("type it yourself: {command}")))?;
+                changed.push(step);
+            }
+        }
+        Ok(changed)
+    }
+
+    fn perform(&mut self, step: &Undo, root: &Path) -> Result<(), Failure> {
+        self.content.entries.push(step.clone());
+        self.save()?;
+        let result = change::apply(step, root, runner(root));
+        if result.is_err() {
+            self.content.entries.pop();
+            self.save()?;
+        }
+        result.map_err(|error| failure(error, "the command of the check"))
+    }
+
+    /// Takes everything back, the last change first. What somebody else has changed is left alone.
+    pub(crate) fn revert(&mut self, root: &Path, messages: Messages) -> Result<Outcome, Failure> {
+        let mut outcome = Outcome::default();
+        let mut kept = Vec::new();
+        while let Some(undo) = self.content.entries.pop() {
+            match change::revert(&undo, root, runner(root)) {
+                Ok(Reverted::Now) => outcome.reverted.push(undo),
+                Ok(Reverted::Already) => messages.note(&format!(
+                    "`{}` was `{}` again already",
+                    undo.place().display(),
+                    undo.before
+                )),
+                Err(error @ ChangeError::ChangedMeanwhile { .. }) => {
+                    let place = self.path.display();
+                    messages.warning(&format!(
+                        "{error}; it is left as it is (before it was `{}`); remove the entry from `{place}` if that is right",
+                        undo.before
+                    ));
+                    outcome.refused += 1;
+                    kept.push(undo);
+                }
+                Err(error) => {
+                    let command = undo.revert_command();
+                    self.content.entries.push(undo);
+                    self.content.entries.extend(kept.into_iter().rev());
+                    self.save()?;
+                    return Err(failure(error, &command));
+                }
+            }
+        }
+        self.content.entries.extend(kept.into_iter().rev());
+        self.save()?;
+        Ok(outcome)
+    }
+
+    /// A journal without entries is no file.
+    fn save(&self) -> Result<(), Failure> {
+        if self.content.entries.is_empty() {
+            return match std::fs::remove_file(&self.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(unusable(&self.path, error))
+                }
+                _ => Ok(()),
+            };
+        }
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                Failure::of(Exit::Environment, error)
+                    .context(format!("cannot make the folder `{}`", folder.display()))
+                    .with_hint("choose another one with `--state-dir`; nothing was changed")
+            })?;
+        }
+        let mut text = serde_json::to_string_pretty(&self.content)
+            .expect("paths from options and texts can be written");
+        text.push('\n');
+        write_file(&self.path, &text)
+    }
+}
+
+/// Programs change this machine, never a tree of files that stands for one.
+fn runner(root: &Path) -> Run<'static> {
+    if root == Path::new("/") {
+        &change::run_program
+    } else {
+        &|words| {
+            Err(io::Error::other(format!(
+                "`{}` is not run for a tree of files",
+                words.join(" ")
+            )))
+        }
+    }
+}
+
+fn failure(error: ChangeError, command: &str) -> Failure {
+    let denied = matches!(
+        &error,
+        ChangeError::Set { source, .. } if source.kind() == io::ErrorKind::PermissionDenied
+    );
+    let failure = Failure::of(Exit::Environment, error);
+    if denied {
+        failure.with_hint(format!("run it as root, or type: {command}"))
+    } else {
+        failure
+    }
+}
+
+fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Failure {
+    Failure::of(Exit::Environment, error)
+        .context(format!(
+            "cannot use the list of changes `{}`",
+            path.display()
+        ))
+        .with_hint("look into it, then remove it, or choose another folder with `--state-dir`")
+}

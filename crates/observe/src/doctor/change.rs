@@ -1,0 +1,369 @@
+//! Changes of the machine that can be taken back. A caller writes down an [`Undo`] before it
+//! performs it, so that nothing that was changed is forgotten, whatever happens in between.
+
+use crate::health::Health;
+use crate::host::selected;
+use crate::storage;
+use dyno_record::verdict::{Action, Change, CheckName};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// One step of a change with the value that was there before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undo {
+    /// The check that asked for it.
+    pub check: CheckName,
+    /// What is done.
+    pub action: Action,
+    /// The value before.
+    pub before: String,
+}
+
+/// How a step was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reverted {
+    /// The value before is there again.
+    Now,
+    /// It was there already.
+    Already,
+}
+
+/// Why a value could not be changed or changed back.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The value that is there cannot be read.
+    #[error("cannot read what is set at `{}`: {}", place.display(), health.reason().unwrap_or("not known"))]
+    Read {
+        /// File or mount point.
+        place: PathBuf,
+        /// What is missing.
+        health: Health,
+    },
+    /// The value cannot be set.
+    #[error("cannot set `{}` to `{value}`", place.display())]
+    Set {
+        /// File or mount point.
+        place: PathBuf,
+        /// The value.
+        value: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It was set without an error and is not there.
+    #[error("the system did not take `{value}` for `{}`, it is `{found}`", place.display())]
+    NotTaken {
+        /// File or mount point.
+        place: PathBuf,
+        /// The value.
+        value: String,
+        /// What is there instead.
+        found: String,
+    },
+    /// Somebody else has changed the value since.
+    #[error("`{}` is `{found}`, not `{expected}` as it was left: somebody else has changed it", place.display())]
+    ChangedMeanwhile {
+        /// File or mount point.
+        place: PathBuf,
+        /// What was set.
+        expected: String,
+        /// What is there now.
+        found: String,
+    },
+}
+
+/// Runs a program with arguments: how mounts are changed. Tests give their own.
+pub type Run<'a> = &'a dyn Fn(&[&str]) -> io::Result<()>;
+
+impl Undo {
+    /// The value that is set.
+    pub fn value(&self) -> &str {
+        match &self.action {
+            Action::Write { value, .. } | Action::Remount { value, .. } => value,
+        }
+    }
+
+    /// File or mount point.
+    pub fn place(&self) -> &Path {
+        match &self.action {
+            Action::Write { path, .. } => path,
+            Action::Remount { mount_point, .. } => mount_point,
+        }
+    }
+
+    /// What a person would type to take it back.
+    pub fn revert_command(&self) -> String {
+        let place = self.place().display();
+        match &self.action {
+            Action::Write { .. } => format!("echo {} | sudo tee {place}", self.before),
+            Action::Remount { .. } => format!("sudo mount -o remount,{} {place}", self.before),
+        }
+    }
+}
+
+/// The steps of a change that are not done yet, each with the value that is there now. Nothing is changed.
+///
+/// # Errors
+/// [`ChangeError::Read`].
+pub fn prepare(check: CheckName, change: &Change, root: &Path) -> Result<Vec<Undo>, ChangeError> {
+    let mut steps = Vec::new();
+    for action in &change.actions {
+        let undo = Undo {
+            check,
+            before: current(action, root)?,
+            action: action.clone(),
+        };
+        if undo.before != undo.value() {
+            steps.push(undo);
+        }
+    }
+    Ok(steps)
+}
+
+/// Performs one step and looks whether the system has taken it.
+///
+/// # Errors
+/// [`ChangeError`]; the value before is then there again, as far as the system allows.
+pub fn apply(undo: &Undo, root: &Path, run: Run<'_>) -> Result<(), ChangeError> {
+    let result = set(&undo.action, undo.value(), root, run)
+        .and_then(|()| current(&undo.action, root))
+        .and_then(|found| taken(undo, undo.value(), found));
+    if result.is_err() {
+        // The error above says more than one of the way back.
+        let _ = set(&undo.action, &undo.before, root, run);
+    }
+    result
+}
+
+/// Takes one step back, if what was set is still there.
+///
+/// # Errors
+/// [`ChangeError::ChangedMeanwhile`] if it is neither what was set nor what was before; nothing is
+/// changed then.
+pub fn revert(undo: &Undo, root: &Path, run: Run<'_>) -> Result<Reverted, ChangeError> {
+    let found = current(&undo.action, root)?;
+    if found == undo.before {
+        return Ok(Reverted::Already);
+    }
+    if found != undo.value() {
+        return Err(ChangeError::ChangedMeanwhile {
+            place: undo.place().to_owned(),
+            expected: undo.value().to_owned(),
+            found,
+        });
+    }
+    set(&undo.action, &undo.before, root, run)?;
+    taken(undo, &undo.before, current(&undo.action, root)?)?;
+    Ok(Reverted::Now)
+}
+
+fn taken(undo: &Undo, value: &str, found: String) -> Result<(), ChangeError> {
+    if found == value {
+        return Ok(());
+    }
+    Err(ChangeError::NotTaken {
+        place: undo.place().to_owned(),
+        value: value.to_owned(),
+        found,
+    })
+}
+
+fn current(action: &Action, root: &Path) -> Result<String, ChangeError> {
+    match action {
+        Action::Write { path, .. } => {
+            let text =
+                fs::read_to_string(below(root, path)).map_err(|error| ChangeError::Read {
+                    place: path.clone(),
+                    health: Health::of_io(path, &error),
+                })?;
+            Ok(selected(&text).unwrap_or_else(|| text.trim().to_owned()))
+        }
+        Action::Remount { mount_point, .. } => {
+            let options =
+                storage::mount_options(root, mount_point).map_err(|health| ChangeError::Read {
+                    place: mount_point.clone(),
+                    health,
+                })?;
+            let rules = ["noatime", "relatime"];
+            let rule = options.split(',').find(|option| rules.contains(option));
+            Ok(rule.unwrap_or("strictatime").to_owned())
+        }
+    }
+}
+
+fn set(action: &Action, value: &str, root: &Path, run: Run<'_>) -> Result<(), ChangeError> {
+    let (place, result) = match action {
+        Action::Write { path, .. } => (path, fs::write(below(root, path), format!("{value}\n"))),
+        Action::Remount { mount_point, .. } => {
+            let option = format!("remount,{value}");
+            let folder = mount_point.to_string_lossy();
+            (mount_point, run(&["mount", "-o", &option, &folder]))
+        }
+    };
+    result.map_err(|source| ChangeError::Set {
+        place: place.clone(),
+        value: value.to_owned(),
+        source,
+    })
+}
+
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Runs a program to its end; what it says on standard error becomes the error.
+///
+/// # Errors
+/// If it cannot be started or does not end with 0.
+pub fn run_program(words: &[&str]) -> io::Result<()> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Ok(());
+    };
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!(
+        "`{program}` ended with {}: {}",
+        output.status,
+        said.trim()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::tests::Fixture;
+    use std::cell::RefCell;
+
+    const PATH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+    fn write(path: &str, value: &str) -> Change {
+        Change {
+            command: String::new(),
+            actions: vec![Action::Write {
+                path: path.into(),
+                value: value.into(),
+            }],
+        }
+    }
+
+    fn no_program(_: &[&str]) -> io::Result<()> {
+        panic!("no program is needed")
+    }
+
+    #[test]
+    fn a_written_value_is_there_and_can_be_taken_back() {
+        let fixture = Fixture::new().with(&PATH[1..], "always [madvise] never\n");
+        let root = fixture.root();
+        let steps = prepare(CheckName::HugePages, &write(PATH, "never"), root).unwrap();
+        assert_eq!((steps.len(), steps[0].before.as_str()), (1, "madvise"));
+        assert!(steps[0].revert_command().contains("echo madvise"));
+        apply(&steps[0], root, &no_program).unwrap();
+        assert_eq!(current(&steps[0].action, root).unwrap(), "never");
+        assert!(
+            prepare(CheckName::HugePages, &write(PATH, "never"), root)
+                .unwrap()
+                .is_empty()
+        );
+        assert_eq!(revert(&steps[0], root, &no_program).unwrap(), Reverted::Now);
+        assert_eq!(current(&steps[0].action, root).unwrap(), "madvise");
+        assert_eq!(
+            revert(&steps[0], root, &no_program).unwrap(),
+            Reverted::Already
+        );
+    }
+
+    #[test]
+    fn what_somebody_else_has_set_is_left_alone() {
+        let fixture = Fixture::new().with(&PATH[1..], "madvise\n");
+        let root = fixture.root();
+        let steps = prepare(CheckName::HugePages, &write(PATH, "never"), root).unwrap();
+        apply(&steps[0], root, &no_program).unwrap();
+        let fixture = fixture.with(&PATH[1..], "always\n");
+        let error = revert(&steps[0], fixture.root(), &no_program).unwrap_err();
+        assert!(matches!(&error, ChangeError::ChangedMeanwhile { found, .. } if found == "always"));
+        assert_eq!(current(&steps[0].action, fixture.root()).unwrap(), "always");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_not_made() {
+        let fixture = Fixture::new();
+        let result = prepare(CheckName::HugePages, &write(PATH, "never"), fixture.root());
+        assert!(matches!(result, Err(ChangeError::Read { .. })));
+        assert!(!fixture.root().join(&PATH[1..]).exists());
+    }
+
+    #[test]
+    fn a_mount_is_changed_by_the_program_and_checked_afterwards() {
+        let mounts = |rule: &str| format!("29 27 8:16 / /data rw,{rule} - xfs /dev/sdb rw\n");
+        let fixture = RefCell::new(Fixture::new().with("proc/self/mountinfo", &mounts("relatime")));
+        let root = fixture.borrow().root().to_owned();
+        let change = Change {
+            command: String::new(),
+            actions: vec![Action::Remount {
+                mount_point: "/data".into(),
+                value: "noatime".into(),
+            }],
+        };
+        let steps = prepare(CheckName::AccessTimes, &change, &root).unwrap();
+        assert_eq!(steps[0].before, "relatime");
+        let calls = RefCell::new(Vec::new());
+        let mount = |words: &[&str]| {
+            calls.borrow_mut().push(words.join(" "));
+            let rule = words[2].strip_prefix("remount,").unwrap();
+            fs::write(root.join("proc/self/mountinfo"), mounts(rule))
+        };
+        apply(&steps[0], &root, &mount).unwrap();
+        assert_eq!(revert(&steps[0], &root, &mount).unwrap(), Reverted::Now);
+        let expected = [
+            "mount -o remount,noatime /data",
+            "mount -o remount,relatime /data",
+        ];
+        assert_eq!(*calls.borrow(), expected);
+        // A program that does nothing is found out.
+        let error = apply(&steps[0], &root, &|_| Ok(())).unwrap_err();
+        assert!(matches!(error, ChangeError::NotTaken { .. }), "{error}");
+    }
+
+    #[test]
+    fn the_words_of_a_failed_program_are_in_the_error() {
+        run_program(&["true"]).unwrap();
+        let error = run_program(&["sh", "-c", "echo no such mount >&2; exit 32"]).unwrap_err();
+        assert!(error.to_string().contains("no such mount"), "{error}");
+    }
+
+    /// Needs the right to write there; without it the error must say so.
+    #[test]
+    fn swappiness_of_this_machine_is_changed_and_restored() {
+        let path = "/proc/sys/vm/swappiness";
+        let root = Path::new("/");
+        let before: u64 = fs::read_to_string(path).unwrap().trim().parse().unwrap();
+        let other = if before == 1 { 2 } else { before - 1 };
+        let change = write(path, &other.to_string());
+        let steps = prepare(CheckName::Swappiness, &change, root).unwrap();
+        match apply(&steps[0], root, &no_program) {
+            Ok(()) => {
+                let now = fs::read_to_string(path).unwrap();
+                let reverted = revert(&steps[0], root, &no_program).unwrap();
+                assert_eq!(now.trim(), other.to_string());
+                assert_eq!(reverted, Reverted::Now);
+            }
+            Err(ChangeError::Set { source, .. }) => {
+                assert!(matches!(
+                    source.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                ));
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert_eq!(fs::read_to_string(path).unwrap().trim(), before.to_string());
+    }
+}

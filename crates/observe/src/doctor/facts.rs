@@ -1,0 +1,242 @@
+//! What the checks are made of: readings of the machine, the storage and the processes, and what the
+//! caller knows of the server. Everything is read below a root, so that tests give it a fixture, and
+//! every reading can be missing with a reason.
+
+use super::network::{self, Route};
+use super::processes::{self, BusyProcess, Limits, MemoryPolicy, OwnHugePages};
+use crate::health::{Health, Reading};
+use crate::{clock, host, storage};
+use dyno_record::model::StorageRecord;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What is to be checked. What is left out makes the checks that need it say so.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Subject {
+    /// Folder of the server's data if it is on this machine; it need not exist yet.
+    pub data_dir: Option<PathBuf>,
+    /// Size of the data that is going to be there.
+    pub planned_data_bytes: Option<u64>,
+    /// Connections that the load is going to have.
+    pub connections: Option<u64>,
+    /// The server.
+    pub server: Option<ServerFacts>,
+    /// How long to watch what other processes do; zero to do without.
+    pub watch: Duration,
+}
+
+/// What the caller knows of the server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerFacts {
+    /// What it is.
+    pub product: Product,
+    /// Version of the product, such as `8.0.3`.
+    pub version: Option<String>,
+    /// Name of its storage engine, such as `wiredTiger`.
+    pub storage_engine: Option<String>,
+    /// Whether it runs on this machine.
+    pub local: bool,
+    /// Its process, if it is on this machine.
+    pub pid: Option<u32>,
+    /// Where it is reached.
+    pub address: Option<SocketAddr>,
+    /// Cache of one instance.
+    pub cache_bytes: Option<u64>,
+    /// Servers of this kind on the machine.
+    pub instances: u64,
+    /// Whether it asks for a password.
+    pub authentication: Option<bool>,
+    /// Time of empty commands.
+    pub round_trip: Option<RoundTrip>,
+}
+
+impl Default for ServerFacts {
+    fn default() -> Self {
+        ServerFacts {
+            product: Product::MongoDb,
+            version: None,
+            storage_engine: None,
+            local: true,
+            pid: None,
+            address: None,
+            cache_bytes: None,
+            instances: 1,
+            authentication: None,
+            round_trip: None,
+        }
+    }
+}
+
+impl ServerFacts {
+    /// First number of the version.
+    pub fn major_version(&self) -> Option<u64> {
+        self.version.as_deref()?.split('.').next()?.parse().ok()
+    }
+}
+
+/// What a server is. Advice on its memory depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Product {
+    /// MongoDB's own server, or one built from its sources.
+    MongoDb,
+    /// The embedded server.
+    Embedded,
+    /// Another server that speaks the protocol.
+    Other(String),
+}
+
+/// Time of empty commands, one after the other on one connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RoundTrip {
+    /// Commands.
+    pub count: u64,
+    /// Median.
+    pub median_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+}
+
+/// All readings. `Err` holds the reason why there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// What was asked about.
+    pub subject: Subject,
+    /// Mode of transparent huge pages.
+    pub huge_pages: Reading<String>,
+    /// Their `defrag` setting.
+    pub huge_pages_defrag: Reading<String>,
+    /// `khugepaged/max_ptes_none`, 0 to 511.
+    pub huge_pages_padding: Reading<u64>,
+    /// Huge pages of our own process.
+    pub own_huge_pages: Reading<OwnHugePages>,
+    /// Whether the server's process may have huge pages.
+    pub server_huge_pages_allowed: Reading<bool>,
+    /// `vm.swappiness`.
+    pub swappiness: Reading<u64>,
+    /// Swap of the machine.
+    pub swap_bytes: Reading<u64>,
+    /// `vm.zone_reclaim_mode`.
+    pub zone_reclaim_mode: Reading<u64>,
+    /// `kernel.numa_balancing`.
+    pub numa_balancing: Reading<u64>,
+    /// NUMA nodes online.
+    pub numa_nodes: Reading<u64>,
+    /// How the server's memory is spread.
+    pub server_policy: Reading<MemoryPolicy>,
+    /// `vm.max_map_count`.
+    pub max_map_count: Reading<u64>,
+    /// Memory of the machine.
+    pub memory_bytes: Reading<u64>,
+    /// Limit of the control group of the server, or of ourselves without one; `None` without a limit.
+    pub memory_limit_bytes: Reading<Option<u64>>,
+    /// Storage of the data folder.
+    pub storage: Reading<StorageRecord>,
+    /// Where the data folder's file system is mounted.
+    pub mount_point: Reading<PathBuf>,
+    /// The folder with the settings of the device's queue.
+    pub queue: Reading<PathBuf>,
+    /// Frequency governor of each CPU online.
+    pub governors: Reading<BTreeMap<u64, String>>,
+    /// Whether frequencies above the nominal one are allowed, and the file that says so.
+    pub turbo: Reading<(bool, &'static str)>,
+    /// Clock source in use.
+    pub clock_source: Reading<String>,
+    /// Clock sources to choose from.
+    pub clock_sources: Reading<Vec<String>>,
+    /// Median cost of reading the clock.
+    pub clock_read_ns: f64,
+    /// Limits of the server's process, or of ourselves, which a server that we start inherits.
+    pub limits: Reading<Limits>,
+    /// Whether `limits` are those of the server.
+    pub limits_of_server: bool,
+    /// One-minute load average.
+    pub load_average: Reading<f64>,
+    /// CPUs online.
+    pub cpus: Reading<u64>,
+    /// Share of the last ten seconds in which some task waited for a CPU, in percent.
+    pub cpu_pressure_percent: Reading<f64>,
+    /// Processes other than ourselves and the server that used CPU while we watched, the busiest first.
+    pub busy: Reading<Vec<BusyProcess>>,
+    /// CPUs that this process may use.
+    pub client_cpus: Reading<Vec<u64>>,
+    /// CPUs that the server may use.
+    pub server_cpus: Reading<Vec<u64>>,
+    /// Addresses on which the server's port is open.
+    pub listening: Reading<Vec<IpAddr>>,
+    /// Name of the process that holds the port.
+    pub listener: Reading<String>,
+    /// Way to the server.
+    pub route: Reading<Route>,
+}
+
+/// Reads everything. Takes about a millisecond, and the time to watch.
+pub fn observe(root: &Path, subject: &Subject) -> Facts {
+    let server = subject.server.as_ref();
+    let pid = server
+        .filter(|server| server.local)
+        .and_then(|server| server.pid);
+    let address = server.and_then(|server| server.address);
+    let of_server = |name: &str| {
+        pid.map(|pid| format!("proc/{pid}/{name}"))
+            .ok_or_else(|| absent("the process of the server is not known"))
+    };
+    let data_dir = subject.data_dir.as_deref();
+    let data_dir = data_dir.ok_or_else(|| absent("no data folder was named"));
+    let address = address.ok_or_else(|| absent("the address of the server is not known"));
+    let own = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+    let thp = "sys/kernel/mm/transparent_hugepage";
+    Facts {
+        subject: subject.clone(),
+        huge_pages: host::transparent_hugepages(root),
+        huge_pages_defrag: host::selected_in(root, &format!("{thp}/defrag")),
+        huge_pages_padding: host::number(root, &format!("{thp}/khugepaged/max_ptes_none")),
+        own_huge_pages: processes::own_huge_pages(root),
+        server_huge_pages_allowed: of_server("status")
+            .and_then(|path| processes::huge_pages_allowed(root, &path)),
+        swappiness: host::number(root, "proc/sys/vm/swappiness"),
+        swap_bytes: host::swap_bytes(root),
+        zone_reclaim_mode: host::number(root, "proc/sys/vm/zone_reclaim_mode"),
+        numa_balancing: host::number(root, "proc/sys/kernel/numa_balancing"),
+        numa_nodes: host::numa_nodes(root),
+        server_policy: of_server("numa_maps").and_then(|path| processes::policy(root, &path)),
+        max_map_count: host::number(root, "proc/sys/vm/max_map_count"),
+        memory_bytes: host::memory_bytes(root),
+        memory_limit_bytes: processes::memory_limit(root, &own),
+        storage: data_dir
+            .clone()
+            .and_then(|folder| storage::storage(root, folder)),
+        mount_point: data_dir
+            .clone()
+            .and_then(|folder| storage::mount_point(root, folder)),
+        queue: data_dir.and_then(|folder| storage::queue(root, folder)),
+        governors: host::governors(root),
+        turbo: host::turbo(root),
+        clock_source: host::clock_source(root),
+        clock_sources: host::clock_sources(root),
+        clock_read_ns: clock::read_cost_ns(),
+        limits: processes::limits(root, &format!("proc/{own}/limits")),
+        limits_of_server: pid.is_some(),
+        load_average: host::load_average(root),
+        cpus: host::cpus_online(root),
+        cpu_pressure_percent: host::cpu_pressure_percent(root),
+        busy: processes::busy(root, subject.watch, pid),
+        client_cpus: processes::cpus(root, "proc/self/status"),
+        server_cpus: of_server("status").and_then(|path| processes::cpus(root, &path)),
+        listening: address
+            .clone()
+            .and_then(|at| network::listening(root, at.port())),
+        listener: address
+            .clone()
+            .and_then(|at| network::listener_pid(root, at.port()))
+            .and_then(|pid| host::line(root, &format!("proc/{pid}/comm"))),
+        route: address.and_then(|at| network::route(root, at.ip())),
+    }
+}
+
+fn absent(reason: &str) -> Health {
+    Health::Unsupported {
+        reason: reason.to_owned(),
+    }
+}

@@ -1,0 +1,309 @@
+//! Readers of `/proc/PID`: limits, CPUs, huge pages, memory policy, and who is busy.
+
+use crate::health::{Health, Reading};
+use crate::host::{field, line, members_of_list, text};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Limits of a process as they are in force; `None` is unlimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Files that it may open.
+    pub open_files: Option<u64>,
+    /// Processes and threads that its user may have.
+    pub processes: Option<u64>,
+}
+
+/// Huge pages of our own process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnHugePages {
+    /// Whether it may have any (`PR_SET_THP_DISABLE` is inherited by the processes that we start).
+    pub allowed: bool,
+    /// How much of its memory is in huge pages; `None` where the kernel does not say.
+    pub used_bytes: Option<u64>,
+}
+
+/// How the memory of a process is spread over NUMA nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemoryPolicy {
+    /// On the node of the CPU that touches it first.
+    Local,
+    /// In turn on several nodes.
+    Interleaved,
+    /// On chosen nodes, in the kernel's words, such as `bind:0`.
+    Chosen(String),
+}
+
+/// A process that used CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BusyProcess {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// CPU time per time; 1 is one CPU.
+    pub cpu_ratio: f64,
+}
+
+/// Name of a process.
+///
+/// # Errors
+/// The reason why it cannot be read; there may be no such process.
+pub fn name(root: &Path, pid: u32) -> Reading<String> {
+    line(root, &format!("proc/{pid}/comm"))
+}
+
+/// Identity of the time since the machine started: what was set in the kernel before is gone.
+///
+/// # Errors
+/// The reason why it cannot be read.
+pub fn boot_id(root: &Path) -> Reading<String> {
+    line(root, "proc/sys/kernel/random/boot_id")
+}
+
+pub(super) fn limits(root: &Path, path: &str) -> Reading<Limits> {
+    let text = text(root, path)?;
+    let soft = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let word = line.and_then(|rest| rest.split_ascii_whitespace().next());
+        match word {
+            Some("unlimited") => Ok(None),
+            Some(number) => number.parse().map(Some).map_err(|_| ()),
+            None => Err(()),
+        }
+        .map_err(|()| Health::not_understood(&root.join(path), name))
+    };
+    Ok(Limits {
+        open_files: soft("Max open files")?,
+        processes: soft("Max processes")?,
+    })
+}
+
+pub(super) fn cpus(root: &Path, path: &str) -> Reading<Vec<u64>> {
+    let text = text(root, path)?;
+    field(&text, "Cpus_allowed_list")
+        .and_then(members_of_list)
+        .ok_or_else(|| Health::not_understood(&root.join(path), "`Cpus_allowed_list`"))
+}
+
+pub(super) fn huge_pages_allowed(root: &Path, path: &str) -> Reading<bool> {
+    let text = text(root, path)?;
+    match field(&text, "THP_enabled") {
+        Some("1") => Ok(true),
+        Some("0") => Ok(false),
+        // Kernels before 5.0 do not have the line.
+        _ => Err(Health::not_understood(&root.join(path), "`THP_enabled`")),
+    }
+}
+
+pub(super) fn own_huge_pages(root: &Path) -> Reading<OwnHugePages> {
+    let allowed = huge_pages_allowed(root, "proc/self/status")?;
+    let rollup = text(root, "proc/self/smaps_rollup").unwrap_or_default();
+    let kibibytes = field(&rollup, "AnonHugePages").and_then(|value| value.strip_suffix("kB"));
+    let kibibytes = kibibytes.and_then(|number| number.trim().parse::<u64>().ok());
+    Ok(OwnHugePages {
+        allowed,
+        used_bytes: kibibytes.map(|kibibytes| kibibytes * 1024),
+    })
+}
+
+/// The policy of the mapping that holds the most memory.
+pub(super) fn policy(root: &Path, path: &str) -> Reading<MemoryPolicy> {
+    let text = text(root, path)?;
+    let anonymous = |line: &str| -> u64 {
+        let pages = line.split(' ').find_map(|word| word.strip_prefix("anon="));
+        pages.and_then(|pages| pages.parse().ok()).unwrap_or(0)
+    };
+    let largest = text.lines().max_by_key(|line| anonymous(line));
+    let word = largest.and_then(|line| line.split(' ').nth(1));
+    match word {
+        Some("default" | "local") => Ok(MemoryPolicy::Local),
+        Some(word) if word.starts_with("interleave") || word.starts_with("weighted") => {
+            Ok(MemoryPolicy::Interleaved)
+        }
+        Some(word) => Ok(MemoryPolicy::Chosen(word.to_owned())),
+        None => Err(Health::not_understood(&root.join(path), "mappings")),
+    }
+}
+
+/// Smallest memory limit of the control groups that the process is in.
+pub(super) fn memory_limit(root: &Path, process: &str) -> Reading<Option<u64>> {
+    let path = format!("proc/{process}/cgroup");
+    let text = text(root, &path)?;
+    let mut limits = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let (mount, file) = match controllers {
+            "" => ("sys/fs/cgroup", "memory.max"),
+            names if names.split(',').any(|name| name == "memory") => {
+                ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        // A group has at most what the groups above it have. In a container its own path is the root.
+        for group in Path::new(group.trim_start_matches('/')).ancestors() {
+            let file = Path::new(mount).join(group).join(file);
+            let value = file.to_str().and_then(|file| line_number(root, file));
+            limits.extend(value);
+        }
+    }
+    // The old interface says "no limit" as the largest multiple of a page.
+    let limit = limits.into_iter().min().filter(|limit| *limit < 1 << 62);
+    Ok(limit)
+}
+
+fn line_number(root: &Path, path: &str) -> Option<u64> {
+    line(root, path).ok()?.parse().ok()
+}
+
+/// A share of one CPU below this is not worth a name.
+const BUSY_RATIO: f64 = 0.02;
+
+/// Watches the CPU time of all processes but ourselves and the server.
+pub(super) fn busy(root: &Path, watch: Duration, server: Option<u32>) -> Reading<Vec<BusyProcess>> {
+    if watch.is_zero() {
+        return Err(Health::Unsupported {
+            reason: "it was not watched".to_owned(),
+        });
+    }
+    let before = cpu_ticks(root)?;
+    let start = Instant::now();
+    std::thread::sleep(watch);
+    let seconds = start.elapsed().as_secs_f64();
+    let after = cpu_ticks(root)?;
+    let own = [Some(std::process::id()), server];
+    let mut busy: Vec<BusyProcess> = after
+        .into_iter()
+        .filter(|(pid, _)| !own.contains(&Some(*pid)))
+        .filter_map(|(pid, (name, ticks))| {
+            // A process that is new since has used all of its time since.
+            let earlier = before.get(&pid).map_or(0, |(_, ticks)| *ticks);
+            let cpu_ratio = ticks.saturating_sub(earlier) as f64 / ticks_per_s() / seconds;
+            (cpu_ratio >= BUSY_RATIO).then_some(BusyProcess {
+                pid,
+                name,
+                cpu_ratio,
+            })
+        })
+        .collect();
+    busy.sort_by(|one, other| other.cpu_ratio.total_cmp(&one.cpu_ratio));
+    Ok(busy)
+}
+
+fn ticks_per_s() -> f64 {
+    use nix::unistd::{SysconfVar, sysconf};
+    let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten();
+    ticks.filter(|ticks| *ticks > 0).unwrap_or(100) as f64
+}
+
+/// Name and CPU time of every process.
+fn cpu_ticks(root: &Path) -> Reading<BTreeMap<u32, (String, u64)>> {
+    let folder = root.join("proc");
+    let entries = fs::read_dir(&folder).map_err(|error| Health::of_io(&folder, &error))?;
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    // A process may end between the listing and the look.
+    let of = |pid: u32| {
+        let stat = fs::read_to_string(folder.join(format!("{pid}/stat"))).ok()?;
+        Some((pid, parse_stat(&stat)?))
+    };
+    Ok(pids.filter_map(of).collect())
+}
+
+/// The name is in brackets and may hold brackets and blanks itself; user and system time are the
+/// 14th and 15th field.
+fn parse_stat(stat: &str) -> Option<(String, u64)> {
+    let (_, rest) = stat.split_once('(')?;
+    let (name, rest) = rest.rsplit_once(')')?;
+    let mut times = rest.split_ascii_whitespace().skip(11);
+    let user: u64 = times.next()?.parse().ok()?;
+    let system: u64 = times.next()?.parse().ok()?;
+    Some((name.to_owned(), user + system))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::tests::Fixture;
+
+    const LIMITS: &str = "\
+Limit                     Soft Limit           Hard Limit           Units     \n\
+Max processes             unlimited            96365                processes \n\
+Max open files            1024                 524288               files     \n";
+
+    #[test]
+    fn limits_are_the_soft_ones_and_may_be_absent() {
+        let fixture = Fixture::new().with("proc/7/limits", LIMITS);
+        assert_eq!(
+            limits(fixture.root(), "proc/7/limits"),
+            Ok(Limits {
+                open_files: Some(1024),
+                processes: None
+            })
+        );
+        let half = Fixture::new().with("proc/7/limits", "Max open files 1 1 files\n");
+        assert!(matches!(
+            limits(half.root(), "proc/7/limits"),
+            Err(Health::Degraded { .. })
+        ));
+    }
+
+    #[test]
+    fn the_policy_is_that_of_the_largest_mapping() {
+        let read = |text: &str| {
+            let fixture = Fixture::new().with("proc/7/numa_maps", text);
+            policy(fixture.root(), "proc/7/numa_maps")
+        };
+        let heap = "55a0 default file=/usr/bin/mongod mapped=9\n7f00 interleave:0-1 anon=4000 dirty=4000 N0=2000\n";
+        assert_eq!(read(heap), Ok(MemoryPolicy::Interleaved));
+        assert_eq!(
+            read("1 bind:0 anon=5\n2 default anon=4\n"),
+            Ok(MemoryPolicy::Chosen("bind:0".to_owned()))
+        );
+        assert_eq!(read("1 default anon=5\n"), Ok(MemoryPolicy::Local));
+        assert!(read("").is_err());
+    }
+
+    #[test]
+    fn the_smallest_limit_of_a_group_and_those_above_counts() {
+        let fixture = Fixture::new()
+            .with("proc/self/cgroup", "0::/a/b\n")
+            .with("sys/fs/cgroup/a/memory.max", "1000\n")
+            .with("sys/fs/cgroup/a/b/memory.max", "max\n");
+        assert_eq!(memory_limit(fixture.root(), "self"), Ok(Some(1000)));
+        let old = Fixture::new()
+            .with("proc/self/cgroup", "3:cpu,memory:/x\n1:name=systemd:/y\n")
+            .with(
+                "sys/fs/cgroup/memory/x/memory.limit_in_bytes",
+                "9223372036854771712\n",
+            );
+        assert_eq!(memory_limit(old.root(), "self"), Ok(None));
+    }
+
+    #[test]
+    fn names_of_processes_may_hold_brackets() {
+        let stat = "7 (a) b)) S 1 1 1 0 -1 4194560 1 2 3 4 50 60 0 0 20 0";
+        assert_eq!(parse_stat(stat), Some(("a) b)".to_owned(), 110)));
+        assert_eq!(parse_stat("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn a_process_that_works_is_busy_and_we_are_not() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .unwrap();
+        let found = (0..50).find_map(|_| {
+            let busy = busy(Path::new("/"), Duration::from_millis(100), None).unwrap();
+            assert!(busy.iter().all(|process| process.pid != std::process::id()));
+            busy.into_iter().find(|process| process.pid == child.id())
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.is_some_and(|process| process.cpu_ratio < 2.0));
+    }
+}

@@ -1,0 +1,210 @@
+//! What the checks of a machine and a server say before a run: one verdict per check, with the
+//! change that would cure it. The checks themselves are made elsewhere.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Result of one check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// What was checked.
+    pub check: CheckName,
+    /// How it stands.
+    pub level: Level,
+    /// The value found, or why there is none.
+    pub found: String,
+    /// The value advised.
+    pub advised: String,
+    /// Why that value is advised.
+    pub why: String,
+    /// What would change the value, where it can be changed and should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+}
+
+/// How a check stands, from best to worst.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// As advised, or of no concern here.
+    Pass,
+    /// Nothing can be said: the value cannot be read, or what would be needed to judge it is not known.
+    Unknown,
+    /// May disturb a measurement.
+    Warn,
+    /// Known to disturb measurements or to endanger the server.
+    Fail,
+}
+
+impl Level {
+    /// The name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Pass => "pass",
+            Level::Unknown => "unknown",
+            Level::Warn => "warn",
+            Level::Fail => "fail",
+        }
+    }
+}
+
+/// A change of the machine, and how it is typed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// What a person would type. It holds until the machine restarts.
+    pub command: String,
+    /// What `dyno doctor --apply` does; empty where it must be done by hand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Action>,
+}
+
+/// One step of a change that can be taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Action {
+    /// Write a value to a file of the kernel.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The value, without a line end.
+        value: String,
+    },
+    /// Mount a file system again with another rule for access times.
+    Remount {
+        /// Where it is mounted.
+        mount_point: PathBuf,
+        /// The rule: `noatime`, `relatime` or `strictatime`.
+        value: String,
+    },
+}
+
+macro_rules! check_names {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// Names of the checks.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(rename_all = "snake_case")]
+        pub enum CheckName {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl CheckName {
+            /// All checks in the order in which they are shown.
+            pub const ALL: &[CheckName] = &[$(CheckName::$variant,)*];
+
+            /// The name in files and on the command line.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(CheckName::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+check_names! {
+    /// Mode of transparent huge pages.
+    HugePages = "huge_pages",
+    /// What the kernel does when no huge page is free.
+    HugePagesDefrag = "huge_pages_defrag",
+    /// How many missing small pages a huge page may be padded with.
+    HugePagesPadding = "huge_pages_padding",
+    /// Whether our own process, and with it a server that it starts, may have huge pages.
+    OwnHugePages = "own_huge_pages",
+    /// Inclination of the kernel to swap.
+    Swappiness = "swappiness",
+    /// Whether a NUMA node reclaims its own memory before it uses that of another.
+    ZoneReclaim = "zone_reclaim",
+    /// Whether the kernel moves pages between NUMA nodes.
+    NumaBalancing = "numa_balancing",
+    /// How the server's memory is spread over the NUMA nodes.
+    NumaInterleave = "numa_interleave",
+    /// Memory mappings that a process may have.
+    MaxMapCount = "max_map_count",
+    /// Memory of the machine against the caches of the servers.
+    CacheMemory = "cache_memory",
+    /// Readahead of the device with the data.
+    Readahead = "readahead",
+    /// File system of the data.
+    Filesystem = "filesystem",
+    /// Whether reading files of the data writes access times.
+    AccessTimes = "access_times",
+    /// Free space for the data.
+    FreeDisk = "free_disk",
+    /// Governor of the CPU's frequency.
+    CpuGovernor = "cpu_governor",
+    /// Frequencies above the nominal one.
+    CpuTurbo = "cpu_turbo",
+    /// Clock of the kernel.
+    ClockSource = "clock_source",
+    /// Files that the server may open.
+    OpenFiles = "open_files",
+    /// Processes and threads that the server's user may have.
+    Processes = "processes",
+    /// Work of others on the machine.
+    OtherLoad = "other_load",
+    /// Whether client and server share CPUs.
+    SharedCores = "shared_cores",
+    /// Who can reach the server without a password.
+    BindAddress = "bind_address",
+    /// Time of an empty command, and what lies between client and server.
+    RoundTrip = "round_trip",
+}
+
+impl fmt::Display for CheckName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
+
+impl FromStr for CheckName {
+    type Err = UnknownCheck;
+
+    /// Reads a name; `-` counts as `_`.
+    fn from_str(text: &str) -> Result<Self, UnknownCheck> {
+        let name = text.replace('-', "_");
+        let found = CheckName::ALL.iter().find(|check| check.as_str() == name);
+        found.copied().ok_or_else(|| UnknownCheck {
+            name: text.to_owned(),
+        })
+    }
+}
+
+/// There is no check of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no check `{name}`")]
+pub struct UnknownCheck {
+    /// The name.
+    pub name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_files_and_on_the_command_line_are_the_same() {
+        for check in CheckName::ALL {
+            assert_eq!(
+                serde_json::to_value(check).expect("a name"),
+                check.as_str(),
+                "{check:?}"
+            );
+            assert_eq!(check.as_str().parse(), Ok(*check));
+            assert_eq!(check.as_str().replace('_', "-").parse(), Ok(*check));
+        }
+        assert!("swap".parse::<CheckName>().is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_worse_than_a_pass_and_better_than_a_warning() {
+        assert!(Level::Pass < Level::Unknown && Level::Unknown < Level::Warn);
+        assert!(Level::Warn < Level::Fail);
+    }
+}
