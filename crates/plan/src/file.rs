@@ -10,6 +10,7 @@ use crate::problem::{self, Problem};
 use crate::units::{Bytes, Span};
 use crate::validate::validate;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -61,6 +62,80 @@ pub fn parse(text: &str, origin: &str) -> Result<Plan, FileError> {
     })
 }
 
+/// Changes single keys of a plan, each given as a dotted key and a value. A value is TOML; what is no TOML,
+/// such as `1GiB` or `embedded`, is a text without its quotes. Of a key that comes twice the last value counts.
+/// The plan as a whole is left to [`validate`].
+///
+/// # Errors
+/// All problems with the keys and values; the plan is unchanged then.
+pub fn set(plan: &mut Plan, settings: &[(String, String)]) -> Result<(), Vec<Problem>> {
+    let mut lines = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (key, value) in settings {
+        match setting_line(key, value) {
+            Ok(line) => drop(lines.insert(key, line)),
+            Err(mut found) => problems.append(&mut found),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let text: String = lines.into_values().collect();
+    let reader = Reader { text: &text };
+    let table = reader.table().map_err(without_places)?;
+    reader.check(table.get_ref()).map_err(without_places)?;
+    *plan = lay_file_over(plan, table.get_ref()).map_err(|problem| vec![problem])?;
+    Ok(())
+}
+
+/// One line of TOML that is valid by itself.
+fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
+    let is_word = |word: &str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        !word.is_empty() && word.chars().all(allowed)
+    };
+    if !key.split('.').all(is_word) || key == BASE {
+        let hint = "such as `server.cache` or `client.clients`";
+        let problem = Problem::new(format!("`{key}` is no key of a plan")).with_hint(hint);
+        return Err(vec![problem]);
+    }
+    let quoted = format!("{key} = {}\n", toml::Value::String(value.into()));
+    let literal = format!("{key} = {value}\n");
+    let wrong = |line: &str| {
+        let reader = Reader { text: line };
+        let checked = reader
+            .table()
+            .and_then(|table| reader.check(table.get_ref()));
+        // The other keys of the same table may make it whole; that is looked at later.
+        checked
+            .err()
+            .filter(|problems| !problems.iter().all(is_missing))
+    };
+    let is_one_value = !value.contains('\n') && Reader { text: &literal }.table().is_ok();
+    let line = match is_one_value {
+        // A text may look like something else.
+        true if wrong(&literal).is_some() && wrong(&quoted).is_none() => quoted,
+        true => literal,
+        false => quoted,
+    };
+    match wrong(&line) {
+        None => Ok(line),
+        Some(problems) => Err(without_places(problems)),
+    }
+}
+
+fn is_missing(problem: &Problem) -> bool {
+    problem.message.ends_with("is missing")
+}
+
+/// What was typed has no lines.
+fn without_places(mut problems: Vec<Problem>) -> Vec<Problem> {
+    for problem in &mut problems {
+        (problem.line, problem.column) = (None, None);
+    }
+    problems
+}
+
 /// A resolved plan as a plan file that gives the same plan.
 pub fn to_toml(plan: &Plan) -> String {
     toml::to_string_pretty(plan).expect("numbers of a valid plan fit into TOML")
@@ -89,15 +164,21 @@ struct Reader<'a> {
     text: &'a str,
 }
 
-impl Reader<'_> {
-    fn read(&self) -> Result<Plan, Vec<Problem>> {
+impl<'a> Reader<'a> {
+    /// The text as TOML.
+    fn table(&self) -> Result<Spanned<DeTable<'a>>, Vec<Problem>> {
         let (table, errors) = DeTable::parse_recoverable(self.text);
-        if !errors.is_empty() {
-            return Err(errors
-                .iter()
-                .map(|error| self.syntax_problem(error))
-                .collect());
+        if errors.is_empty() {
+            return Ok(table);
         }
+        Err(errors
+            .iter()
+            .map(|error| self.syntax_problem(error))
+            .collect())
+    }
+
+    /// Compares all keys and values with the schema.
+    fn check(&self, table: &DeTable<'_>) -> Result<(), Vec<Problem>> {
         let schema = schema();
         let mut problems = Vec::new();
         Checker {
@@ -105,8 +186,18 @@ impl Reader<'_> {
             root: &schema,
             problems: &mut problems,
         }
-        .check_table(&schema, table.get_ref(), "", 0);
+        .check_table(&schema, table, "", 0);
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems)
+        }
+    }
+
+    fn read(&self) -> Result<Plan, Vec<Problem>> {
+        let table = self.table()?;
         let table = table.get_ref();
+        let mut problems = self.check(table).err().unwrap_or_default();
         if problems.is_empty() {
             let plan = merge(table).map_err(|problem| vec![problem])?;
             problems = self.problems_of(&plan, table);
@@ -209,6 +300,9 @@ impl Checker<'_> {
             let key = join(path, name.get_ref());
             match properties.and_then(|properties| properties.get(name.get_ref().as_ref())) {
                 Some(schema) => self.check(schema, value, &key),
+                None if schema["additionalProperties"].is_object() => {
+                    self.check(&schema["additionalProperties"], value, &key);
+                }
                 None => {
                     let known = properties
                         .into_iter()
@@ -469,14 +563,18 @@ fn merge(table: &DeTable<'_>) -> Result<Plan, Problem> {
         Some(name) => builtin::find(name)
             .ok_or_else(|| Problem::new(format!("there is no built-in plan `{name}`")))?,
     };
+    let mut plan = plan;
+    if table.iter().any(|(name, _)| name.get_ref() == "operations") {
+        // A mix is given as a whole: a weight that the base happens to have would go unnoticed.
+        plan.operations = OperationWeights::default();
+    }
+    lay_file_over(&plan, table)
+}
+
+fn lay_file_over(plan: &Plan, table: &DeTable<'_>) -> Result<Plan, Problem> {
     let mut merged = serde_json::to_value(plan).map_err(|error| Problem::new(error.to_string()))?;
     for (name, value) in table.iter().filter(|(name, _)| name.get_ref() != BASE) {
-        let name = name.get_ref().as_ref();
-        if name == "operations" {
-            // A mix is given as a whole: a weight that the base happens to have would go unnoticed.
-            merged[name] = Value::Object(Map::new());
-        }
-        lay_over(&mut merged[name], value.get_ref());
+        lay_over(&mut merged[name.get_ref().as_ref()], value.get_ref());
     }
     if gives_only(table, "phases", "operations", "duration") {
         merged["phases"]["duration"] = Value::Null;

@@ -7,6 +7,7 @@
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Everything a run does, resolved from defaults, file and options in that order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +58,10 @@ pub enum ServerKind {
 pub struct ServerPlan {
     /// Which server is measured.
     pub kind: ServerKind,
+    /// Which servers are started and joined: `standalone`, `pairs=N`, `replica-set=N`, `sharded=SxR` with their
+    /// details, see `docs/servers.md`. One server, or `pairs` of them, when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology: Option<String>,
     /// Independent servers, each with a client of its own that does what the plan says; 1 to 1024. All of
     /// them start together, and the result has them together and one by one.
     #[schemars(range(min = 1, max = 1024))]
@@ -71,6 +76,9 @@ pub struct ServerPlan {
     /// Path of the `mongod` program; `mongod` on `PATH` when absent. Only with `kind = "mongod"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mongod: Option<String>,
+    /// Path of the `mongos` program; `mongos` beside `mongod` or on `PATH` when absent. Only with `kind = "mongod"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mongos: Option<String>,
     /// Storage-engine cache of a server that we start. The server's own default when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Bytes>,
@@ -85,21 +93,96 @@ pub struct ServerPlan {
     /// Data folder of a server that we start. A temporary folder inside the run directory when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<String>,
+    /// Data folders on several disks, used by the servers with data as `disk_mapping` says; in place of `data_dir`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub data_dirs: Vec<String>,
+    /// How servers are laid on `data_dirs`.
+    pub disk_mapping: DiskMapping,
+    /// Whether connections are encrypted, by certificates that are made for the run.
+    pub encryption: Encryption,
+    /// Clients must authenticate, as a user with a random password that is made for the run.
+    pub auth: bool,
+    /// Write-ahead journal of `mongod`; off up to version 6.0 and outside of replica sets only. On when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal: Option<bool>,
+    /// Longest time between two writes of the journal of `mongod`, 1 ms to 500 ms in whole milliseconds; 100 ms
+    /// when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal_commit_interval: Option<Span>,
+    /// Compressor of the journal of `mongod` (`none`, `snappy`, `zlib`, `zstd`); `snappy` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal_compressor: Option<String>,
+    /// Storage engine of `mongod`; `wired-tiger` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_engine: Option<StorageEngine>,
+    /// Parameters of `mongod` by name, as after `--setParameter`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+    /// Options of the connection string to servers that we start, such as `w=majority&readConcernLevel=majority`:
+    /// the concerns of the run, compression, read preference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection_options: Option<String>,
+}
+
+/// How servers with data are laid on several data folders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskMapping {
+    /// In turn: server i on folder i modulo their number.
+    #[default]
+    RoundRobin,
+    /// Server i on folder i; fewer folders than servers are refused.
+    Direct,
+}
+
+/// Whether connections to servers that we start are encrypted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encryption {
+    /// Plain text.
+    #[default]
+    Off,
+    /// TLS; clients check the certificate of the server.
+    Server,
+    /// TLS; the server checks a certificate of the clients as well.
+    Mutual,
+}
+
+/// Storage engines of `mongod`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StorageEngine {
+    /// On disk, in every edition.
+    WiredTiger,
+    /// In memory, in MongoDB Enterprise and Percona Server.
+    InMemory,
 }
 
 impl Default for ServerPlan {
     fn default() -> Self {
         ServerPlan {
             kind: ServerKind::default(),
+            topology: None,
             pairs: 1,
             placement: None,
             uri: None,
             mongod: None,
+            mongos: None,
             cache: None,
             block_compressor: None,
             sync_on_commit: false,
             checkpoint_interval: None,
             data_dir: None,
+            data_dirs: Vec::new(),
+            disk_mapping: DiskMapping::default(),
+            encryption: Encryption::default(),
+            auth: false,
+            journal: None,
+            journal_commit_interval: None,
+            journal_compressor: None,
+            storage_engine: None,
+            parameters: BTreeMap::new(),
+            connection_options: None,
         }
     }
 }

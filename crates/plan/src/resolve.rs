@@ -110,6 +110,9 @@ pub struct Overrides {
     pub tolerated_error_ratio: Option<f64>,
     /// Documents per insert command of the load phase.
     pub batch: Option<u32>,
+    /// Keys of the plan and their values, as [`file::set`] takes them, laid over the plan before the other options
+    /// and after the YCSB properties.
+    pub settings: Vec<(String, String)>,
     /// YCSB properties, laid over the plan before the other options.
     pub properties: Vec<(String, String)>,
     /// Accept unknown YCSB property names.
@@ -136,6 +139,12 @@ pub struct Resolved {
 pub fn resolve(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
     let mut resolved = open(source, overrides)?;
     let gives_threads = overrides.threads.is_some() || resolved.plan.client.threads > 1;
+    file::set(&mut resolved.plan, &overrides.settings).map_err(PlanError::Invalid)?;
+    let gives_threads = gives_threads
+        || overrides
+            .settings
+            .iter()
+            .any(|(key, _)| key == "client.threads");
     apply(&mut resolved.plan, overrides)?;
     if !gives_threads && let Some(limit) = overrides.thread_limit {
         resolved.plan.client.threads = limit.clamp(1, resolved.plan.client.clients.max(1));
@@ -388,6 +397,62 @@ fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn set(settings: &[(&str, &str)]) -> Overrides {
+        Overrides {
+            settings: settings
+                .iter()
+                .map(|(key, value)| ((*key).into(), (*value).into()))
+                .collect(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn any_key_of_the_plan_can_be_set() {
+        let plan = resolved(
+            "a",
+            set(&[
+                ("server.cache", "1GiB"),
+                ("server.kind", "mongod"),
+                ("server.parameters.ttlMonitorEnabled", "false"),
+                ("schedule.rate_per_s", "500"),
+                ("schedule.kind", "poisson"),
+                ("client.clients", "7"),
+                ("client.clients", "9"),
+                ("phases.operations", "100"),
+                ("operations.read", "3"),
+                ("data.collection", "42"),
+            ]),
+        );
+        assert_eq!(plan.server.cache.map(|cache| cache.0), Some(1 << 30));
+        assert_eq!(plan.server.parameters["ttlMonitorEnabled"], "false");
+        assert!(
+            matches!(plan.schedule, Schedule::Poisson { rate_per_s, .. } if rate_per_s == 500.0)
+        );
+        assert_eq!(plan.client.clients, 9);
+        assert_eq!(plan.phases.duration, None);
+        assert!(plan.operations.update > 0.0, "the other weights stay");
+        assert_eq!(plan.data.collection, "42");
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named_with_what_was_meant() {
+        let text = message("a", set(&[("server.cahce", "1GiB"), ("x y", "1")]));
+        assert!(text.contains("did you mean `server.cache`?"), "{text}");
+        assert!(text.contains("`x y` is no key"), "{text}");
+        assert!(!text.contains("line"), "{text}");
+        for (key, value, part) in [
+            ("client.clients", "many", "must be a whole number"),
+            ("server.cache", "1XB", "`server.cache`"),
+            ("server.kind", "mongo", "did you mean `mongod`?"),
+            ("schedule.rate_per_s", "5", "`schedule.kind` is missing"),
+            ("base", "b", "is no key"),
+        ] {
+            let text = message("a", set(&[(key, value)]));
+            assert!(text.contains(part), "{key}={value}: {text}");
+        }
+    }
 
     fn resolved(source: &str, overrides: Overrides) -> Plan {
         resolve(source, &overrides)

@@ -1,7 +1,8 @@
 //! Checks of a plan that its types cannot express. All of them run, and all problems are returned.
 
 use crate::model::{
-    DataPlan, FieldLength, KeyDistribution, Plan, Schedule, ServerKind, ServerPlan,
+    DataPlan, DiskMapping, Encryption, FieldLength, KeyDistribution, Plan, Schedule, ServerKind,
+    ServerPlan,
 };
 use crate::problem::Problem;
 use crate::uri;
@@ -128,10 +129,15 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
             None => "`server.kind` is `uri`, but `server.uri` is missing".into(),
         },
     );
-    problems.require(
-        server.mongod.is_none() || server.kind == ServerKind::Mongod,
-        || "`server.mongod` is given, but `server.kind` is not `mongod`".into(),
-    );
+    for (key, given) in [
+        ("mongod", server.mongod.is_some()),
+        ("mongos", server.mongos.is_some()),
+    ] {
+        problems.require(!given || server.kind == ServerKind::Mongod, || {
+            format!("`server.{key}` is given, but `server.kind` is not `mongod`")
+        });
+    }
+    check_topology(problems, server);
     problems.require(
         !server.sync_on_commit || server.kind == ServerKind::Embedded,
         || "`server.sync_on_commit` applies to the embedded server only".into(),
@@ -142,6 +148,18 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
             ("block_compressor", server.block_compressor.is_some()),
             ("checkpoint_interval", server.checkpoint_interval.is_some()),
             ("data_dir", server.data_dir.is_some()),
+            ("data_dirs", !server.data_dirs.is_empty()),
+            ("topology", server.topology.is_some()),
+            ("encryption", server.encryption != Encryption::Off),
+            ("auth", server.auth),
+            ("journal", server.journal.is_some()),
+            (
+                "journal_commit_interval",
+                server.journal_commit_interval.is_some(),
+            ),
+            ("journal_compressor", server.journal_compressor.is_some()),
+            ("storage_engine", server.storage_engine.is_some()),
+            ("parameters", !server.parameters.is_empty()),
         ] {
             problems.require(!given, || {
                 format!("`server.{key}` applies only to a server that dyno starts")
@@ -149,8 +167,80 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
         }
     }
     check_compressor(problems, server);
+    check_connection_options(problems, server);
     if let Some(text) = &server.uri {
         check_uri(problems, text);
+    }
+}
+
+/// The topology itself is text that the servers' own code understands.
+fn check_topology(problems: &mut Problems, server: &ServerPlan) {
+    problems.require_or(
+        server.topology.is_none() || server.pairs == 1,
+        "write `pairs=N` as the topology, or leave it out",
+        || "`server.topology` and `server.pairs` both say how many servers there are".into(),
+    );
+    problems.require(
+        server.data_dirs.is_empty() || server.data_dir.is_none(),
+        || "`server.data_dir` and `server.data_dirs` both name the data folders".into(),
+    );
+    problems.require(
+        server.data_dirs.iter().all(|folder| !folder.is_empty()),
+        || "`server.data_dirs` has an empty path".into(),
+    );
+    problems.require(
+        server.disk_mapping == DiskMapping::RoundRobin || !server.data_dirs.is_empty(),
+        || "`server.disk_mapping` is `direct`, but `server.data_dirs` names no folders".into(),
+    );
+    let empty = server
+        .parameters
+        .keys()
+        .find(|name| name.is_empty() || name.contains('='));
+    problems.require(empty.is_none(), || {
+        format!(
+            "`server.parameters` has the name `{}`, which no parameter has",
+            empty.map_or("", String::as_str)
+        )
+    });
+}
+
+/// Options that dyno sets itself on connections to servers that it starts.
+const OWN_OPTIONS: [&str; 9] = [
+    "directconnection",
+    "replicaset",
+    "tls",
+    "ssl",
+    "tlscafile",
+    "tlscertificatekeyfile",
+    "authsource",
+    "authmechanism",
+    "loadbalanced",
+];
+
+fn check_connection_options(problems: &mut Problems, server: &ServerPlan) {
+    let Some(options) = &server.connection_options else {
+        return;
+    };
+    problems.require_or(
+        server.kind != ServerKind::Uri,
+        "write them into the connection string",
+        || "`server.connection_options` applies only to a server that dyno starts".into(),
+    );
+    let own = options
+        .split('&')
+        .map(|option| option.split('=').next().unwrap_or_default())
+        .find(|name| OWN_OPTIONS.contains(&name.to_ascii_lowercase().as_str()));
+    problems.require(own.is_none(), || {
+        format!(
+            "`server.connection_options` has `{}`, which follows from the topology, `encryption` and `auth`",
+            own.unwrap_or_default()
+        )
+    });
+    if let Err(error) = uri::parse(&format!("mongodb://h/?{options}")) {
+        problems.0.push(Problem {
+            hint: error.hint(),
+            ..Problem::new(format!("`server.connection_options`: {error}"))
+        });
     }
 }
 
@@ -486,7 +576,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 26] = [
+        let cases: [(&str, Change); 34] = [
             ("name", |p| p.name = "a b".into()),
             ("server.uri", |p| p.server.uri = Some("mongodb://h".into())),
             ("server.uri`: ", |p| {
@@ -498,6 +588,34 @@ mod tests {
                 p.server.uri = Some("mongodb://u:secret@h".into());
             }),
             ("client.seed", |p| p.client.seed = u64::MAX),
+            ("server.topology", |p| {
+                p.server.topology = Some("replica-set=3".into());
+                p.server.pairs = 2;
+            }),
+            ("server.data_dirs", |p| {
+                p.server.data_dir = Some("/a".into());
+                p.server.data_dirs = vec!["/b".into()];
+            }),
+            ("server.disk_mapping", |p| {
+                p.server.disk_mapping = DiskMapping::Direct;
+            }),
+            ("server.parameters", |p| {
+                p.server.parameters.insert("a=b".into(), "1".into());
+            }),
+            ("has `tls`", |p| {
+                p.server.connection_options = Some("w=1&tls=true".into());
+            }),
+            ("server.connection_options`: ", |p| {
+                p.server.connection_options = Some("w=1&readConcernLevels=local".into());
+            }),
+            ("server.auth", |p| {
+                p.server.kind = ServerKind::Uri;
+                p.server.uri = Some("mongodb://h".into());
+                p.server.auth = true;
+            }),
+            ("server.mongos", |p| {
+                p.server.mongos = Some("/bin/mongos".into())
+            }),
             ("server.mongod", |p| {
                 p.server.mongod = Some("/bin/mongod".into())
             }),
