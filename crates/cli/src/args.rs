@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Ycsb(YcsbArguments),
     /// Render a recorded run again
     Report(ReportArguments),
-    /// Look after servers without loading them
+    /// Start servers that stay, look at them, stop them; show placements
     Server(ServerArguments),
     /// Measure the load generator itself and keep the result
     Selfcheck(SelfcheckArguments),
@@ -133,7 +133,89 @@ pub(crate) struct ServerArguments {
 pub(crate) enum ServerCommand {
     /// Show where a placement puts servers and clients on this machine; starts nothing
     Plan(ServerPlanArguments),
+    /// Start servers that stay, for other tools or for several runs
+    ///
+    /// They end with `dyno server stop`, or with their supervisor, a process of `dyno` that holds them. Their data goes
+    /// away then, unless `--data-dir` keeps it.
+    Start(Box<ServerStartArguments>),
+    /// Stop the servers of one deployment and remove what was made for them
+    Stop(ServerStopArguments),
+    /// Show one deployment and ask its servers whether they answer
+    ///
+    /// Exit status: 0 all answer; 1 one does not; 2 there is no such deployment.
+    Status(ServerStatusArguments),
+    /// Show all deployments that were started and not stopped
+    List(ServerListArguments),
+    /// Hold the servers of one deployment
+    #[command(hide = true)]
+    Supervise(ServerSuperviseArguments),
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerStartArguments {
+    /// A plan whose `[server]` table says what is started, as for `dyno run`; default: one embedded server
+    #[arg(value_name = "WORKLOAD", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) workload: Option<String>,
+    /// Name of the deployment
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) start: StartArguments,
+    /// What is printed on standard output
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "human",
+        help_heading = "Output"
+    )]
+    pub(crate) format: ServerFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerStopArguments {
+    /// Name of the deployment
+    #[arg(value_name = "NAME", default_value = DEFAULT_NAME)]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerStatusArguments {
+    /// Name of the deployment
+    #[arg(value_name = "NAME", default_value = DEFAULT_NAME)]
+    pub(crate) name: String,
+    /// Print the connection strings and nothing else, with the password if there is one
+    ///
+    /// Such as `dyno run a --uri "$(dyno server status --uri)"`. Of several pairs there is one on each line.
+    #[arg(long)]
+    pub(crate) uri: bool,
+    /// What is printed on standard output
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "human",
+        conflicts_with = "uri"
+    )]
+    pub(crate) format: ServerFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerListArguments {
+    /// What is printed on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: ServerFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerSuperviseArguments {
+    /// Folder of the deployment
+    pub(crate) folder: PathBuf,
+    /// Path of the embedded server
+    #[arg(long, value_name = "PATH")]
+    pub(crate) embedded_server: Option<PathBuf>,
+}
+
+/// Name of a deployment that has no other.
+const DEFAULT_NAME: &str = "default";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerPlanArguments {
@@ -168,20 +250,8 @@ pub(crate) struct TargetArguments {
     /// `read`, `write`, `gated`, `pkm`.
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) workload: String,
-    /// Start this many independent servers and load each with a client of its own, all at once
-    ///
-    /// Clients, threads, records, rate and operations are those of one of them. The result shows all
-    /// together, with merged latencies, and each alone.
-    #[arg(long, value_name = "N", help_heading = "Server", conflicts_with = "uri",
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub(crate) pairs: Option<u32>,
-    /// Put servers and clients on CPUs and memory of this machine
-    ///
-    /// `none`, `interleave`, `spread`, `node=K`, `cores=LIST`, `cores-per-instance=N[,smt]` or `custom=…`, and for
-    /// the clients `client=same|other|LIST`, such as `'spread client=other'`. `dyno server plan` shows it.
-    #[arg(long, value_name = "POLICY", help_heading = "Server", conflicts_with = "uri",
-          value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) placement: Option<String>,
+    #[command(flatten)]
+    pub(crate) start: StartArguments,
     /// Aim at a server that runs already
     ///
     /// A connection string (`mongodb://…` or `mongodb+srv://…`). Its database, if it names one
@@ -192,29 +262,66 @@ pub(crate) struct TargetArguments {
         value_name = "URI",
         env = "DYNO_URI",
         hide_env_values = true,
-        help_heading = "Server"
+        help_heading = "Server",
+        conflicts_with_all = ["pairs", "topology", "placement", "mongod", "mongos", "cache", "tls", "auth", "data_dir"]
     )]
     pub(crate) uri: Option<String>,
+    /// YCSB property `NAME=VALUE`, laid over the plan; may be repeated, the last one wins
+    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property, help_heading = "Load")]
+    pub(crate) properties: Vec<(String, String)>,
+    /// Accept unknown YCSB property names, with a warning
+    #[arg(long, help_heading = "Load")]
+    pub(crate) lenient: bool,
+}
+
+/// Which servers are started, where, and with which settings.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StartArguments {
+    /// Start this many independent servers and load each with a client of its own, all at once
+    ///
+    /// Clients, threads, records, rate and operations are those of one of them. The result shows all
+    /// together, with merged latencies, and each alone.
+    #[arg(long, value_name = "N", help_heading = "Server",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) pairs: Option<u32>,
+    /// Servers that are started and joined: `standalone`, `pairs=N`, `replica-set=N[+ARBITERS]`, `sharded=SHARDSxMEMBERS`
+    ///
+    /// With parts, such as `replica-set=3,priorities=2/1/0` or `sharded=2x3,key=_id:hashed,chunks=64,balancer=on`.
+    /// Replica sets and clusters need `--server mongod`.
+    #[arg(long, value_name = "TOPOLOGY", help_heading = "Server", conflicts_with = "pairs",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) topology: Option<String>,
+    /// Put servers and clients on CPUs and memory of this machine
+    ///
+    /// `none`, `interleave`, `spread`, `node=K`, `cores=LIST`, `cores-per-instance=N[,smt]` or `custom=…`, and for
+    /// the clients `client=same|other|LIST`, such as `'spread client=other'`. `dyno server plan` shows it.
+    #[arg(long, value_name = "POLICY", help_heading = "Server",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) placement: Option<String>,
     /// Start this kind of server for the run; default: `embedded`, unless `--uri` is given
     #[arg(long, value_name = "KIND", help_heading = "Server")]
     pub(crate) server: Option<ServerName>,
     /// Path of the `mongod` to start; default: `mongod` on `PATH`. Implies `--server mongod`
-    #[arg(
-        long,
-        value_name = "PATH",
-        help_heading = "Server",
-        conflicts_with = "uri"
-    )]
+    #[arg(long, value_name = "PATH", help_heading = "Server")]
     pub(crate) mongod: Option<String>,
+    /// Path of the `mongos` of a sharded cluster; default: beside `mongod`, or on `PATH`
+    #[arg(long, value_name = "PATH", help_heading = "Server")]
+    pub(crate) mongos: Option<String>,
+    /// Cache of each server that is started, such as `2GiB`
+    ///
+    /// Default: the server's own; of several servers each a share of half the memory.
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Server")]
+    pub(crate) cache: Option<Bytes>,
+    /// Encrypt connections to the servers that are started, by certificates made for the run
+    #[arg(long, help_heading = "Server")]
+    pub(crate) tls: bool,
+    /// Authenticate at the servers that are started, as a user made for the run
+    #[arg(long, help_heading = "Server")]
+    pub(crate) auth: bool,
     /// Data folder of the server that is started; it is kept
     ///
     /// Default: a temporary folder inside the run directory, removed at the end.
-    #[arg(
-        long,
-        value_name = "DIR",
-        help_heading = "Server",
-        conflicts_with = "uri"
-    )]
+    #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub(crate) data_dir: Option<String>,
     /// Path of the embedded server `secantusd-rs`
     ///
@@ -226,12 +333,11 @@ pub(crate) struct TargetArguments {
         help_heading = "Server"
     )]
     pub(crate) embedded_server: Option<PathBuf>,
-    /// YCSB property `NAME=VALUE`, laid over the plan; may be repeated, the last one wins
-    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property, help_heading = "Load")]
-    pub(crate) properties: Vec<(String, String)>,
-    /// Accept unknown YCSB property names, with a warning
-    #[arg(long, help_heading = "Load")]
-    pub(crate) lenient: bool,
+    /// Set any key of the plan, such as `server.block_compressor=zlib`; may be repeated, the last one wins
+    ///
+    /// Keys and values as in a plan file (docs/plans.md); a text needs no quotes.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting, help_heading = "Plan")]
+    pub(crate) settings: Vec<(String, String)>,
 }
 
 /// How the client works.
@@ -464,6 +570,14 @@ pub(crate) enum RunFormat {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerFormat {
+    /// A table for people
+    Human,
+    /// One JSON document
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DoctorFormat {
     /// A table for people
     Human,
@@ -498,6 +612,15 @@ pub(crate) enum SelfcheckFormat {
 pub(crate) fn span(text: &str) -> Result<Span, String> {
     text.parse()
         .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("it must be `KEY=VALUE`, such as `server.cache=1GiB`".into()),
+    }
 }
 
 fn size(text: &str) -> Result<Bytes, String> {
@@ -615,9 +738,9 @@ mod tests {
             "--lenient",
         ])
         .expect("all of them are valid");
-        assert_eq!(run.target.server, Some(ServerName::Mongod));
-        assert_eq!(run.target.mongod.as_deref(), Some("/m"));
-        assert_eq!(run.target.data_dir.as_deref(), Some("/d"));
+        assert_eq!(run.target.start.server, Some(ServerName::Mongod));
+        assert_eq!(run.target.start.mongod.as_deref(), Some("/m"));
+        assert_eq!(run.target.start.data_dir.as_deref(), Some("/d"));
         assert_eq!(
             (run.data.records, run.operations, run.data.batch),
             (Some(7), Some(8), Some(6))

@@ -28,6 +28,22 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// What another process of this program ended with; `Internal` if that is no code of it.
+    pub(crate) fn from_code(code: Option<i32>) -> Self {
+        let all = [
+            Exit::Done,
+            Exit::CheckFailed,
+            Exit::BadInput,
+            Exit::Environment,
+            Exit::Interrupted,
+        ];
+        all.into_iter()
+            .find(|exit| Some(*exit as i32) == code)
+            .unwrap_or(Exit::Internal)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
@@ -95,13 +111,20 @@ impl From<UriError> for Failure {
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
         let hint = error.hint();
-        let exit = match &error {
-            ServerError::Setting { .. } => Exit::BadInput,
-            ServerError::NothingToStart => Exit::Internal,
-            ServerError::Interrupted { .. } => Exit::Interrupted,
-            _ => Exit::Environment,
-        };
-        Failure::of(exit, error).with_optional_hint(hint)
+        Failure::of(server_exit(&error), error).with_optional_hint(hint)
+    }
+}
+
+fn server_exit(error: &ServerError) -> Exit {
+    match error {
+        ServerError::Setting { .. }
+        | ServerError::Topology(_)
+        | ServerError::TooFewFolders { .. }
+        | ServerError::NoMemory { .. } => Exit::BadInput,
+        ServerError::NothingToStart => Exit::Internal,
+        ServerError::Interrupted { .. } => Exit::Interrupted,
+        ServerError::Member { source, .. } => server_exit(source),
+        _ => Exit::Environment,
     }
 }
 

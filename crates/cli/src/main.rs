@@ -9,6 +9,7 @@ mod messages;
 mod progress;
 mod selfcheck;
 mod session;
+mod standing;
 mod surroundings;
 mod ycsb;
 

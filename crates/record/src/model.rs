@@ -421,4 +421,24 @@ pub struct ServerRecord {
     pub data_bytes: Option<u64>,
     /// Size of the collection on disk.
     pub storage_bytes: Option<u64>,
+    /// The processes that were started for the run, with their settings; empty for a server that ran already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberRecord>,
+}
+
+/// One server process that was started for the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemberRecord {
+    /// Its name within the deployment, such as `server`, `pair-0`, `member-2`, `shard-0-1`, `config-0`, `router-0`.
+    pub name: String,
+    /// Where it listened.
+    pub address: String,
+    /// Version of the program.
+    pub version: String,
+    /// Whether it was the primary of its replica set when the deployment was ready.
+    pub was_primary: bool,
+    /// Settings that it was started with, by name; names end in their unit.
+    pub asked: BTreeMap<String, String>,
+    /// Settings that it told when it was asked, under the same names.
+    pub found: BTreeMap<String, String>,
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bson::Document;
 use dyno_plan::uri::Credentials;
 
+use crate::deployment::uri::{self, Reach};
 use crate::tls::TlsFiles;
 
 /// Code of a command that the server does not know.
@@ -22,6 +23,14 @@ pub struct Target<'a> {
     pub tls: Option<&'a TlsFiles>,
     /// User to authenticate as; none before the first one is made.
     pub credentials: Option<&'a Credentials>,
+}
+
+impl Target<'_> {
+    /// The connection string without user and password. The client certificate is in it also where the
+    /// server asks for none.
+    pub fn uri(&self) -> String {
+        uri::uri(&[self.address], Reach::Direct, self.tls, true)
+    }
 }
 
 /// Sends commands to servers. Implemented by whoever owns a client.

@@ -37,7 +37,7 @@ mod planning;
 pub(crate) mod replica_set;
 mod secrets;
 mod sharding;
-mod uri;
+pub(crate) mod uri;
 
 pub use layout::{Duty, FolderMapping, Instance, instances};
 pub use options::{Adjust, DeploymentOptions, Encryption, Namespace};

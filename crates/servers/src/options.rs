@@ -95,8 +95,9 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Options with the settings of a plan, a free port, no authentication, no placement and
-    /// limits of two minutes for the start and one for the stop.
+    /// Options with the settings of a plan, a free port, no placement and limits of two minutes for
+    /// the start and one for the stop. Topology, encryption and several data folders are those of a
+    /// [`DeploymentOptions`](crate::DeploymentOptions).
     ///
     /// # Errors
     /// [`ServerError::NothingToStart`] when the plan aims at a server that runs already.
@@ -121,10 +122,10 @@ impl ServerOptions {
             sync_on_commit: plan.sync_on_commit,
             checkpoint_interval: plan.checkpoint_interval,
             port: 0,
-            auth: false,
+            auth: plan.auth,
             placement: None,
             role: Role::Standalone,
-            mongod: MongodSettings::default(),
+            mongod: MongodSettings::from_plan(plan),
             security: Security::default(),
             empty_parent: None,
             start_limit: Duration::from_secs(120),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use dyno_plan::model::{self, ServerPlan};
 use dyno_plan::units::Span;
 
 use crate::tls::TlsFiles;
@@ -72,6 +73,22 @@ pub struct MongodSettings {
     pub storage_engine: StorageEngine,
     /// Server parameters by name, as after `--setParameter`.
     pub parameters: BTreeMap<String, String>,
+}
+
+impl MongodSettings {
+    /// Those of a plan.
+    pub fn from_plan(plan: &ServerPlan) -> MongodSettings {
+        MongodSettings {
+            journal: plan.journal,
+            journal_commit_interval: plan.journal_commit_interval,
+            journal_compressor: plan.journal_compressor.clone(),
+            storage_engine: match plan.storage_engine {
+                Some(model::StorageEngine::InMemory) => StorageEngine::InMemory,
+                Some(model::StorageEngine::WiredTiger) | None => StorageEngine::WiredTiger,
+            },
+            parameters: plan.parameters.clone(),
+        }
+    }
 }
 
 /// Files that encrypt and authenticate.

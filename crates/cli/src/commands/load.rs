@@ -31,7 +31,7 @@ pub(crate) fn load(arguments: &LoadArguments, hands: Hands<'_>) -> Result<Exit, 
         retry: RetryRule::default(),
         abort_load: true,
         out: arguments.output.out.as_deref(),
-        embedded_server: arguments.target.embedded_server.as_deref(),
+        embedded_server: arguments.target.start.embedded_server.as_deref(),
         selfcheck: None,
     };
     let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());

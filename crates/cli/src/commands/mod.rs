@@ -34,7 +34,6 @@ pub(crate) fn dispatch(
     let state_dir = state_dir.as_deref();
     match arguments.command {
         Command::Report(report) => report::report(&report, surroundings),
-        Command::Server(arguments) => server::server(&arguments, surroundings),
         Command::Completions(completions) => completions::completions(&completions),
         Command::Man(man) => man::man(&man, messages),
         Command::Doctor(doctor) => doctor::doctor(&doctor, state_dir, surroundings, messages),
@@ -50,9 +49,9 @@ pub(crate) fn dispatch(
                 Command::Load(load) => load::load(&load, hands),
                 Command::Ycsb(ycsb) => ycsb::ycsb(&ycsb, state_dir, hands),
                 Command::Selfcheck(selfcheck) => selfcheck::selfcheck(&selfcheck, state_dir, hands),
+                Command::Server(arguments) => server::server(&arguments, state_dir, hands),
                 Command::Responder(responder) => responder::responder(&responder, &interrupt),
                 Command::Report(_)
-                | Command::Server(_)
                 | Command::Completions(_)
                 | Command::Man(_)
                 | Command::Doctor(_) => {

@@ -36,7 +36,7 @@ pub(crate) fn run(
         retry: RetryRule::default(),
         abort_load: true,
         out: arguments.output.out.as_deref(),
-        embedded_server: arguments.target.embedded_server.as_deref(),
+        embedded_server: arguments.target.start.embedded_server.as_deref(),
         selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, hands)),
     };
     let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());

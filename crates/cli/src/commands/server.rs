@@ -1,9 +1,15 @@
-//! `dyno server`: what concerns the servers and not the load.
+//! `dyno server`: servers that stay after the command that started them, and placements.
 
-use crate::args::{ServerArguments, ServerCommand, ServerPlanArguments};
+use crate::args::{
+    ServerArguments, ServerCommand, ServerFormat, ServerListArguments, ServerPlanArguments,
+    ServerStartArguments, ServerStatusArguments,
+};
 use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
-use crate::session::place;
+use crate::session::execute::Hands;
+use crate::session::{place, task};
+use crate::standing::text::{self, Answer};
+use crate::standing::{Place, Standing, Stopped, state, supervisor};
 use crate::surroundings::Surroundings;
 use dyno_servers::placement::{self, Machine, PlacementRequest};
 use std::fmt::Write as _;
@@ -15,11 +21,124 @@ const FILE_COLUMNS: usize = 80;
 /// See the module.
 pub(crate) fn server(
     arguments: &ServerArguments,
-    surroundings: &Surroundings,
+    state_dir: Option<&Path>,
+    hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
+    let folder = || {
+        state_dir.ok_or_else(|| {
+            Failure::new(Exit::BadInput, "there is no folder for what is kept")
+                .with_hint("give `--state-dir`, or set `HOME`")
+        })
+    };
     match &arguments.command {
-        ServerCommand::Plan(arguments) => show(arguments, surroundings),
+        ServerCommand::Plan(arguments) => show(arguments, hands.surroundings),
+        ServerCommand::Start(arguments) => start(arguments, folder()?, hands),
+        ServerCommand::Stop(arguments) => stop(&Place::of(folder()?, &arguments.name)?, hands),
+        ServerCommand::Status(arguments) => status(arguments, folder()?),
+        ServerCommand::List(arguments) => list(arguments, folder()?),
+        ServerCommand::Supervise(arguments) => supervisor::supervise(
+            &arguments.folder,
+            arguments.embedded_server.as_deref(),
+            hands,
+        ),
     }
+}
+
+/// Starts servers that stay.
+fn start(
+    arguments: &ServerStartArguments,
+    state_dir: &Path,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
+    let plan = task::of_server(arguments.workload.as_deref(), &arguments.start)?;
+    let state_dir = std::path::absolute(state_dir).map_err(|error| {
+        Failure::of(Exit::Environment, error).context("cannot use the state folder")
+    })?;
+    let place = Place::of(&state_dir, &arguments.name)?;
+    let lock = place.create()?;
+    let embedded = arguments.start.embedded_server.as_deref();
+    let started = supervisor::spawn(&place.folder, lock, &plan, embedded, hands);
+    match started {
+        Ok(Exit::Done) => {}
+        failed => {
+            // The supervisor has removed everything but its own files.
+            let _ = std::fs::remove_dir_all(&place.folder);
+            return failed;
+        }
+    }
+    let Some(Standing::Up(state)) = place.look()? else {
+        return Err(Failure::new(
+            Exit::Environment,
+            format!("the deployment `{}` ended at once", place.name),
+        ));
+    };
+    let answers: Vec<Answer> = state.members.iter().map(Answer::of).collect();
+    print_data(&match arguments.format {
+        ServerFormat::Json => text::status_json(&place.name, &state, answers),
+        ServerFormat::Human => text::status(&place.name, &state, &answers),
+    })?;
+    let name = &place.name;
+    hands.messages.note(&format!(
+        "load it with `dyno run a --uri \"$(dyno server status {name} --uri)\"`, stop it with `dyno server stop {name}`"
+    ));
+    Ok(Exit::Done)
+}
+
+fn stop(place: &Place, hands: Hands<'_>) -> Result<Exit, Failure> {
+    let stopped = place.stop(&|| hands.interrupt.requested())?;
+    let name = &place.name;
+    hands.messages.note(&match stopped {
+        Stopped::Now => format!("`{name}` is stopped"),
+        Stopped::Before => format!("`{name}` had ended before; what was left of it is removed"),
+    });
+    Ok(Exit::Done)
+}
+
+fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, Failure> {
+    let place = Place::of(state_dir, &arguments.name)?;
+    let name = &place.name;
+    let state = match place.look()?.ok_or_else(|| place.unknown())? {
+        Standing::Up(state) => state,
+        Standing::Starting => {
+            let text = format!("the deployment `{name}` is being started");
+            return Err(Failure::new(Exit::CheckFailed, text));
+        }
+        Standing::Gone => {
+            let text = format!("the deployment `{name}` has ended");
+            return Err(Failure::new(Exit::CheckFailed, text).with_hint(format!(
+                "`dyno server stop {name}` removes what is left of it"
+            )));
+        }
+    };
+    if arguments.uri {
+        print_data(&state::secret_uris(&place.folder)?)?;
+        return Ok(Exit::Done);
+    }
+    let answers: Vec<Answer> = state.members.iter().map(Answer::of).collect();
+    let all_answer = answers.iter().all(Answer::is_good);
+    print_data(&match arguments.format {
+        ServerFormat::Json => text::status_json(name, &state, answers),
+        ServerFormat::Human => text::status(name, &state, &answers),
+    })?;
+    Ok(match all_answer {
+        true => Exit::Done,
+        false => Exit::CheckFailed,
+    })
+}
+
+fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Failure> {
+    let mut all = Vec::new();
+    for place in Place::all(state_dir)? {
+        // It may be stopped at this moment.
+        if let Some(standing) = place.look()? {
+            all.push((place, standing));
+        }
+    }
+    print_data(&match arguments.format {
+        ServerFormat::Json => text::list_json(&all),
+        ServerFormat::Human => text::list(&all),
+    })?;
+    Ok(Exit::Done)
 }
 
 /// Shows where servers and clients would be put.

@@ -7,9 +7,10 @@ use crate::messages::Messages;
 use crate::session::collection::{self, Decision, Wishes};
 use crate::session::directory::RunDirectory;
 use crate::session::instance::InstanceRun;
+use crate::session::lab::{self, Lab};
 use crate::session::place::Place;
 use crate::session::recorder::{Expectation, Recorder, Totals, Watch};
-use crate::session::server::{Seat, ServerPlaces, ServerUnderTest, data_folder};
+use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
 use crate::session::task::Task;
 use crate::session::trace::{self, Watchers};
 use crate::session::{document, output};
@@ -44,6 +45,9 @@ const LOOK_BACK_LIMIT_INTERRUPTED: Duration = Duration::from_secs(2);
 /// How long other processes are watched before a run: long enough for one that is busy, and no
 /// longer than the start of a server.
 const WATCH: Duration = Duration::from_millis(100);
+
+/// Lines of a server's log that an error shows.
+const LOG_TAIL_LINES: usize = 12;
 
 /// Which phases are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +174,7 @@ impl<'a> Session<'a> {
         let places = ServerPlaces {
             surroundings: hands.surroundings,
             embedded: conduct.embedded_server,
-            run: directory,
+            folder: directory,
         };
         let observation = dyno_observe::environment::observe(data_folder(plan, &places).as_deref());
         let mut document = document::initial(plan, started, observation.environment);
@@ -205,76 +209,35 @@ impl<'a> Session<'a> {
     fn perform(&mut self) -> Result<(), Failure> {
         self.hands.interrupt.check()?;
         trace::check(&self.plan.traces, self.hands.surroundings.path.as_deref())?;
-        let mut servers = Vec::new();
-        let result = self
-            .open_servers(&mut servers)
-            .and_then(|()| self.with_servers(&mut servers));
-        let result = result.map_err(|failure| explain(failure, &mut servers));
-        let mut stopped = Ok(());
-        for server in servers {
-            let end = server.stop();
-            stopped = stopped.and(end);
-        }
-        self.remove_common_data_folder();
-        result.and(stopped)
-    }
-
-    fn open_servers(&mut self, servers: &mut Vec<ServerUnderTest>) -> Result<(), Failure> {
+        let interrupt = self.hands.interrupt;
         let remote = self.task.remote.as_ref();
-        let several = !self.instances.is_empty();
-        let caches = match (&self.place, remote) {
-            (Some(place), None) => place.caches(self.plan)?,
-            _ => None,
-        };
-        for number in 0..self.instances.len().max(1) {
-            let seat = Seat {
-                number: several.then_some(number),
-                placement: self
-                    .place
-                    .as_ref()
-                    .and_then(|place| place.of_server(number)),
-                cache: caches
-                    .as_ref()
-                    .and_then(|caches| caches.get(number).copied()),
-            };
-            let interrupt = self.hands.interrupt;
-            let opened = ServerUnderTest::open(self.plan, remote, &self.places, seat, interrupt)
-                .map_err(|failure| {
-                    if several {
-                        failure.context(format!("instance {number} failed"))
-                    } else {
-                        failure
-                    }
-                })?;
-            servers.push(opened);
-        }
-        Ok(())
+        let place = self.place.as_ref();
+        let mut lab = Lab::open(self.plan, remote, &self.places, place, interrupt)?;
+        let result = self
+            .with_servers(&mut lab)
+            .map_err(|failure| explain(failure, &mut lab));
+        result.and(lab.stop())
     }
 
-    /// The folder that holds the folders of several servers; each of them has removed its own.
-    fn remove_common_data_folder(&self) {
-        if !self.instances.is_empty() && self.plan.server.data_dir.is_none() {
-            // What is still in there is kept, and has been told.
-            let _ = std::fs::remove_dir(self.directory.join("server-data"));
-        }
-    }
-
-    fn with_servers(&mut self, servers: &mut [ServerUnderTest]) -> Result<(), Failure> {
+    fn with_servers(&mut self, lab: &mut Lab) -> Result<(), Failure> {
         let mut controls = Vec::new();
-        for server in servers.iter() {
+        for server in &lab.servers {
             controls.push(server.control()?);
         }
-        for (server, control) in servers.iter().zip(&mut controls) {
+        for (server, control) in lab.servers.iter().zip(&mut controls) {
             self.servers.push(server.describe(control, self.plan)?);
         }
+        self.describe_members(lab);
         self.document_servers();
-        if self.conduct.fresh {
+        // The collection of a cluster is new, and dropping it would leave an unsharded one.
+        let is_joined = self.plan.server.topology.is_some();
+        if self.conduct.fresh && !is_joined {
             for control in &mut controls {
                 prepare::drop_collection(control, &self.plan.data)?;
             }
         }
-        self.check_machine(servers, &mut controls);
-        self.load_what_is_missing(servers, &mut controls)?;
+        self.check_machine(&lab.servers, &mut controls);
+        self.load_what_is_missing(lab, &mut controls)?;
         for (number, control) in controls.iter_mut().enumerate() {
             self.check_collection(number, control)?;
         }
@@ -282,13 +245,13 @@ impl<'a> Session<'a> {
         self.save_progress()?;
         if matches!(self.conduct.extent, Extent::Whole | Extent::BlindMix) {
             let mut parties = Vec::new();
-            for (number, server) in servers.iter().enumerate() {
+            for (number, server) in lab.servers.iter().enumerate() {
                 let workload = Workload::mix(self.plan, &server.concerns())?;
                 parties.push((number, Arc::new(workload)));
             }
-            self.measure(&parties, servers)?;
+            self.measure(&parties, lab)?;
         }
-        self.verify_placement(servers);
+        self.verify_placement(lab);
         self.save_progress()?;
         for (number, control) in controls.iter_mut().enumerate() {
             self.look_back(number, control);
@@ -297,14 +260,24 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Passes the processes that were started to the records of those that they belong to.
+    fn describe_members(&mut self, lab: &Lab) {
+        let (members, caveats) = lab.describe();
+        self.caveats.extend(caveats);
+        match self.servers.as_mut_slice() {
+            [only] => only.members = members,
+            several => {
+                for (server, member) in several.iter_mut().zip(members) {
+                    server.members = vec![member];
+                }
+            }
+        }
+    }
+
     /// Looks where the servers were after they have worked, when their memory is where it will be.
-    fn verify_placement(&mut self, servers: &[ServerUnderTest]) {
+    fn verify_placement(&mut self, lab: &Lab) {
         let Some(place) = &self.place else { return };
-        let processes: Vec<u32> = servers
-            .iter()
-            .filter_map(ServerUnderTest::process)
-            .collect();
-        let (record, caveats) = place.verify(&processes);
+        let (record, caveats) = place.verify(&lab.processes());
         self.document.placement = Some(record);
         self.caveats.extend(caveats);
     }
@@ -312,7 +285,7 @@ impl<'a> Session<'a> {
     /// Loads those collections that lack documents, all at once, and waits until all are loaded.
     fn load_what_is_missing(
         &mut self,
-        servers: &mut [ServerUnderTest],
+        lab: &mut Lab,
         controls: &mut [Control],
     ) -> Result<(), Failure> {
         let mut parties = Vec::new();
@@ -322,7 +295,7 @@ impl<'a> Session<'a> {
                 continue;
             };
             prepare::create_collection(control, &self.plan.data)?;
-            let concerns = servers[number].concerns();
+            let concerns = lab.servers[number].concerns();
             let workload = Arc::new(Workload::load(self.plan, load, &concerns)?);
             count += load.count;
             parties.push((number, workload));
@@ -330,7 +303,7 @@ impl<'a> Session<'a> {
         if parties.is_empty() {
             return Ok(());
         }
-        self.load(&parties, count, servers)?;
+        self.load(&parties, count, lab)?;
         self.hands.interrupt.check()
     }
 
@@ -341,15 +314,21 @@ impl<'a> Session<'a> {
             return;
         };
         // A server of ours with a folder of its own has nothing yet; of others it is not known what is missing.
-        let is_empty = self.task.remote.is_none() && self.plan.server.data_dir.is_none();
+        let is_kept = self.plan.server.data_dir.is_some() || !self.plan.server.data_dirs.is_empty();
+        let is_empty = self.task.remote.is_none() && !is_kept;
         let documents = collection::own_documents(self.plan).saturating_mul(servers.len() as u64);
+        let instances = match &self.task.remote {
+            None => lab::topology_of(self.plan).map_or(1, |topology| lab::data_servers(&topology)),
+            Some(_) => 1,
+        };
+        let instances = u64::from(instances);
         let subject = Subject {
             data_dir: data_folder(self.plan, &self.places),
             planned_data_bytes: is_empty
                 .then(|| collection::planned_bytes(&self.plan.data, documents))
                 .flatten(),
             connections: Some(u64::from(self.plan.client.clients)),
-            server: Some(server.checked(control, &self.document.server)),
+            server: Some(server.checked(control, &self.servers[0], instances)),
             watch: WATCH,
         };
         let facts = doctor::observe(Path::new("/"), &subject);
@@ -394,12 +373,7 @@ impl<'a> Session<'a> {
         )
     }
 
-    fn load(
-        &mut self,
-        parties: &[Party],
-        documents: u64,
-        servers: &mut [ServerUnderTest],
-    ) -> Result<(), Failure> {
+    fn load(&mut self, parties: &[Party], documents: u64, lab: &mut Lab) -> Result<(), Failure> {
         let client = &self.plan.client;
         let clients = client.load_clients.unwrap_or(client.clients);
         let expected = Expectation {
@@ -431,15 +405,11 @@ impl<'a> Session<'a> {
             retry: self.conduct.retry,
             abort_on_failure: self.conduct.abort_load,
         };
-        self.drive(part, parties, servers)
+        self.drive(part, parties, lab)
             .map_err(|failure| failure.context("the load phase failed"))
     }
 
-    fn measure(
-        &mut self,
-        parties: &[Party],
-        servers: &mut [ServerUnderTest],
-    ) -> Result<(), Failure> {
+    fn measure(&mut self, parties: &[Party], lab: &mut Lab) -> Result<(), Failure> {
         let phases = &self.plan.phases;
         let mut specs = Vec::new();
         if !phases.warmup.0.is_zero() {
@@ -473,7 +443,7 @@ impl<'a> Session<'a> {
             retry: RetryRule::default(),
             abort_on_failure: false,
         };
-        self.drive(part, parties, servers)
+        self.drive(part, parties, lab)
             .map_err(|failure| failure.context("the run failed"))
     }
 
@@ -502,26 +472,21 @@ impl<'a> Session<'a> {
     }
 
     /// Runs phases and passes their windows to the recorders, also when they end with a fault.
-    fn drive(
-        &mut self,
-        part: JobPart,
-        parties: &[Party],
-        servers: &mut [ServerUnderTest],
-    ) -> Result<(), Failure> {
+    fn drive(&mut self, part: JobPart, parties: &[Party], lab: &mut Lab) -> Result<(), Failure> {
         let stop = self.hands.interrupt.stop_flag()?;
         let watchers = Arc::new(Mutex::new(Watchers::new()));
-        let announce = self.announce(Arc::clone(&watchers), servers);
-        let job = self.job(part, parties, servers, stop.flag(), announce)?;
+        let announce = self.announce(Arc::clone(&watchers), lab);
+        let job = self.job(part, parties, &lab.servers, stop.flag(), announce)?;
         let (recorder, instances) = (&mut self.recorder, &mut self.instances);
         let ending = stop.flag();
-        let mut ended = None;
+        let mut ended = false;
         let result = engine::run(job, &mut |window| {
             recorder.record(&window.merged)?;
             record_instances(instances, parties, &window)?;
             // A server of ours that has ended does not come back: no need to try for long. What the
             // clients still see of its end belongs to the record.
-            ended = ended.or_else(|| servers.iter_mut().position(ServerUnderTest::has_ended));
-            if ended.is_some() {
+            ended = ended || lab.ended().is_some();
+            if ended {
                 ending.store(true, Ordering::Relaxed);
             }
             Ok(())
@@ -538,7 +503,7 @@ impl<'a> Session<'a> {
         );
         self.keep_traces(watchers.end());
         match result {
-            Ok(()) if ended.is_some() => Err(LoadError::Unreachable(None).into()),
+            Ok(()) if ended => Err(LoadError::Unreachable(None).into()),
             Ok(()) => Ok(()),
             // The engine counts the parties of this job.
             Err(LoadError::Pair { pair, source }) if parties.len() > pair => {
@@ -550,14 +515,11 @@ impl<'a> Session<'a> {
     }
 
     /// What starts the watching programs once the starts of the phases are known.
-    fn announce(&self, watchers: Arc<Mutex<Watchers>>, servers: &[ServerUnderTest]) -> Announce {
+    fn announce(&self, watchers: Arc<Mutex<Watchers>>, lab: &Lab) -> Announce {
         let traces = self.plan.traces.clone();
         let subject = trace::Subject {
             run: self.directory.clone(),
-            servers: servers
-                .iter()
-                .filter_map(ServerUnderTest::process)
-                .collect(),
+            servers: lab.processes(),
             clock: self.clock,
         };
         Box::new(move |phases| {
@@ -601,7 +563,7 @@ impl<'a> Session<'a> {
                 cpus: self
                     .place
                     .as_ref()
-                    .and_then(|place| place.of_client(*number)),
+                    .and_then(|place| place.of_client(*number, servers.len())),
                 pin: client.pin,
             });
         }
@@ -801,24 +763,22 @@ impl<'a> Session<'a> {
 type Party = (usize, Arc<Workload>);
 
 /// Says of a failure whether a server of ours is the reason, and shows its last output.
-fn explain(mut failure: Failure, servers: &mut [ServerUnderTest]) -> Failure {
-    let several = servers.len() > 1;
-    let ended = servers.iter_mut().position(ServerUnderTest::has_ended);
-    if let Some(number) = ended {
+fn explain(mut failure: Failure, lab: &mut Lab) -> Failure {
+    if let Some((number, ended)) = lab.ended() {
         // Whatever failed then failed for this reason.
-        let reason = if several {
-            let address = servers[number].address();
-            format!("instance {number} at `{address}`: the server ended by itself")
-        } else {
-            "the server ended by itself".to_owned()
+        let what = match (number, lab.servers.len()) {
+            (Some(number), 2..) => {
+                let address = lab.servers[number].address();
+                format!("instance {number} at `{address}`: ")
+            }
+            _ if ended.name == "server" => String::new(),
+            _ => format!("`{}`: ", ended.name),
         };
+        let reason = format!("{what}the server ended by itself ({})", ended.status);
         failure = Failure::new(Exit::Environment, reason).context(failure.error.to_string());
-    }
-    if failure.exit == Exit::Environment
-        && let Some(server) = servers.get(ended.unwrap_or(0))
-        && (ended.is_some() || !several)
-    {
-        failure.log_tail = server.log_tail();
+        failure.log_tail = ended.log_tail;
+    } else if failure.exit == Exit::Environment {
+        failure.log_tail = lab.only_log_tail(LOG_TAIL_LINES);
     }
     failure
 }

@@ -1,11 +1,13 @@
-//! A measured session with one server, from the resolved task to the saved run: what `dyno run`,
+//! A measured session with its servers, from the resolved task to the saved run: what `dyno run`,
 //! `dyno load` and `dyno ycsb` have in common. How results look is left to the callers.
 
 pub(crate) mod collection;
+pub(crate) mod commander;
 pub(crate) mod directory;
 pub(crate) mod document;
 pub(crate) mod execute;
 pub(crate) mod instance;
+pub(crate) mod lab;
 pub(crate) mod output;
 pub(crate) mod place;
 pub(crate) mod recorder;

@@ -1,6 +1,7 @@
 //! Where the servers of a run and their clients are put on this machine, and what became of it.
 
 use crate::exit::{Exit, Failure};
+use crate::session::lab;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::units::Bytes;
@@ -9,6 +10,7 @@ use dyno_servers::placement::{
     self, AchievedPlacement, InstancePlacement, Machine, Placement, PlacementError,
     PlacementRequest,
 };
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The machine and what is planned on it.
@@ -35,10 +37,17 @@ impl Place {
         (*place != InstancePlacement::default()).then(|| place.clone())
     }
 
-    /// CPUs of one client.
-    pub(crate) fn of_client(&self, number: usize) -> Option<Vec<usize>> {
-        let cpus = self.placement.clients.get(number)?.cpus.as_ref()?;
-        Some(cpus.iter().map(|cpu| cpu as usize).collect())
+    /// CPUs of one of `clients`. A single client of several servers has those of all of them together.
+    pub(crate) fn of_client(&self, number: usize, clients: usize) -> Option<Vec<usize>> {
+        let places = match clients {
+            1 => &self.placement.clients[..],
+            _ => std::slice::from_ref(self.placement.clients.get(number)?),
+        };
+        let mut cpus = BTreeSet::new();
+        for place in places {
+            cpus.extend(place.cpus.as_ref()?.iter().map(|cpu| cpu as usize));
+        }
+        (!cpus.is_empty()).then(|| cpus.into_iter().collect())
     }
 
     /// Cache of each server, if the plan leaves it open and there are several or they are bound: each
@@ -49,7 +58,8 @@ impl Place {
             .instances
             .iter()
             .any(|place| *place != InstancePlacement::default());
-        if plan.server.cache.is_some() || (plan.server.pairs <= 1 && !bound) {
+        let several_pairs = plan.server.pairs > 1;
+        if plan.server.cache.is_some() || !(several_pairs || bound) {
             return Ok(None);
         }
         let caches = self.placement.cache_bytes(&self.machine).map_err(failure)?;
@@ -105,7 +115,8 @@ fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Failure> {
         (None, _) => "none",
         (Some(text), _) => text,
     };
-    PlacementRequest::parse(text, plan.server.pairs)
+    let servers = lab::data_servers(&lab::topology_of(plan)?);
+    PlacementRequest::parse(text, servers)
         .map(Some)
         .map_err(failure)
 }

@@ -1,9 +1,8 @@
-//! The server under test: started for the run or running already, with a connection for set-up
-//! commands, and stopped again when the session is over.
+//! The server under test as one client sees it: a single server or a deployment behind one connection
+//! string, with a connection for set-up commands.
 
 use crate::doctor::subject;
 use crate::exit::Failure;
-use crate::interrupt::Interrupt;
 use crate::session::task::Remote;
 use crate::surroundings::Surroundings;
 use dyno_load::backend::driver::DriverTarget;
@@ -14,19 +13,14 @@ use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, ServerFacts, network};
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind};
-use dyno_plan::units::Bytes;
 use dyno_plan::uri::{Credentials, Target, TargetOptions, W};
 use dyno_record::model::ServerRecord;
-use dyno_servers::placement::InstancePlacement;
-use dyno_servers::{
-    DataDir, EmbeddedPlaces, RunningServer, ServerOptions, locate_embedded, locate_mongod,
-};
+use dyno_servers::Member;
 use dyno_wire::command::{Acknowledgement, WriteConcern};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Lines of a server's log that an error shows.
-const LOG_TAIL_LINES: usize = 12;
 
 /// Empty commands that are timed before a run, and how long at most.
 const CHECK_COMMANDS: usize = 100;
@@ -38,52 +32,28 @@ pub(crate) struct ServerPlaces<'a> {
     pub(crate) surroundings: &'a Surroundings,
     /// Path of the embedded server, if one was named.
     pub(crate) embedded: Option<&'a Path>,
-    /// The run directory.
-    pub(crate) run: &'a Path,
-}
-
-/// One of the servers to start.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Seat {
-    /// Its number, if there are several.
-    pub(crate) number: Option<usize>,
-    /// CPUs and memory.
-    pub(crate) placement: Option<InstancePlacement>,
-    /// Cache that was computed for it.
-    pub(crate) cache: Option<Bytes>,
-}
-
-impl ServerPlaces<'_> {
-    /// Folder of the data: the person's own, or one that goes away with the server. Of several servers
-    /// each has a folder inside.
-    fn data_dir(&self, plan: &Plan, number: Option<usize>) -> DataDir {
-        let of_instance = |folder: PathBuf| match number {
-            None => folder,
-            Some(number) => folder.join(number.to_string()),
-        };
-        match &plan.server.data_dir {
-            Some(folder) => DataDir::Kept(of_instance(folder.into())),
-            None => DataDir::Temporary(of_instance(self.run.join("server-data"))),
-        }
-    }
-
-    fn log_path(&self, number: Option<usize>) -> PathBuf {
-        self.run.join("server-logs").join(match number {
-            None => "server.log".to_owned(),
-            Some(number) => format!("server-{number}.log"),
-        })
-    }
+    /// Folder for data, logs and secrets: the run directory, where there is a run.
+    pub(crate) folder: &'a Path,
 }
 
 /// The data folder of a server that the plan starts, for the record of its storage.
 pub(crate) fn data_folder(plan: &Plan, places: &ServerPlaces<'_>) -> Option<PathBuf> {
-    (plan.server.kind != ServerKind::Uri).then(|| places.data_dir(plan, None).path().to_owned())
+    (plan.server.kind != ServerKind::Uri).then(|| places.data_dir(plan).path().to_owned())
+}
+
+/// What is known of a server that we started.
+#[derive(Debug)]
+struct Started {
+    process: u32,
+    address: SocketAddr,
+    version: String,
+    settings: BTreeMap<String, String>,
 }
 
 /// A server that can be used.
 #[derive(Debug)]
 pub(crate) struct ServerUnderTest {
-    running: Option<RunningServer>,
+    started: Option<Started>,
     target: Target,
     credentials: Option<Credentials>,
     connector: Connector,
@@ -92,38 +62,47 @@ pub(crate) struct ServerUnderTest {
 }
 
 impl ServerUnderTest {
-    /// Starts the server of the plan, or reaches the one that runs.
-    pub(crate) fn open(
+    /// Reaches a server that runs already.
+    pub(crate) fn running(
         plan: &Plan,
-        remote: Option<&Remote>,
+        remote: Remote,
         places: &ServerPlaces<'_>,
-        seat: Seat,
-        interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let (running, remote) = match remote {
-            Some(remote) => (None, remote.clone()),
-            None => {
-                let running = start(plan, places, seat, interrupt)?;
-                let uri = format!("mongodb://{}/?directConnection=true", running.address());
-                (Some(running), Remote::parse(&uri)?)
-            }
+        let local = remote.is_local(places.surroundings.hostname.as_deref());
+        Self::reach(plan, remote, local, None)
+    }
+
+    /// Reaches what was started for the plan. `member` is the process that speaks for it.
+    pub(crate) fn started(plan: &Plan, remote: Remote, member: &Member) -> Result<Self, Failure> {
+        let server = member.server();
+        let started = Started {
+            process: server.pid(),
+            address: server.address(),
+            version: server.version().to_owned(),
+            settings: server.settings().clone(),
         };
-        let local = running.is_some() || remote.is_local(places.surroundings.hostname.as_deref());
+        Self::reach(plan, remote, true, Some(started))
+    }
+
+    fn reach(
+        plan: &Plan,
+        remote: Remote,
+        local: bool,
+        started: Option<Started>,
+    ) -> Result<Self, Failure> {
         let Remote {
             target,
             credentials,
         } = remote;
-        let connector = Connector::new(
-            &control_target(&target, plan.client.backend),
-            credentials.clone(),
-        )
-        .map_err(|error| Failure::from(error).context("cannot use the connection string"))?;
+        let backend = plan.client.backend;
+        let connector = Connector::new(&control_target(&target, backend), credentials.clone())
+            .map_err(|error| Failure::from(error).context("cannot use the connection string"))?;
         Ok(ServerUnderTest {
-            running,
+            started,
             target,
             credentials,
             connector,
-            backend: plan.client.backend,
+            backend,
             local,
         })
     }
@@ -179,46 +158,33 @@ impl ServerUnderTest {
                 .clone()
                 .unwrap_or_else(|| SERVER_DEFAULT.into()),
             settings: facts.settings,
+            members: Vec::new(),
             documents: None,
             data_bytes: None,
             storage_bytes: None,
         };
-        if let Some(running) = &self.running {
-            self.describe_started(running, plan, &mut record);
+        if let Some(started) = &self.started {
+            describe_started(started, plan, &mut record);
         }
         Ok(record)
     }
 
-    /// Of a server that we started we know more than it says: the embedded one reports the version
-    /// of MongoDB that it imitates.
-    fn describe_started(&self, running: &RunningServer, plan: &Plan, record: &mut ServerRecord) {
-        if plan.server.kind == ServerKind::Embedded {
-            if let Some(reported) = record.version.replace(running.version().to_owned()) {
-                record.settings.insert("reported_version".into(), reported);
-            }
-            record.product.get_or_insert_with(|| "secantusd-rs".into());
-        }
-        record.cache_bytes = record
-            .cache_bytes
-            .or(plan.server.cache.map(|cache| cache.0));
-        record.settings.extend(running.settings().clone());
-    }
-
-    /// Its process, if the server is ours.
-    pub(crate) fn process(&self) -> Option<u32> {
-        self.running.as_ref().map(RunningServer::pid)
-    }
-
     /// Where it is, without credentials.
     pub(crate) fn address(&self) -> String {
-        match &self.running {
-            Some(running) => running.address().to_string(),
+        match &self.started {
+            Some(started) => started.address.to_string(),
             None => self.target.to_string(),
         }
     }
 
     /// What the checks of the machine need to know of the server, with a few empty commands timed.
-    pub(crate) fn checked(&self, control: &mut Control, record: &ServerRecord) -> ServerFacts {
+    /// `instances` servers of this kind share the machine.
+    pub(crate) fn checked(
+        &self,
+        control: &mut Control,
+        record: &ServerRecord,
+        instances: u64,
+    ) -> ServerFacts {
         let address = control.endpoint().addresses().first().copied();
         let local_address = address.filter(|_| self.local);
         let listener = || network::listener_pid(Path::new("/"), local_address?.port()).ok();
@@ -231,72 +197,33 @@ impl ServerUnderTest {
             storage_engine: record.storage_engine.clone(),
             local: self.local,
             pid: self
-                .running
+                .started
                 .as_ref()
-                .map(RunningServer::pid)
+                .map(|started| started.process)
                 .or_else(listener),
             address,
             cache_bytes: record.cache_bytes,
             authentication: probe::asks_for_password(&self.target),
             round_trip: subject::round_trip(control, CHECK_COMMANDS, CHECK_LIMIT),
+            instances,
             ..ServerFacts::default()
         }
     }
-
-    /// Last lines of the log, if the server is ours.
-    pub(crate) fn log_tail(&self) -> Vec<String> {
-        self.running
-            .as_ref()
-            .map(|running| running.log_tail(LOG_TAIL_LINES))
-            .unwrap_or_default()
-    }
-
-    /// Whether a server that we started has ended by itself.
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.running
-            .as_mut()
-            .is_some_and(|running| matches!(running.exit_status(), Ok(Some(_))))
-    }
-
-    /// Stops a server that we started and waits until it is gone.
-    pub(crate) fn stop(self) -> Result<(), Failure> {
-        if let Some(running) = self.running {
-            running.stop()?;
-        }
-        Ok(())
-    }
 }
 
-fn start(
-    plan: &Plan,
-    places: &ServerPlaces<'_>,
-    seat: Seat,
-    interrupt: &Interrupt,
-) -> Result<RunningServer, Failure> {
-    let surroundings = places.surroundings;
-    let program = match plan.server.kind {
-        ServerKind::Mongod => {
-            let named = plan.server.mongod.as_deref().map(Path::new);
-            locate_mongod(named, surroundings.path.as_deref())?
+/// Of a server that we started we know more than it says: the embedded one reports the version of
+/// MongoDB that it imitates.
+fn describe_started(started: &Started, plan: &Plan, record: &mut ServerRecord) {
+    if plan.server.kind == ServerKind::Embedded {
+        if let Some(reported) = record.version.replace(started.version.clone()) {
+            record.settings.insert("reported_version".into(), reported);
         }
-        ServerKind::Embedded | ServerKind::Uri => locate_embedded(&EmbeddedPlaces {
-            explicit: places.embedded,
-            executable_dir: surroundings.executable.as_deref().and_then(Path::parent),
-            path_variable: surroundings.path.as_deref(),
-        })?,
-    };
-    let mut options = ServerOptions::from_plan(
-        &plan.server,
-        program,
-        places.data_dir(plan, seat.number),
-        places.log_path(seat.number),
-    )?;
-    options.cache = options.cache.or(seat.cache);
-    options.placement = seat.placement;
-    let program = options.kind.executable();
-    dyno_servers::start(&options, &|| interrupt.requested()).map_err(|error| {
-        Failure::from(error).context(format!("cannot start the server `{program}`"))
-    })
+        record.product.get_or_insert_with(|| "secantusd-rs".into());
+    }
+    record.cache_bytes = record
+        .cache_bytes
+        .or(plan.server.cache.map(|cache| cache.0));
+    record.settings.extend(started.settings.clone());
 }
 
 /// The connection string for our own connections. What only the driver can honour concerns its

@@ -3,10 +3,10 @@
 
 use crate::args::{
     BackendName, ClientArguments, DataArguments, RunArguments, ScheduleName, ServerName,
-    TargetArguments,
+    StartArguments, TargetArguments,
 };
 use crate::exit::{Exit, Failure};
-use crate::session::place;
+use crate::session::{lab, place};
 use crate::surroundings::Surroundings;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind, TracePhase, TracePlan};
@@ -115,13 +115,6 @@ fn overrides(
     data: &DataArguments,
 ) -> Overrides {
     Overrides {
-        pairs: target.pairs,
-        placement: target.placement.clone(),
-        server: target.server.map(|server| match server {
-            ServerName::Embedded => ServerKind::Embedded,
-            ServerName::Mongod => ServerKind::Mongod,
-        }),
-        mongod: target.mongod.clone(),
         records: data.records,
         clients: client.clients,
         threads: client.threads,
@@ -134,8 +127,82 @@ fn overrides(
         batch: data.batch,
         properties: target.properties.clone(),
         lenient: target.lenient,
+        ..start_overrides(&target.start)
+    }
+}
+
+/// What the options say about the servers that are started.
+fn start_overrides(start: &StartArguments) -> Overrides {
+    Overrides {
+        pairs: start.pairs,
+        settings: settings(start),
+        placement: start.placement.clone(),
+        server: start.server.map(|server| match server {
+            ServerName::Embedded => ServerKind::Embedded,
+            ServerName::Mongod => ServerKind::Mongod,
+        }),
+        mongod: start.mongod.clone(),
         ..Overrides::default()
     }
+}
+
+/// The plan of servers that stay: of a plan its `[server]` table and its collection, which a cluster
+/// shards.
+pub(crate) fn of_server(workload: Option<&str>, start: &StartArguments) -> Result<Plan, Failure> {
+    let mut resolved = resolve::resolve(workload.unwrap_or(ANY_WORKLOAD), &start_overrides(start))?;
+    let server = &mut resolved.plan.server;
+    if server.kind == ServerKind::Uri {
+        let text = "the plan aims at a server that runs already, so that there is nothing to start";
+        return Err(Failure::new(Exit::BadInput, text).with_hint("give `--server embedded`"));
+    }
+    absolute(&mut resolved.plan, start)?;
+    check(&resolved.plan)?;
+    lab::settle_topology(&mut resolved.plan)?;
+    Ok(resolved.plan)
+}
+
+/// Built in, and its servers are the default ones.
+const ANY_WORKLOAD: &str = "a";
+
+/// Takes over the data folder, and makes paths valid in every working folder.
+fn absolute(plan: &mut Plan, start: &StartArguments) -> Result<(), Failure> {
+    let server = &mut plan.server;
+    if let Some(folder) = &start.data_dir {
+        server.data_dir = Some(folder.clone());
+    }
+    let paths = [&mut server.data_dir, &mut server.mongod, &mut server.mongos];
+    let paths = paths.into_iter().flatten().chain(&mut server.data_dirs);
+    for path in paths {
+        let full = std::path::absolute(&*path).map_err(|error| {
+            Failure::of(Exit::Environment, error).context(format!("cannot use `{path}`"))
+        })?;
+        *path = full.into_os_string().into_string().map_err(|path| {
+            let path = path.display().to_string();
+            Failure::new(Exit::BadInput, format!("`{path}` is no UTF-8 text"))
+        })?;
+    }
+    Ok(())
+}
+
+/// Options that stand for a key of the plan, and the keys themselves, which win.
+fn settings(start: &StartArguments) -> Vec<(String, String)> {
+    let quoted = |text: &String| toml_text(text);
+    let options = [
+        ("server.topology", start.topology.as_ref().map(quoted)),
+        ("server.mongos", start.mongos.as_ref().map(quoted)),
+        ("server.cache", start.cache.map(|cache| cache.0.to_string())),
+        ("server.encryption", start.tls.then(|| "server".into())),
+        ("server.auth", start.auth.then(|| "true".into())),
+    ];
+    let options = options
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    options.chain(start.settings.iter().cloned()).collect()
+}
+
+/// A text that is taken as such, whatever it looks like.
+fn toml_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 fn schedule_kind(name: ScheduleName) -> ScheduleKind {
@@ -181,10 +248,11 @@ fn resolve_task(
     {
         warnings.push("`mongodb.url` has no effect, because `--server` starts a server".into());
     }
-    if let Some(folder) = &arguments.data_dir {
+    if let Some(folder) = &arguments.start.data_dir {
         plan.server.data_dir = Some(folder.clone());
     }
     check(&plan)?;
+    lab::settle_topology(&mut plan)?;
     Ok(Task {
         plan,
         remote,
@@ -233,7 +301,9 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Failure> {
 
 /// Refuses to load into a server that is thrown away afterwards.
 pub(crate) fn check_data_stays(plan: &Plan) -> Result<(), Failure> {
-    if plan.server.kind == ServerKind::Uri || plan.server.data_dir.is_some() {
+    let server = &plan.server;
+    let is_kept = server.data_dir.is_some() || !server.data_dirs.is_empty();
+    if server.kind == ServerKind::Uri || is_kept {
         return Ok(());
     }
     let failure = Failure::new(

@@ -223,6 +223,7 @@ fn server() -> ServerRecord {
         documents: Some(100_000),
         data_bytes: Some(110_000_000),
         storage_bytes: Some(121_000_000),
+        members: Vec::new(),
     }
 }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dyno_plan::model::{self, DiskMapping, ServerPlan};
+
 use super::layout::{FolderMapping, Instance};
 use crate::{DataDir, ServerOptions};
 
@@ -93,6 +95,29 @@ impl DeploymentOptions {
             adjust: None,
             server,
         }
+    }
+
+    /// Options with the data folders and the encryption of a plan, besides those of
+    /// [`new`](DeploymentOptions::new).
+    pub fn from_plan(plan: &ServerPlan, server: ServerOptions) -> DeploymentOptions {
+        let mut options = DeploymentOptions::new(server);
+        if !plan.data_dirs.is_empty() {
+            options.data_dirs = plan.data_dirs.iter().map(PathBuf::from).collect();
+        }
+        options.mapping = match plan.disk_mapping {
+            DiskMapping::RoundRobin => FolderMapping::RoundRobin,
+            DiskMapping::Direct => FolderMapping::Direct,
+        };
+        options.encryption = match plan.encryption {
+            model::Encryption::Off => Encryption::Off,
+            model::Encryption::Server => Encryption::On {
+                require_client_certificate: false,
+            },
+            model::Encryption::Mutual => Encryption::On {
+                require_client_certificate: true,
+            },
+        };
+        options
     }
 
     /// Whether the data outlives the deployment.

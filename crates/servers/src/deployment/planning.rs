@@ -26,6 +26,9 @@ pub(super) fn planned(
     for ((instance, folder), cache) in all.into_iter().zip(folders).zip(caches) {
         let mut server = one(topology, options, &instance, folder)?;
         server.cache = cache;
+        if let Some(adjust) = &options.adjust {
+            adjust(&instance, &mut server);
+        }
         command_line::check(&server).map_err(|source| match topology.instances() {
             1 => source,
             _ => of_member(&instance.name, source),
@@ -75,9 +78,6 @@ fn one(
         true => DataDir::Kept(folder),
         false => DataDir::Temporary(folder),
     };
-    if let Some(adjust) = &options.adjust {
-        adjust(instance, &mut server);
-    }
     Ok(server)
 }
 

@@ -8,7 +8,7 @@ use crate::tls::TlsFiles;
 
 /// How to reach a group of servers.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reach<'a> {
+pub(crate) enum Reach<'a> {
     /// This one server, whatever it is.
     Direct,
     /// The members of this replica set.
@@ -18,7 +18,7 @@ pub(super) enum Reach<'a> {
 }
 
 /// A connection string without credentials.
-pub(super) fn uri(
+pub(crate) fn uri(
     addresses: &[SocketAddr],
     reach: Reach<'_>,
     tls: Option<&TlsFiles>,

@@ -1,0 +1,368 @@
+//! The servers of a session as one deployment: started for it and stopped after it, or running
+//! already.
+
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::session::commander::ControlCommander;
+use crate::session::place::Place;
+use crate::session::server::{ServerPlaces, ServerUnderTest};
+use crate::session::task::Remote;
+use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
+use dyno_plan::units::Bytes;
+use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
+use dyno_servers::placement::InstancePlacement;
+use dyno_servers::{
+    DataDir, Deployment, DeploymentOptions, Duty, EmbeddedPlaces, EndedMember, Instance, Member,
+    MemberSettings, Namespace, ServerOptions, Topology, instances, locate_embedded, locate_mongod,
+    locate_mongos,
+};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest wait for the settings of one server.
+const READ_BACK_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a plan asks for.
+///
+/// # Errors
+/// A text that is no topology.
+pub(crate) fn topology_of(plan: &Plan) -> Result<Topology, Failure> {
+    let topology = match &plan.server.topology {
+        Some(text) => text.parse().map_err(|error: dyno_servers::TopologyError| {
+            Failure::of(Exit::BadInput, error).with_hint("see docs/servers.md, Topologies")
+        })?,
+        None if plan.server.pairs > 1 => Topology::Pairs {
+            n: plan.server.pairs,
+        },
+        None => Topology::Standalone,
+    };
+    Ok(topology)
+}
+
+/// Gives each topology one form: independent servers are `pairs`, and one server needs no words.
+pub(crate) fn settle_topology(plan: &mut Plan) -> Result<(), Failure> {
+    if plan.server.topology.is_none() {
+        return Ok(());
+    }
+    match topology_of(plan)? {
+        Topology::Standalone => plan.server.topology = None,
+        Topology::Pairs { n } => {
+            plan.server.topology = None;
+            plan.server.pairs = n;
+        }
+        joined => plan.server.topology = Some(joined.to_string()),
+    }
+    Ok(())
+}
+
+/// Servers that hold the data under test, in the order of their start.
+pub(crate) fn data_servers(topology: &Topology) -> u32 {
+    let all = instances(topology);
+    let data = all.iter().filter(|one| one.duty == Duty::Data).count();
+    u32::try_from(data).unwrap_or(u32::MAX)
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Lab {
+    deployment: Option<Deployment>,
+    settings: Vec<MemberSettings>,
+    /// One for each client: the pairs, or the deployment as a whole.
+    pub(crate) servers: Vec<ServerUnderTest>,
+}
+
+impl Lab {
+    /// Starts the servers of the plan, or reaches the one that runs. Nothing is left behind on an
+    /// error but the logs.
+    pub(crate) fn open(
+        plan: &Plan,
+        remote: Option<&Remote>,
+        places: &ServerPlaces<'_>,
+        place: Option<&Place>,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        if let Some(remote) = remote {
+            let server = ServerUnderTest::running(plan, remote.clone(), places)?;
+            return Ok(Lab {
+                deployment: None,
+                settings: Vec::new(),
+                servers: vec![server],
+            });
+        }
+        let (deployment, settings) = start(plan, places, place, interrupt)?;
+        let mut servers = Vec::new();
+        for (number, uri) in deployment.uris().iter().enumerate() {
+            let remote = Remote {
+                credentials: deployment.credentials().cloned(),
+                ..Remote::parse(&with_options(uri, plan))?
+            };
+            let member = spokesman(&deployment, number);
+            servers.push(ServerUnderTest::started(plan, remote, member)?);
+        }
+        Ok(Lab {
+            deployment: Some(deployment),
+            settings,
+            servers,
+        })
+    }
+
+    /// The server that ended by itself, if one did: its number among the clients' servers, where it
+    /// is one, its name and its last words.
+    pub(crate) fn ended(&mut self) -> Option<(Option<usize>, EndedMember)> {
+        let deployment = self.deployment.as_mut()?;
+        let ended = deployment.ended().ok().flatten()?;
+        let is_pairs = matches!(deployment.topology(), Topology::Pairs { .. });
+        let number = deployment
+            .members()
+            .iter()
+            .position(|member| member.instance().name == ended.name)
+            .filter(|_| is_pairs);
+        Some((number, ended))
+    }
+
+    /// Processes of the servers with data, in the order of their start.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        self.members()
+            .iter()
+            .filter(|member| member.instance().duty == Duty::Data)
+            .map(|member| member.server().pid())
+            .collect()
+    }
+
+    fn members(&self) -> &[Member] {
+        self.deployment.as_ref().map_or(&[], Deployment::members)
+    }
+
+    /// What each process is and has, and a caveat for each setting that is not as asked for.
+    pub(crate) fn describe(&self) -> (Vec<MemberRecord>, Vec<Caveat>) {
+        let mut records = Vec::new();
+        let mut caveats = Vec::new();
+        for (member, settings) in self.members().iter().zip(&self.settings) {
+            let caveat = |what: &dyno_servers::Deviation| Caveat {
+                kind: CaveatKind::ServerSetting,
+                message: format!(
+                    "server `{}`: `{}` is `{}`, asked for was `{}`",
+                    settings.name, what.setting, what.found, what.asked
+                ),
+                hint: Some("see `server.members` in `run.json`, and docs/servers.md".into()),
+                phase: None,
+            };
+            caveats.extend(settings.deviations.iter().map(caveat));
+            records.push(MemberRecord {
+                name: settings.name.clone(),
+                address: member.server().address().to_string(),
+                version: member.server().version().to_owned(),
+                was_primary: member.was_primary(),
+                asked: member.server().settings().clone(),
+                found: settings.effective.clone(),
+            });
+        }
+        (records, caveats)
+    }
+
+    /// The last lines of a server's log, where there is one server only.
+    pub(crate) fn only_log_tail(&self, lines: usize) -> Vec<String> {
+        match self.members() {
+            [only] => only.server().log_tail(lines),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Stops the servers that were started and waits until they are gone.
+    pub(crate) fn stop(self) -> Result<(), Failure> {
+        match self.deployment {
+            Some(deployment) => deployment.stop().map(drop).map_err(Failure::from),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The server that speaks for client `number`: its own, else the primary, else the first with data.
+fn spokesman(deployment: &Deployment, number: usize) -> &Member {
+    let members = deployment.members();
+    let data = || members.iter().filter(|m| m.instance().duty == Duty::Data);
+    let chosen = match deployment.topology() {
+        Topology::Standalone | Topology::Pairs { .. } => data().nth(number),
+        Topology::ReplicaSet(_) | Topology::Sharded(_) => data()
+            .find(|member| member.was_primary())
+            .or_else(|| data().next()),
+    };
+    chosen.unwrap_or(&members[0])
+}
+
+/// The connection string with the options that the plan adds.
+pub(crate) fn with_options(uri: &str, plan: &Plan) -> String {
+    match &plan.server.connection_options {
+        Some(options) if uri.contains('?') => format!("{uri}&{options}"),
+        Some(options) => format!("{uri}?{options}"),
+        None => uri.to_owned(),
+    }
+}
+
+/// Starts the deployment and reads its settings back.
+pub(crate) fn start(
+    plan: &Plan,
+    places: &ServerPlaces<'_>,
+    place: Option<&Place>,
+    interrupt: &Interrupt,
+) -> Result<(Deployment, Vec<MemberSettings>), Failure> {
+    let topology = topology_of(plan)?;
+    let options = options(plan, &topology, places, place)?;
+    let program = options.server.kind.executable();
+    let mut commander = ControlCommander::default();
+    let interrupted = || interrupt.requested();
+    let deployment =
+        Deployment::start(&topology, &options, &mut commander, &interrupted).map_err(|error| {
+            let what = match topology {
+                Topology::Standalone => format!("the server `{program}`"),
+                _ => format!("the servers `{program}` of `{topology}`"),
+            };
+            Failure::from(error).context(format!("cannot start {what}"))
+        })?;
+    let settings = deployment.read_back(&mut commander, READ_BACK_LIMIT)?;
+    Ok((deployment, settings))
+}
+
+fn options(
+    plan: &Plan,
+    topology: &Topology,
+    places: &ServerPlaces<'_>,
+    place: Option<&Place>,
+) -> Result<DeploymentOptions, Failure> {
+    let path = places.surroundings.path.as_deref();
+    let program = program(plan, places)?;
+    let router = match topology {
+        Topology::Sharded(_) if plan.server.kind == ServerKind::Mongod => {
+            let named = plan.server.mongos.as_deref().map(Path::new);
+            Some(locate_mongos(named, &program, path)?)
+        }
+        _ => None,
+    };
+    let log = places.folder.join("server-logs").join("server.log");
+    let server = ServerOptions::from_plan(&plan.server, program, places.data_dir(plan), log)?;
+    let mut options = DeploymentOptions::from_plan(&plan.server, server);
+    options.router = router;
+    options.secrets_dir = places.folder.join("server-secrets");
+    options.host_name.clone_from(&places.surroundings.hostname);
+    options.collection = Some(Namespace {
+        database: plan.data.database.clone(),
+        collection: plan.data.collection.clone(),
+    });
+    if let Some(place) = place {
+        let seats = seats(plan, topology, place)?;
+        options.adjust = Some(Arc::new(move |instance: &Instance, server| {
+            if let Some(seat) = seats.get(&instance.name) {
+                server.placement.clone_from(&seat.placement);
+                server.cache = server.cache.filter(|_| seat.cache.is_none()).or(seat.cache);
+            }
+        }));
+    }
+    Ok(options)
+}
+
+fn program(plan: &Plan, places: &ServerPlaces<'_>) -> Result<PathBuf, Failure> {
+    let surroundings = places.surroundings;
+    let path = surroundings.path.as_deref();
+    Ok(match plan.server.kind {
+        ServerKind::Mongod => locate_mongod(plan.server.mongod.as_deref().map(Path::new), path)?,
+        ServerKind::Embedded | ServerKind::Uri => locate_embedded(&EmbeddedPlaces {
+            explicit: places.embedded,
+            executable_dir: surroundings.executable.as_deref().and_then(Path::parent),
+            path_variable: path,
+        })?,
+    })
+}
+
+/// CPUs, memory and cache of one server.
+struct Seat {
+    placement: Option<InstancePlacement>,
+    cache: Option<Bytes>,
+}
+
+/// The seats of the servers with data, by name; the others go where the system puts them.
+fn seats(
+    plan: &Plan,
+    topology: &Topology,
+    place: &Place,
+) -> Result<BTreeMap<String, Seat>, Failure> {
+    let caches = place.caches(plan)?;
+    let all = instances(topology);
+    let data = all.into_iter().filter(|one| one.duty == Duty::Data);
+    Ok(data
+        .enumerate()
+        .map(|(number, instance)| {
+            let cache = caches.as_ref().and_then(|caches| caches.get(number));
+            let seat = Seat {
+                placement: place.of_server(number),
+                cache: cache.copied(),
+            };
+            (instance.name, seat)
+        })
+        .collect())
+}
+
+impl ServerPlaces<'_> {
+    /// Folder of the data: the person's own, or one that goes away with the servers.
+    pub(crate) fn data_dir(&self, plan: &Plan) -> DataDir {
+        let server = &plan.server;
+        match server.data_dir.as_ref().or(server.data_dirs.first()) {
+            Some(folder) => DataDir::Kept(folder.into()),
+            None => DataDir::Temporary(self.folder.join("server-data")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(topology: &str) -> Plan {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.server.topology = Some(topology.into());
+        plan
+    }
+
+    #[test]
+    fn every_topology_has_one_form() {
+        let settled = |text: &str| {
+            let mut plan = plan(text);
+            settle_topology(&mut plan).expect("it is valid");
+            (plan.server.topology, plan.server.pairs)
+        };
+        assert_eq!(settled("standalone"), (None, 1));
+        assert_eq!(settled("pairs=3"), (None, 3));
+        assert_eq!(
+            settled("replica-set=2+1"),
+            (Some("replica-set=2+1".into()), 1)
+        );
+        let failure = settle_topology(&mut plan("ring=3")).expect_err("there is no such thing");
+        assert_eq!(failure.exit, Exit::BadInput);
+    }
+
+    #[test]
+    fn only_servers_with_data_are_counted_as_such() {
+        let count = |text: &str| data_servers(&text.parse().expect("it is valid"));
+        assert_eq!(count("standalone"), 1);
+        assert_eq!(count("pairs=4"), 4);
+        assert_eq!(count("replica-set=2+1"), 2);
+        assert_eq!(count("sharded=2x3,config=3,routers=2"), 6);
+    }
+
+    #[test]
+    fn options_of_the_plan_join_the_connection_string() {
+        let mut plan = plan("standalone");
+        assert_eq!(with_options("mongodb://h/", &plan), "mongodb://h/");
+        plan.server.connection_options = Some("w=majority".into());
+        assert_eq!(
+            with_options("mongodb://h/", &plan),
+            "mongodb://h/?w=majority"
+        );
+        assert_eq!(
+            with_options("mongodb://h/?tls=true", &plan),
+            "mongodb://h/?tls=true&w=majority"
+        );
+    }
+}

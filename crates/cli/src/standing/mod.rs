@@ -1,0 +1,282 @@
+//! Deployments that stay after the command that started them: each has a folder below the state
+//! folder and a process that holds its servers, the supervisor. The supervisor keeps a lock on a file
+//! in that folder; the kernel drops the lock with the process, so that nobody is taken for alive who
+//! is not, and nobody else's process is ever signalled.
+
+pub(crate) mod state;
+pub(crate) mod supervisor;
+pub(crate) mod text;
+
+use crate::exit::{Exit, Failure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use state::State;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Folder of all deployments in the state folder.
+const SERVERS: &str = "servers";
+const LOCK: &str = "lock";
+
+/// Longest name of a deployment: it is the name of a folder.
+const NAME_CHARACTERS: usize = 64;
+
+/// How often a supervisor that ends is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Time to stop one server, which may have to write its last checkpoint, and for the rest.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// The folder of one deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+}
+
+/// What there is of a deployment.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    /// Its supervisor runs.
+    Up(Box<State>),
+    /// Its supervisor runs and its servers are not ready yet.
+    Starting,
+    /// Its supervisor is gone, and its servers with it; the folder is left.
+    Gone,
+}
+
+/// What a stop found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// It ran, and is gone.
+    Now,
+    /// It had ended before; what was left of it is removed.
+    Before,
+}
+
+impl Place {
+    /// The folder of the deployment `name`, whether it is there or not.
+    pub(crate) fn of(state_dir: &Path, name: &str) -> Result<Self, Failure> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let fits = (1..=NAME_CHARACTERS).contains(&name.chars().count())
+            && name.chars().all(allowed)
+            && !name.starts_with('.');
+        if !fits {
+            return Err(Failure::new(
+                Exit::BadInput,
+                format!(
+                    "`{name}` is no name of a deployment: 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`"
+                ),
+            ));
+        }
+        Ok(Place {
+            name: name.to_owned(),
+            folder: state_dir.join(SERVERS).join(name),
+        })
+    }
+
+    /// All that are there, by name.
+    pub(crate) fn all(state_dir: &Path) -> Result<Vec<Self>, Failure> {
+        let folder = state_dir.join(SERVERS);
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|error| unusable(&folder, error))?,
+        };
+        let mut places = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| unusable(&folder, error))?;
+            if let Some(name) = entry.file_name().to_str() {
+                places.extend(Place::of(state_dir, name));
+            }
+        }
+        places.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(places)
+    }
+
+    /// Makes the folder, which only its owner can read, and takes the lock.
+    pub(crate) fn create(&self) -> Result<File, Failure> {
+        let above = self.folder.parent().unwrap_or(Path::new("/"));
+        let private = |recursive| {
+            let mut builder = DirBuilder::new();
+            builder.mode(0o700).recursive(recursive);
+            builder
+        };
+        private(true)
+            .create(above)
+            .map_err(|error| unusable(above, error))?;
+        match private(false).create(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(self.taken()?);
+            }
+            other => other.map_err(|error| unusable(&self.folder, error))?,
+        }
+        let path = self.folder.join(LOCK);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| unusable(&path, error))?;
+        file.lock().map_err(|error| unusable(&path, error))?;
+        Ok(file)
+    }
+
+    /// Why the name cannot be used.
+    fn taken(&self) -> Result<Failure, Failure> {
+        let name = &self.name;
+        let message = match self.look()? {
+            Some(Standing::Up(_)) => format!("the deployment `{name}` runs already"),
+            Some(Standing::Starting) => format!("the deployment `{name}` is being started"),
+            Some(Standing::Gone) | None => {
+                format!("the deployment `{name}` has ended, and its folder is left")
+            }
+        };
+        let hint = format!("`dyno server stop {name}` removes it; or choose another `--name`");
+        Ok(Failure::new(Exit::BadInput, message).with_hint(hint))
+    }
+
+    /// What there is of it; `None` if there is nothing.
+    pub(crate) fn look(&self) -> Result<Option<Standing>, Failure> {
+        if !self.folder.is_dir() {
+            return Ok(None);
+        }
+        if self.try_lock()?.is_some() {
+            return Ok(Some(Standing::Gone));
+        }
+        Ok(Some(match State::read(&self.folder)? {
+            Some(state) => Standing::Up(Box::new(state)),
+            None => Standing::Starting,
+        }))
+    }
+
+    /// The lock if nobody holds it.
+    fn try_lock(&self) -> Result<Option<Option<File>>, Failure> {
+        let path = self.folder.join(LOCK);
+        let file = match File::open(&path) {
+            // It was killed before it came so far.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(None)),
+            other => other.map_err(|error| unusable(&path, error))?,
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Some(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(unusable(&path, error)),
+        }
+    }
+
+    /// Ends the deployment and removes its folder.
+    pub(crate) fn stop(&self, interrupted: &dyn Fn() -> bool) -> Result<Stopped, Failure> {
+        let stopped = match self.look()? {
+            None => return Err(self.unknown()),
+            Some(Standing::Gone) => Stopped::Before,
+            Some(Standing::Starting) => {
+                let text = format!("the deployment `{}` is being started", self.name);
+                let hint = "interrupt the command that starts it, or wait for it";
+                return Err(Failure::new(Exit::Environment, text).with_hint(hint));
+            }
+            Some(Standing::Up(state)) => {
+                self.end(&state, interrupted)?;
+                Stopped::Now
+            }
+        };
+        let problem = supervisor::problem(&self.folder);
+        std::fs::remove_dir_all(&self.folder).map_err(|error| unusable(&self.folder, error))?;
+        match problem {
+            Some(problem) => Err(Failure::new(Exit::Environment, problem)
+                .context(format!("`{}` did not end cleanly", self.name))),
+            None => Ok(stopped),
+        }
+    }
+
+    /// Asks the supervisor to end, and waits until it is gone.
+    fn end(&self, state: &State, interrupted: &dyn Fn() -> bool) -> Result<(), Failure> {
+        let process =
+            i32::try_from(state.supervisor).map_err(|error| unusable(&self.folder, error))?;
+        // It holds the lock, so this number is still its own.
+        match kill(Pid::from_raw(process), Signal::SIGTERM) {
+            Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
+            Err(error) => {
+                return Err(Failure::of(Exit::Environment, error)
+                    .context(format!("cannot end process {process}")));
+            }
+        }
+        let limit = STOP_LIMIT * (1 + u32::try_from(state.members.len()).unwrap_or(u32::MAX - 1));
+        let begin = Instant::now();
+        while self.try_lock()?.is_none() {
+            if interrupted() {
+                return Err(Failure::new(
+                    Exit::Interrupted,
+                    "interrupted; the servers go on stopping",
+                ));
+            }
+            if begin.elapsed() > limit {
+                let text = format!("`{}` has not ended within {limit:?}", self.name);
+                return Err(Failure::new(Exit::Environment, text)
+                    .with_hint(format!("its supervisor is process {process}")));
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// An error that names what there is instead.
+    pub(crate) fn unknown(&self) -> Failure {
+        let others = self
+            .folder
+            .ancestors()
+            .nth(2)
+            .and_then(|state_dir| Place::all(state_dir).ok())
+            .unwrap_or_default();
+        let names: Vec<String> = others.into_iter().map(|place| place.name).collect();
+        let hint = if names.is_empty() {
+            "`dyno server start` starts one".to_owned()
+        } else {
+            format!("there are: {}", names.join(", "))
+        };
+        Failure::new(
+            Exit::BadInput,
+            format!("there is no deployment `{}`", self.name),
+        )
+        .with_hint(hint)
+    }
+}
+
+fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Failure {
+    Failure::of(Exit::Environment, error)
+        .context(format!("cannot use `{}`", path.display()))
+        .with_hint("check its permissions, or choose another `--state-dir`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_out_of_the_folder_are_refused() {
+        for name in ["", "..", ".x", "a/b", "a b", &"x".repeat(65)] {
+            assert!(Place::of(Path::new("/s"), name).is_err(), "{name}");
+        }
+        let place = Place::of(Path::new("/s"), "one-2.x_y").expect("it is a name");
+        assert_eq!(place.folder, Path::new("/s/servers/one-2.x_y"));
+    }
+
+    #[test]
+    fn a_deployment_is_as_alive_as_its_lock() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let place = Place::of(folder.path(), "x").expect("it is a name");
+        assert!(place.look().expect("it can be read").is_none());
+        let lock = place.create().expect("it is new");
+        assert!(matches!(place.look(), Ok(Some(Standing::Starting))));
+        let taken = place.create().expect_err("it is there").error.to_string();
+        assert!(taken.contains("is being started"), "{taken}");
+        drop(lock);
+        assert!(matches!(place.look(), Ok(Some(Standing::Gone))));
+        assert_eq!(place.stop(&|| false).expect("it is gone"), Stopped::Before);
+        let unknown = place.stop(&|| false).expect_err("nothing is left");
+        assert_eq!(unknown.exit, Exit::BadInput);
+    }
+}

@@ -1,0 +1,154 @@
+//! The process that holds the servers of a deployment that stays: started by `dyno server start`,
+//! ended by `dyno server stop`. Its servers die with it, as those of a run do.
+
+use super::state::State;
+use super::unusable;
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::session::execute::Hands;
+use crate::session::lab;
+use crate::session::place::Place as Placement;
+use crate::session::server::ServerPlaces;
+use dyno_plan::Plan;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, dup2_stderr, dup2_stdout, setsid};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+const PLAN: &str = "plan.toml";
+const LOG: &str = "supervisor.log";
+const PROBLEM: &str = "problem.txt";
+
+/// What the supervisor says when its servers are ready.
+const READY: &str = "ready";
+
+/// How often Ctrl-C is looked at while the servers start.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Starts a supervisor in the folder, which must be locked by `lock`, and waits until its servers are
+/// ready. What goes wrong is said by the supervisor itself; then there is its exit code.
+pub(crate) fn spawn(
+    folder: &Path,
+    lock: File,
+    plan: &Plan,
+    embedded: Option<&Path>,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
+    let path = folder.join(PLAN);
+    std::fs::write(&path, dyno_plan::file::to_toml(plan))
+        .map_err(|error| unusable(&path, error))?;
+    let executable = hands.surroundings.executable.as_deref();
+    let executable =
+        executable.ok_or_else(|| Failure::new(Exit::Internal, "the path of `dyno` is unknown"))?;
+    let mut command = Command::new(executable);
+    if hands.messages.quiet() {
+        command.arg("--quiet");
+    }
+    command.args(["server", "supervise"]).arg(folder);
+    if let Some(embedded) = embedded {
+        command.arg("--embedded-server").arg(embedded);
+    }
+    // The lock goes on with the open file, for as long as the supervisor lives.
+    let mut child = command
+        .stdin(Stdio::from(lock))
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| {
+            Failure::of(Exit::Environment, error).context("cannot start the supervisor")
+        })?;
+    if wait_until_ready(&mut child, hands.interrupt)? {
+        return Ok(Exit::Done);
+    }
+    let status = child
+        .wait()
+        .map_err(|error| Failure::of(Exit::Environment, error).context("the supervisor is lost"))?;
+    Ok(Exit::from_code(status.code()))
+}
+
+/// Whether it became ready. Passes an interrupt on.
+fn wait_until_ready(child: &mut Child, interrupt: &Interrupt) -> Result<bool, Failure> {
+    let output = child.stdout.take().expect("it is piped");
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = BufReader::new(output).read_line(&mut line);
+        // Nobody waits any more after an error here.
+        let _ = sender.send(line.trim_end() == READY);
+    });
+    let mut passed_on = false;
+    loop {
+        match receiver.recv_timeout(LOOK_INTERVAL) {
+            Ok(ready) => return Ok(ready),
+            Err(RecvTimeoutError::Disconnected) => return Ok(false),
+            Err(RecvTimeoutError::Timeout) if interrupt.requested() && !passed_on => {
+                passed_on = true;
+                if let Ok(process) = i32::try_from(child.id()) {
+                    // It may be gone by now.
+                    let _ = kill(Pid::from_raw(process), Signal::SIGTERM);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// Holds the servers of the plan in `folder` until a signal comes.
+pub(crate) fn supervise(
+    folder: &Path,
+    embedded: Option<&Path>,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
+    // Signals of the terminal are for the command that started this, and it passes them on.
+    let _ = setsid();
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::of(Exit::Environment, error).context("cannot handle signals"))?;
+    let path = folder.join(PLAN);
+    let text = std::fs::read_to_string(&path).map_err(|error| unusable(&path, error))?;
+    let plan = dyno_plan::file::parse(&text, &path.to_string_lossy())
+        .map_err(|error| Failure::of(Exit::Internal, error))?;
+    let places = ServerPlaces {
+        surroundings: hands.surroundings,
+        embedded,
+        folder,
+    };
+    let placement = Placement::of_plan(&plan)?;
+    let (deployment, settings) = lab::start(&plan, &places, placement.as_ref(), hands.interrupt)?;
+    State::of(&plan, &deployment, &settings).write(folder, &plan, &deployment)?;
+    if announce(folder)? && !hands.interrupt.requested() {
+        signals.forever().next();
+    }
+    if let Err(error) = deployment.stop() {
+        let failure = Failure::from(error);
+        let _ = std::fs::write(folder.join(PROBLEM), format!("{:#}", failure.error));
+        return Err(failure);
+    }
+    Ok(Exit::Done)
+}
+
+/// Says that the servers are ready, and lets go of the terminal. `false` if nobody listens: then
+/// nobody knows of the servers either.
+fn announce(folder: &Path) -> Result<bool, Failure> {
+    let mut output = std::io::stdout().lock();
+    let said = writeln!(output, "{READY}").and_then(|()| output.flush());
+    let path = folder.join(LOG);
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .map_err(|error| unusable(&path, error))?;
+    dup2_stdout(&log)
+        .and_then(|()| dup2_stderr(&log))
+        .map_err(|error| unusable(&path, error))?;
+    Ok(said.is_ok())
+}
+
+/// What went wrong when the supervisor of a folder stopped its servers.
+pub(crate) fn problem(folder: &Path) -> Option<String> {
+    std::fs::read_to_string(folder.join(PROBLEM)).ok()
+}
