@@ -77,6 +77,10 @@ pub struct PlacementRecord {
     pub notes: Vec<String>,
     /// Of each server: CPUs of its threads and where its memory lies, read while it ran.
     pub achieved: Vec<serde_json::Value>,
+    /// Whether the threads of the clients had the CPUs that were planned for them, read while they ran; absent if
+    /// nothing was planned or they did not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_as_planned: Option<bool>,
 }
 
 /// A program that watched during a window of the run.

@@ -8,7 +8,7 @@ use crate::session::collection::{self, Decision, Wishes};
 use crate::session::directory::RunDirectory;
 use crate::session::instance::InstanceRun;
 use crate::session::lab::{self, Lab};
-use crate::session::place::Place;
+use crate::session::place::{self, Place};
 use crate::session::recorder::{Expectation, Recorder, Totals, Watch};
 use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
 use crate::session::task::Task;
@@ -152,6 +152,8 @@ struct Session<'a> {
     servers: Vec<ServerRecord>,
     /// Places of servers and clients on this machine; absent if all run elsewhere.
     place: Option<Place>,
+    /// Whether the clients ran where they were planned, once that was seen.
+    clients_as_planned: Option<bool>,
     /// Caveats that only this program can know of.
     caveats: Vec<Caveat>,
 }
@@ -199,6 +201,7 @@ impl<'a> Session<'a> {
             instances,
             servers: Vec::new(),
             place,
+            clients_as_planned: None,
             caveats: dyno_observe::health::caveat(&observation.probes)
                 .into_iter()
                 .collect(),
@@ -277,7 +280,8 @@ impl<'a> Session<'a> {
     /// Looks where the servers were after they have worked, when their memory is where it will be.
     fn verify_placement(&mut self, lab: &Lab) {
         let Some(place) = &self.place else { return };
-        let (record, caveats) = place.verify(&lab.processes());
+        let (mut record, caveats) = place.verify(&lab.processes());
+        record.clients_as_planned = self.clients_as_planned;
         self.document.placement = Some(record);
         self.caveats.extend(caveats);
     }
@@ -473,6 +477,7 @@ impl<'a> Session<'a> {
 
     /// Runs phases and passes their windows to the recorders, also when they end with a fault.
     fn drive(&mut self, part: JobPart, parties: &[Party], lab: &mut Lab) -> Result<(), Failure> {
+        let clients = part.clients;
         let stop = self.hands.interrupt.stop_flag()?;
         let watchers = Arc::new(Mutex::new(Watchers::new()));
         let announce = self.announce(Arc::clone(&watchers), lab);
@@ -480,9 +485,19 @@ impl<'a> Session<'a> {
         let (recorder, instances) = (&mut self.recorder, &mut self.instances);
         let ending = stop.flag();
         let mut ended = false;
+        // With fewer parties than clients the workers have other numbers.
+        let is_whole = parties.len() == lab.servers.len();
+        let place = self.place.as_ref().filter(|_| is_whole);
+        let threads = (self.plan.client.threads.min(clients).max(1)) as usize;
+        let mut seen_clients = None;
         let result = engine::run(job, &mut |window| {
             recorder.record(&window.merged)?;
             record_instances(instances, parties, &window)?;
+            if seen_clients.is_none()
+                && let Some(place) = place
+            {
+                seen_clients = place::client_deviations(place, parties.len(), threads);
+            }
             // A server of ours that has ended does not come back: no need to try for long. What the
             // clients still see of its end belongs to the record.
             ended = ended || lab.ended().is_some();
@@ -502,6 +517,13 @@ impl<'a> Session<'a> {
             Watchers::new(),
         );
         self.keep_traces(watchers.end());
+        // The load phase may be too short to be looked at, and has the same places.
+        if let Some(caveats) = seen_clients
+            && self.clients_as_planned.is_none()
+        {
+            self.clients_as_planned = Some(caveats.is_empty());
+            self.caveats.extend(caveats);
+        }
         match result {
             Ok(()) if ended => Err(LoadError::Unreachable(None).into()),
             Ok(()) => Ok(()),

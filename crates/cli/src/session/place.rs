@@ -81,6 +81,7 @@ impl Place {
                 .map(ToString::to_string)
                 .collect(),
             achieved: Vec::new(),
+            clients_as_planned: None,
         };
         let mut caveats = Vec::new();
         for (number, (process, place)) in placed {
@@ -102,6 +103,62 @@ impl Place {
         }
         (record, caveats)
     }
+}
+
+/// Compares the worker threads of this process with the CPUs planned for them. Workers are numbered
+/// through, `threads` for each of `clients`. `None` if there are no workers or nothing was planned.
+pub(crate) fn client_deviations(
+    place: &Place,
+    clients: usize,
+    threads: usize,
+) -> Option<Vec<Caveat>> {
+    let workers = workers()?;
+    let mut caveats = Vec::new();
+    let mut is_planned = false;
+    for number in 0..clients {
+        let Some(cpus) = place.of_client(number, clients) else {
+            continue;
+        };
+        let own: Vec<u32> = workers
+            .iter()
+            .filter(|(worker, _)| worker / threads.max(1) == number)
+            .map(|(_, thread)| *thread)
+            .collect();
+        if own.is_empty() {
+            continue;
+        }
+        is_planned = true;
+        let planned = InstancePlacement {
+            cpus: Some(
+                cpus.into_iter()
+                    .filter_map(|cpu| u32::try_from(cpu).ok())
+                    .collect(),
+            ),
+            ..InstancePlacement::default()
+        };
+        let found = placement::verify_threads(std::process::id(), &own, &planned, Path::new("/"));
+        caveats.extend(found.iter().map(|deviation| Caveat {
+            kind: CaveatKind::ServerSetting,
+            message: format!("placement of client {number}: {deviation}"),
+            hint: Some("see `placement` in `run.json`, and docs/placement.md".into()),
+            phase: None,
+        }));
+    }
+    is_planned.then_some(caveats)
+}
+
+/// The worker threads that run now: number and thread.
+fn workers() -> Option<Vec<(usize, u32)>> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let found: Vec<_> = tasks
+        .filter_map(|task| {
+            let task = task.ok()?;
+            let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+            let number = name.trim_end().strip_prefix("worker-")?.parse().ok()?;
+            Some((number, task.file_name().to_str()?.parse().ok()?))
+        })
+        .collect();
+    (!found.is_empty()).then_some(found)
 }
 
 fn texts(places: &[InstancePlacement]) -> Vec<String> {
