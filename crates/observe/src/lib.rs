@@ -9,3 +9,4 @@ pub mod health;
 mod host;
 pub mod process;
 mod storage;
+pub mod usage;

@@ -96,6 +96,7 @@ fn document() -> RunDocument {
         instances: Vec::new(),
         placement: None,
         traces: Vec::new(),
+        resources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

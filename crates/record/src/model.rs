@@ -44,6 +44,9 @@ pub struct RunDocument {
     /// Programs that watched during a window of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceRecord>,
+    /// How long resources were busy in each phase, where it could be read: those of the server on this machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceUse>,
     /// Reasons to doubt the result.
     pub caveats: Vec<Caveat>,
     /// Figures of the last `dyno selfcheck` on this machine, if there was one.
@@ -242,6 +245,37 @@ pub struct Arrivals {
     pub dropped: u64,
     /// Started arrivals that had waited more than 1 ms for a free connection or for the generator.
     pub late: u64,
+}
+
+/// How long a resource was busy during a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceUse {
+    /// The phase.
+    pub phase: PhaseKind,
+    /// The resource.
+    pub resource: ResourceKind,
+    /// Servers of the resource in the sense of queueing: CPUs that may be used, 1 for a disk.
+    pub units: u64,
+    /// Time in which they were busy, added over all of them.
+    pub busy_s: f64,
+    /// Length of the phase.
+    pub duration_s: f64,
+}
+
+/// Resources of a bench.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ResourceKind {
+    /// CPU time of the processes of the servers.
+    ServerCpu,
+    /// CPU time of the client.
+    ClientCpu,
+    /// All CPU time of the machine of the server that was not idle.
+    HostCpu,
+    /// Time in which the device of the data folder had requests.
+    Disk,
 }
 
 /// What the load generator itself used during a phase.

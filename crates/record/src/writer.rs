@@ -337,6 +337,7 @@ mod tests {
             instances: Vec::new(),
             placement: None,
             traces: Vec::new(),
+            resources: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

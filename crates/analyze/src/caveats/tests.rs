@@ -82,6 +82,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         instances: Vec::new(),
         placement: None,
         traces: Vec::new(),
+        resources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     };

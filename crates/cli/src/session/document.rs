@@ -23,6 +23,7 @@ pub(crate) fn initial(plan: &Plan, started: Timestamp, environment: Environment)
         instances: Vec::new(),
         placement: None,
         traces: Vec::new(),
+        resources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -23,11 +23,12 @@ use dyno_load::engine::{self, Announce, Job, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
+use dyno_observe::usage::UsageSampler;
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
 use dyno_record::model::{
-    Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus, ServerRecord, TraceRecord,
+    Caveat, CaveatKind, PhaseKind, ResourceUse, RunDocument, RunStatus, ServerRecord, TraceRecord,
 };
 use dyno_record::reader::Run;
 use dyno_record::writer::RunWriter;
@@ -107,6 +108,17 @@ pub(crate) fn execute(
     watch: &mut dyn Watch,
     hands: Hands<'_>,
 ) -> Result<Option<Finished>, Failure> {
+    execute_on(task, conduct, watch, hands, None)
+}
+
+/// As [`execute`], on servers that are open already and stay open.
+pub(crate) fn execute_on(
+    task: &Task,
+    conduct: &Conduct<'_>,
+    watch: &mut dyn Watch,
+    hands: Hands<'_>,
+    lab: Option<&mut Lab>,
+) -> Result<Option<Finished>, Failure> {
     for warning in &task.warnings {
         hands.messages.warning(warning);
     }
@@ -121,7 +133,7 @@ pub(crate) fn execute(
             return Err(failure);
         }
     };
-    let result = session.perform();
+    let result = session.perform(lab);
     if session.recorder.is_empty() {
         drop(session);
         directory.discard();
@@ -209,9 +221,14 @@ impl<'a> Session<'a> {
     }
 
     /// Everything between the run directory and the saved run. The servers are gone when it returns.
-    fn perform(&mut self) -> Result<(), Failure> {
+    fn perform(&mut self, lab: Option<&mut Lab>) -> Result<(), Failure> {
         self.hands.interrupt.check()?;
         trace::check(&self.plan.traces, self.hands.surroundings.path.as_deref())?;
+        if let Some(lab) = lab {
+            return self
+                .with_servers(lab)
+                .map_err(|failure| explain(failure, lab));
+        }
         let interrupt = self.hands.interrupt;
         let remote = self.task.remote.as_ref();
         let place = self.place.as_ref();
@@ -490,6 +507,11 @@ impl<'a> Session<'a> {
         let place = self.place.as_ref().filter(|_| is_whole);
         let threads = (self.plan.client.threads.min(clients).max(1)) as usize;
         let mut seen_clients = None;
+        let clock = self.clock;
+        let folder = data_folder(self.plan, &self.places).filter(|_| !lab.processes().is_empty());
+        let mut sampler = UsageSampler::new(Path::new("/"), &lab.processes(), folder.as_deref());
+        let is_local = lab.servers.iter().all(ServerUnderTest::is_local);
+        sampler.sample(seconds(&clock));
         let result = engine::run(job, &mut |window| {
             recorder.record(&window.merged)?;
             record_instances(instances, parties, &window)?;
@@ -498,6 +520,7 @@ impl<'a> Session<'a> {
             {
                 seen_clients = place::client_deviations(place, parties.len(), threads);
             }
+            sampler.sample(seconds(&clock));
             // A server of ours that has ended does not come back: no need to try for long. What the
             // clients still see of its end belongs to the record.
             ended = ended || lab.ended().is_some();
@@ -506,6 +529,7 @@ impl<'a> Session<'a> {
             }
             Ok(())
         });
+        sampler.sample(seconds(&clock));
         recorder.end();
         for (number, _) in parties {
             if let Some(instance) = instances.get_mut(*number) {
@@ -517,6 +541,9 @@ impl<'a> Session<'a> {
             Watchers::new(),
         );
         self.keep_traces(watchers.end());
+        if is_local {
+            self.keep_usage(&sampler);
+        }
         // The load phase may be too short to be looked at, and has the same places.
         if let Some(caveats) = seen_clients
             && self.clients_as_planned.is_none()
@@ -533,6 +560,18 @@ impl<'a> Session<'a> {
                 Err(Failure::from(*source).context(format!("instance {number} failed")))
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts into the document how busy the resources were in the phases that have just ended.
+    fn keep_usage(&mut self, sampler: &UsageSampler) {
+        for phase in self.recorder.phases() {
+            let is_known = |known: &ResourceUse| known.phase == phase.name;
+            if !self.document.resources.iter().any(is_known) {
+                let end_s = phase.start_s + phase.duration_s;
+                let found = sampler.between(phase.name, phase.start_s, end_s);
+                self.document.resources.extend(found);
+            }
         }
     }
 
@@ -779,6 +818,11 @@ impl<'a> Session<'a> {
         output::write_reports(&run)?;
         Ok(run)
     }
+}
+
+/// Time since the start of the run.
+fn seconds(clock: &Clock) -> f64 {
+    clock.now_ns() as f64 / 1e9
 }
 
 /// A server that takes part in a phase: its number, and what is done with it.

@@ -169,6 +169,11 @@ impl ServerUnderTest {
         Ok(record)
     }
 
+    /// Whether it is on this machine, as far as its address tells.
+    pub(crate) fn is_local(&self) -> bool {
+        self.local
+    }
+
     /// Where it is, without credentials.
     pub(crate) fn address(&self) -> String {
         match &self.started {

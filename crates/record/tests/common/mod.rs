@@ -35,6 +35,7 @@ pub(crate) fn document() -> RunDocument {
         instances: Vec::new(),
         placement: None,
         traces: Vec::new(),
+        resources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

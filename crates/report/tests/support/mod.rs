@@ -172,6 +172,7 @@ pub(crate) fn closed_document() -> RunDocument {
         instances: Vec::new(),
         placement: None,
         traces: Vec::new(),
+        resources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -1,0 +1,279 @@
+//! How long CPUs and the disk were busy during a phase: counters of the kernel, read about once a second,
+//! and the time between two readings in proportion.
+
+use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
+use std::path::{Path, PathBuf};
+
+/// Counters of busy time, each absent where it cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Counters {
+    /// CPU time of the servers' processes, user and system.
+    server_cpu_s: Option<f64>,
+    /// Time in which CPUs of the machine were not idle, over all CPUs.
+    host_cpu_s: Option<f64>,
+    /// Time in which the device had requests.
+    disk_s: Option<f64>,
+}
+
+/// Reads the counters of some servers, their machine and their disk.
+#[derive(Debug)]
+pub struct UsageSampler {
+    root: PathBuf,
+    servers: Vec<u32>,
+    /// `stat` of the block device, below `/sys`.
+    device: Option<PathBuf>,
+    ticks_per_s: f64,
+    samples: Vec<(f64, Counters)>,
+}
+
+impl UsageSampler {
+    /// A sampler for these processes on this machine, and for the device that holds `data_dir`. The files
+    /// are those below `root`, which is `/` but in tests.
+    pub fn new(root: &Path, servers: &[u32], data_dir: Option<&Path>) -> Self {
+        let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK);
+        UsageSampler {
+            root: root.to_owned(),
+            servers: servers.to_vec(),
+            device: data_dir.and_then(|folder| device_counters(root, folder)),
+            ticks_per_s: ticks.ok().flatten().map_or(100.0, |ticks| ticks as f64),
+            samples: Vec::new(),
+        }
+    }
+
+    /// Reads the counters. `at_s` is the time now, from the start of the run; it must not decrease.
+    pub fn sample(&mut self, at_s: f64) {
+        let counters = Counters {
+            server_cpu_s: self.server_cpu_s(),
+            host_cpu_s: self.host_cpu_s(),
+            disk_s: self.disk_s(),
+        };
+        self.samples.push((at_s, counters));
+    }
+
+    /// How long each resource was busy from `start_s` to `end_s`, as far as it was sampled from before the
+    /// start until after the end, or at least within a tenth of the time from both.
+    pub fn between(&self, phase: PhaseKind, start_s: f64, end_s: f64) -> Vec<ResourceUse> {
+        let kinds: [(ResourceKind, fn(&Counters) -> Option<f64>, Option<u64>); 3] = [
+            (
+                ResourceKind::ServerCpu,
+                |c| c.server_cpu_s,
+                self.server_cpus(),
+            ),
+            (ResourceKind::HostCpu, |c| c.host_cpu_s, self.host_cpus()),
+            (ResourceKind::Disk, |c| c.disk_s, Some(1)),
+        ];
+        kinds
+            .into_iter()
+            .filter_map(|(resource, counter, units)| {
+                Some(ResourceUse {
+                    phase,
+                    resource,
+                    units: units?,
+                    busy_s: self.busy_s(counter, start_s, end_s)?,
+                    duration_s: end_s - start_s,
+                })
+            })
+            .collect()
+    }
+
+    fn busy_s(
+        &self,
+        counter: fn(&Counters) -> Option<f64>,
+        start_s: f64,
+        end_s: f64,
+    ) -> Option<f64> {
+        let readings: Vec<(f64, f64)> = self
+            .samples
+            .iter()
+            .filter_map(|(at_s, counters)| Some((*at_s, counter(counters)?)))
+            .collect();
+        let (first, last) = (readings.first()?.0, readings.last()?.0);
+        let slack_s = (end_s - start_s) / 10.0;
+        if end_s <= start_s || first > start_s + slack_s || last < end_s - slack_s {
+            return None;
+        }
+        // A phase that sticks out a little is measured on what was seen of it.
+        let (from_s, to_s) = (start_s.max(first), end_s.min(last));
+        let busy_s = at(&readings, to_s)? - at(&readings, from_s)?;
+        Some(busy_s * (end_s - start_s) / (to_s - from_s))
+    }
+
+    fn server_cpu_s(&self) -> Option<f64> {
+        if self.servers.is_empty() {
+            return None;
+        }
+        let ticks: Option<u64> = self
+            .servers
+            .iter()
+            .map(|process| process_ticks(&self.read(&format!("proc/{process}/stat"))?))
+            .sum();
+        Some(ticks? as f64 / self.ticks_per_s)
+    }
+
+    fn host_cpu_s(&self) -> Option<f64> {
+        let ticks = busy_ticks(&self.read("proc/stat")?)?;
+        Some(ticks as f64 / self.ticks_per_s)
+    }
+
+    fn disk_s(&self) -> Option<f64> {
+        let text = std::fs::read_to_string(self.device.as_ref()?).ok()?;
+        // Field 10: milliseconds with requests. Source: Documentation/block/stat.rst of Linux.
+        let busy_ms: u64 = text.split_whitespace().nth(9)?.parse().ok()?;
+        Some(busy_ms as f64 / 1e3)
+    }
+
+    /// CPUs that the servers may use, together.
+    fn server_cpus(&self) -> Option<u64> {
+        let mut all = std::collections::BTreeSet::new();
+        for process in &self.servers {
+            let status = self.read(&format!("proc/{process}/status"))?;
+            let list = status
+                .lines()
+                .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+            all.extend(cpu_list(list.trim())?);
+        }
+        (!all.is_empty()).then_some(all.len() as u64)
+    }
+
+    fn host_cpus(&self) -> Option<u64> {
+        let text = self.read("proc/stat")?;
+        let cpus = text.lines().filter(|line| {
+            line.strip_prefix("cpu")
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        Some(cpus.count() as u64).filter(|count| *count > 0)
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.root.join(path)).ok()
+    }
+}
+
+/// The value of a counter at a time between its readings.
+fn at(readings: &[(f64, f64)], time_s: f64) -> Option<f64> {
+    let after = readings.partition_point(|(at_s, _)| *at_s < time_s);
+    let (right_s, right) = *readings.get(after)?;
+    if after == 0 || right_s <= time_s {
+        return Some(right);
+    }
+    let (left_s, left) = readings[after - 1];
+    Some(left + (right - left) * (time_s - left_s) / (right_s - left_s))
+}
+
+/// User and system time, fields 14 and 15 of `/proc/PID/stat`; the name in field 2 may hold spaces.
+fn process_ticks(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// Everything of the first line of `/proc/stat` but idle and iowait. Guest time is in user time already.
+fn busy_ticks(stat: &str) -> Option<u64> {
+    let fields: Vec<u64> = stat
+        .lines()
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_whitespace()
+        .map(|field| field.parse().ok())
+        .collect::<Option<_>>()?;
+    let busy = [0, 1, 2, 5, 6, 7];
+    busy.iter().map(|&at| fields.get(at).copied()).sum()
+}
+
+fn cpu_list(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
+/// The counters of the device of a folder, or of the nearest one above that exists.
+fn device_counters(root: &Path, folder: &Path) -> Option<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let there = folder.ancestors().find(|above| above.exists())?;
+    let device = there.metadata().ok()?.dev();
+    let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
+    let path = root.join(format!("sys/dev/block/{major}:{minor}/stat"));
+    path.exists().then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixture() -> (tempfile::TempDir, UsageSampler) {
+        let root = tempfile::tempdir().expect("there is room");
+        let folder = root.path().join("proc/7");
+        std::fs::create_dir_all(&folder).expect("it is new");
+        std::fs::write(
+            folder.join("status"),
+            "Name:\tx\nCpus_allowed_list:\t0-2,5\n",
+        )
+        .expect("it is new");
+        let sampler = UsageSampler::new(root.path(), &[7], None);
+        (root, sampler)
+    }
+
+    fn set(root: &Path, server: u64, host: u64) {
+        let stat = format!("7 (my (server) x) S 1 1 1 0 -1 0 0 0 0 0 {server} 50 0 0 20 0 1 0 9");
+        std::fs::write(root.join("proc/7/stat"), stat).expect("there is room");
+        let stat =
+            format!("cpu  {host} 0 0 999 999 0 0 0 0 0\ncpu0 1 0 0 0\ncpu1 1 0 0 0\nintr 5\n");
+        std::fs::write(root.join("proc/stat"), stat).expect("there is room");
+    }
+
+    #[test]
+    fn busy_time_is_that_between_start_and_end() {
+        let (root, mut sampler) = fixture();
+        for (at_s, server, host) in [
+            (0.0, 0, 0),
+            (2.0, 100, 400),
+            (4.0, 300, 500),
+            (6.0, 900, 900),
+        ] {
+            set(root.path(), server, host);
+            sampler.sample(at_s);
+        }
+        let uses = sampler.between(PhaseKind::Measure, 1.0, 5.0);
+        let of = |kind| {
+            let found = uses.iter().find(|one| one.resource == kind);
+            found.map(|one| (one.units, one.busy_s, one.duration_s))
+        };
+        // 50 ticks at 1 s, 600 at 5 s, a hundred ticks a second.
+        assert_eq!(of(ResourceKind::ServerCpu), Some((4, 5.5, 4.0)));
+        assert_eq!(of(ResourceKind::HostCpu), Some((2, 5.0, 4.0)));
+        assert_eq!(of(ResourceKind::Disk), None);
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_made_up() {
+        let (root, mut sampler) = fixture();
+        assert_eq!(sampler.between(PhaseKind::Measure, 0.0, 1.0), []);
+        for at_s in [0.0, 5.0] {
+            set(root.path(), 10, 10);
+            sampler.sample(at_s);
+        }
+        assert_eq!(sampler.between(PhaseKind::Measure, 4.0, 10.0), []);
+        assert_eq!(sampler.between(PhaseKind::Measure, 0.0, 5.2).len(), 2);
+        // The server ended: its counter is gone.
+        std::fs::remove_file(root.path().join("proc/7/stat")).expect("it was there");
+        sampler.sample(10.0);
+        let uses = sampler.between(PhaseKind::Measure, 5.0, 10.0);
+        assert_eq!(uses.len(), 1, "{uses:?}");
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let own = std::process::id();
+        let mut sampler = UsageSampler::new(Path::new("/"), &[own], Some(Path::new("/")));
+        sampler.sample(0.0);
+        sampler.sample(1.0);
+        let uses = sampler.between(PhaseKind::Measure, 0.0, 1.0);
+        assert!(uses.len() >= 2, "{uses:?}");
+    }
+}
