@@ -1,5 +1,5 @@
-//! Servers for the tests of all crates: the embedded one, an independent one in Java, and a scripted
-//! double of MongoDB for deployments.
+//! Servers for the tests of all crates: the embedded one, an independent one in Java, a scripted
+//! double of MongoDB for deployments, and simulated queues for the analysis.
 //! Never part of the product, and therefore the only library here that reads the environment.
 //!
 //! A server that is not installed makes a test skip, and the skip says so on standard error. With
@@ -15,6 +15,7 @@
 pub mod double;
 mod embedded;
 mod mongo_java;
+pub mod simulate;
 mod skip;
 
 pub use embedded::{EmbeddedServer, embedded, embedded_program, embedded_with};
