@@ -1,7 +1,10 @@
 //! Pure functions from a recorded run to what it means: reasons to doubt it, and the statistical
-//! methods behind them, one per file. No I/O, no clock, no randomness.
+//! methods behind them, one per file. No I/O and no clock; what resamples takes its seed as an
+//! argument, so that the same input always gives the same answer.
 
 pub mod caveats;
+pub mod estimate;
+pub mod laws;
 pub mod little;
 pub mod steady_state;
 mod student;
