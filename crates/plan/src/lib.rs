@@ -1,6 +1,7 @@
 //! From what a person typed to what will be done: plan files, YCSB property files, connection
 //! strings and options become one validated [`Plan`]. No I/O but reading the named files.
 
+pub mod axis;
 pub mod builtin;
 pub mod file;
 pub mod model;

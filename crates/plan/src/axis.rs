@@ -1,0 +1,144 @@
+//! Values of one plan key that an experiment goes through: a list, or a range with steps.
+
+use crate::units::{Rate, UnitError};
+use std::str::FromStr;
+
+/// More points than this are a typing error: at half a minute each they take four hours.
+pub const MOST_VALUES: usize = 500;
+
+/// A text that is no series of numbers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AxisError {
+    /// A number cannot be read.
+    #[error("`{text}` is no number: {source}")]
+    Number {
+        /// The text.
+        text: String,
+        /// Why.
+        #[source]
+        source: UnitError,
+    },
+    /// A range is not of the form `FIRST..LAST by STEP`.
+    #[error(
+        "`{text}` is no range; it is written `FIRST..LAST by STEP`, such as `100..8000 by 2x` or `by 500`"
+    )]
+    Range {
+        /// The text.
+        text: String,
+    },
+    /// A range goes nowhere or has too many values.
+    #[error("`{text}` has {count} values, but must have 1 to {MOST_VALUES}")]
+    Count {
+        /// The text.
+        text: String,
+        /// How many there would be; 0 if it never ends.
+        count: usize,
+    },
+}
+
+/// Reads numbers above 0: `100,200,500`, `100..8000 by 2x`, `1..32 by 1`, or several of them separated
+/// by commas. Numbers may have a suffix, such as `20k`. The last value of a range is always in it. The result
+/// ascends and holds no value twice.
+///
+/// # Errors
+/// [`AxisError`] for the first part that is wrong.
+pub fn numbers(text: &str) -> Result<Vec<f64>, AxisError> {
+    let mut values = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        match part.split_once("..") {
+            Some((first, rest)) => values.append(&mut range(part, first, rest)?),
+            None => values.push(number(part)?),
+        }
+    }
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    match values.len() {
+        1..=MOST_VALUES => Ok(values),
+        count => Err(AxisError::Count {
+            text: text.to_owned(),
+            count,
+        }),
+    }
+}
+
+fn number(text: &str) -> Result<f64, AxisError> {
+    match Rate::from_str(text.trim()) {
+        Ok(rate) => Ok(rate.0),
+        Err(source) => Err(AxisError::Number {
+            text: text.trim().to_owned(),
+            source,
+        }),
+    }
+}
+
+fn range(whole: &str, first: &str, rest: &str) -> Result<Vec<f64>, AxisError> {
+    let wrong = || AxisError::Range {
+        text: whole.to_owned(),
+    };
+    let (last, step) = rest.split_once(" by ").ok_or_else(wrong)?;
+    let (first, last, step) = (number(first)?, number(last)?, step.trim());
+    let next: Box<dyn Fn(f64) -> f64> = match step.strip_suffix('x') {
+        Some(factor) => {
+            let factor = number(factor)?;
+            Box::new(move |value| value * factor)
+        }
+        None => {
+            let step = number(step)?;
+            Box::new(move |value| value + step)
+        }
+    };
+    if first > last {
+        return Err(wrong());
+    }
+    let mut values = Vec::new();
+    let mut value = first;
+    // A step that is almost the last value is meant to be it.
+    while value < last * (1.0 - 1e-9) {
+        values.push(value);
+        let following = next(value);
+        if following <= value || values.len() > MOST_VALUES {
+            return Err(AxisError::Count {
+                text: whole.to_owned(),
+                count: if following <= value { 0 } else { values.len() },
+            });
+        }
+        value = following;
+    }
+    values.push(last);
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_ranges_can_be_mixed() {
+        assert_eq!(numbers("100,200, 50").unwrap(), [50.0, 100.0, 200.0]);
+        assert_eq!(
+            numbers("100..1000 by 2x").unwrap(),
+            [100.0, 200.0, 400.0, 800.0, 1000.0]
+        );
+        assert_eq!(numbers("1..4 by 1,2,8").unwrap(), [1.0, 2.0, 3.0, 4.0, 8.0]);
+        assert_eq!(numbers("1k..2k by 500").unwrap(), [1000.0, 1500.0, 2000.0]);
+        assert_eq!(numbers("8..8 by 2x").unwrap(), [8.0]);
+    }
+
+    #[test]
+    fn what_never_ends_or_never_begins_is_refused() {
+        for text in [
+            "",
+            "a",
+            "1..5",
+            "5..1 by 1",
+            "1..5 by 1x",
+            "1..9 by 0.5x",
+            "0,1",
+            "1..1k by 1",
+        ] {
+            assert!(numbers(text).is_err(), "{text}");
+        }
+        let error = numbers("1..9 by 1x").unwrap_err().to_string();
+        assert!(error.contains("0 values"), "{error}");
+    }
+}
