@@ -19,6 +19,7 @@ pub mod interval;
 mod lines;
 pub mod model;
 pub mod reader;
+pub mod responses;
 pub mod schema;
 mod series;
 pub mod summary;
