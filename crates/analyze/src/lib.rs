@@ -5,6 +5,10 @@
 pub mod caveats;
 pub mod estimate;
 pub mod laws;
+mod least_squares;
 pub mod little;
+pub mod resampling;
 pub mod steady_state;
 mod student;
+pub mod uncertainty;
+pub mod usl;

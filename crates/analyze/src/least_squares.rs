@@ -1,0 +1,203 @@
+//! Non-linear least squares with lower bounds on the parameters, for curves of few parameters.
+//!
+//! Levenberg's and Marquardt's method: D. W. Marquardt, "An Algorithm for Least-Squares Estimation
+//! of Nonlinear Parameters", *SIAM Journal* 11 (1963). A parameter that sits on its bound and is
+//! pushed outwards is held there for the step; other steps are cut off at the bounds.
+
+/// Steps after which the search gives up; the curves here need about ten.
+const MOST_STEPS: usize = 200;
+
+/// Relative decrease of the sum of squares below which the search has converged.
+const CONVERGED_RATIO: f64 = 1e-13;
+
+/// The parameters found, with the sum of squared residuals that is left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Solution<const P: usize> {
+    pub(crate) parameters: [f64; P],
+    pub(crate) squares: f64,
+}
+
+/// Finds the parameters that make the sum of squared residuals smallest, from `start`, none of them
+/// below its bound. `residual` returns the weighted residual of the point of this number and its
+/// derivatives by the parameters. `None` if the residuals at `start` are not finite.
+pub(crate) fn minimize<const P: usize>(
+    points: usize,
+    residual: impl Fn(&[f64; P], usize) -> (f64, [f64; P]),
+    start: [f64; P],
+    lower: [f64; P],
+) -> Option<Solution<P>> {
+    let mut best = Solution {
+        parameters: start,
+        squares: squares(points, &residual, &start),
+    };
+    let mut damping = 1e-3;
+    for _ in 0..MOST_STEPS {
+        if !best.squares.is_finite() {
+            return None;
+        }
+        let normal = Normal::of(points, &residual, &best.parameters);
+        let Some(parameters) = normal.step(&best.parameters, &lower, damping) else {
+            break;
+        };
+        let squares = squares(points, &residual, &parameters);
+        // NaN compares false, so that it counts as worse.
+        if squares <= best.squares {
+            let gain = best.squares - squares;
+            best = Solution {
+                parameters,
+                squares,
+            };
+            if gain <= CONVERGED_RATIO * squares {
+                break;
+            }
+            damping = (damping / 5.0).max(1e-12);
+        } else {
+            damping *= 4.0;
+            if damping > 1e12 {
+                break;
+            }
+        }
+    }
+    Some(best)
+}
+
+fn squares<const P: usize>(
+    points: usize,
+    residual: &impl Fn(&[f64; P], usize) -> (f64, [f64; P]),
+    parameters: &[f64; P],
+) -> f64 {
+    (0..points)
+        .map(|point| residual(parameters, point).0.powi(2))
+        .sum()
+}
+
+/// The normal equations `JᵀJ step = −Jᵀr`.
+struct Normal<const P: usize> {
+    matrix: [[f64; P]; P],
+    gradient: [f64; P],
+}
+
+impl<const P: usize> Normal<P> {
+    fn of(
+        points: usize,
+        residual: &impl Fn(&[f64; P], usize) -> (f64, [f64; P]),
+        parameters: &[f64; P],
+    ) -> Self {
+        let mut normal = Normal {
+            matrix: [[0.0; P]; P],
+            gradient: [0.0; P],
+        };
+        for point in 0..points {
+            let (value, slopes) = residual(parameters, point);
+            for row in 0..P {
+                normal.gradient[row] += slopes[row] * value;
+                for column in 0..P {
+                    normal.matrix[row][column] += slopes[row] * slopes[column];
+                }
+            }
+        }
+        normal
+    }
+
+    /// The parameters after one damped step; `None` if the equations have no solution.
+    fn step(&self, parameters: &[f64; P], lower: &[f64; P], damping: f64) -> Option<[f64; P]> {
+        let held: [bool; P] =
+            std::array::from_fn(|i| parameters[i] <= lower[i] && self.gradient[i] > 0.0);
+        let mut matrix = self.matrix;
+        let mut right = self.gradient.map(|slope| -slope);
+        for i in 0..P {
+            if held[i] || matrix[i][i] == 0.0 {
+                matrix[i] = [0.0; P];
+                (0..P).for_each(|row| matrix[row][i] = 0.0);
+                matrix[i][i] = 1.0;
+                right[i] = 0.0;
+            } else {
+                matrix[i][i] *= 1.0 + damping;
+            }
+        }
+        let step = solve(matrix, right)?;
+        Some(std::array::from_fn(|i| {
+            (parameters[i] + step[i]).max(lower[i])
+        }))
+    }
+}
+
+/// Solves linear equations by elimination with row exchange; `None` if they are singular.
+pub(crate) fn solve<const P: usize>(
+    mut matrix: [[f64; P]; P],
+    mut right: [f64; P],
+) -> Option<[f64; P]> {
+    for column in 0..P {
+        let pivot = (column..P).max_by(|a, b| {
+            matrix[*a][column]
+                .abs()
+                .total_cmp(&matrix[*b][column].abs())
+        })?;
+        matrix.swap(column, pivot);
+        right.swap(column, pivot);
+        let divisor = matrix[column][column];
+        if divisor == 0.0 || !divisor.is_finite() {
+            return None;
+        }
+        let pivot_row = matrix[column];
+        for row in column + 1..P {
+            let factor = matrix[row][column] / divisor;
+            for (value, above) in matrix[row].iter_mut().zip(pivot_row) {
+                *value -= factor * above;
+            }
+            right[row] -= factor * right[column];
+        }
+    }
+    for row in (0..P).rev() {
+        let known: f64 = (row + 1..P).map(|i| matrix[row][i] * right[i]).sum();
+        right[row] = (right[row] - known) / matrix[row][row];
+    }
+    Some(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_equations_are_solved_with_row_exchange() {
+        let solution = solve([[0.0, 2.0], [4.0, 1.0]], [6.0, 11.0]).unwrap();
+        assert_eq!(solution, [2.0, 3.0]);
+        assert_eq!(solve([[1.0, 2.0], [2.0, 4.0]], [1.0, 2.0]), None);
+    }
+
+    /// Decay `a exp(−b x)` through exact points.
+    fn decay(a: f64, b: f64, lower: [f64; 2]) -> Solution<2> {
+        let observed: Vec<f64> = (0..10).map(|x| a * (-b * f64::from(x)).exp()).collect();
+        let residual = |p: &[f64; 2], i: usize| {
+            let x = i as f64;
+            let shape = (-p[1] * x).exp();
+            (p[0] * shape - observed[i], [shape, -p[0] * x * shape])
+        };
+        minimize(observed.len(), residual, [1.0, 1.0], lower).unwrap()
+    }
+
+    #[test]
+    fn a_curve_through_exact_points_is_found() {
+        let found = decay(5.0, 0.3, [0.0, 0.0]);
+        assert!((found.parameters[0] - 5.0).abs() < 1e-6, "{found:?}");
+        assert!((found.parameters[1] - 0.3).abs() < 1e-6, "{found:?}");
+    }
+
+    #[test]
+    fn a_parameter_stops_at_its_bound() {
+        let found = decay(5.0, -0.1, [0.0, 0.0]);
+        assert_eq!(found.parameters[1], 0.0);
+        let mean = (0..10)
+            .map(|x| 5.0 * (0.1 * f64::from(x)).exp())
+            .sum::<f64>()
+            / 10.0;
+        assert!((found.parameters[0] - mean).abs() < 1e-6, "{found:?}");
+    }
+
+    #[test]
+    fn a_start_without_a_value_is_refused() {
+        let residual = |_: &[f64; 1], _: usize| (f64::NAN, [0.0]);
+        assert!(minimize(1, residual, [1.0], [0.0]).is_none());
+    }
+}

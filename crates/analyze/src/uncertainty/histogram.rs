@@ -1,0 +1,185 @@
+//! Histograms as they are needed for resampling: few buckets, quickly merged in any selection.
+
+use std::collections::BTreeMap;
+
+/// Counts by value, of one recording interval.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SparseHistogram {
+    counts: BTreeMap<u64, u64>,
+}
+
+impl SparseHistogram {
+    /// A histogram from values and their counts, such as the recorded buckets of an HDR histogram
+    /// with their highest equivalent values. A value may come more than once.
+    pub fn from_counts(counts: impl IntoIterator<Item = (u64, u64)>) -> SparseHistogram {
+        let mut histogram = SparseHistogram::default();
+        for (value, count) in counts {
+            if count > 0 {
+                *histogram.counts.entry(value).or_default() += count;
+            }
+        }
+        histogram
+    }
+
+    /// Number of values recorded.
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+}
+
+/// The histograms of many intervals over one common list of buckets.
+#[derive(Clone, Debug)]
+pub(crate) struct HistogramTable {
+    values: Vec<u64>,
+    /// Per interval: number of the bucket, and its count.
+    rows: Vec<Vec<(usize, u64)>>,
+    /// Per interval: number of values, and their sum.
+    totals: Vec<(f64, f64)>,
+}
+
+impl HistogramTable {
+    pub(crate) fn new<'a>(histograms: impl Iterator<Item = &'a SparseHistogram> + Clone) -> Self {
+        let mut values: Vec<u64> = histograms
+            .clone()
+            .flat_map(|histogram| histogram.counts.keys().copied())
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        let bucket = |value: &u64| {
+            values
+                .binary_search(value)
+                .expect("the list holds the values of all histograms")
+        };
+        let row = |histogram: &SparseHistogram| -> Vec<(usize, u64)> {
+            let entries = histogram.counts.iter();
+            entries
+                .map(|(value, count)| (bucket(value), *count))
+                .collect()
+        };
+        let total = |histogram: &SparseHistogram| {
+            let entries = histogram.counts.iter();
+            let sum: f64 = entries
+                .map(|(value, count)| *value as f64 * *count as f64)
+                .sum();
+            (histogram.total() as f64, sum)
+        };
+        let totals = histograms.clone().map(total).collect();
+        let rows = histograms.map(row).collect();
+        Self {
+            values,
+            rows,
+            totals,
+        }
+    }
+
+    /// The merged histogram of intervals, each as often as it comes.
+    pub(crate) fn merged(&self, intervals: impl Iterator<Item = usize>) -> Merged<'_> {
+        let mut counts = vec![0; self.values.len()];
+        for interval in intervals {
+            for (bucket, count) in &self.rows[interval] {
+                counts[*bucket] += count;
+            }
+        }
+        Merged {
+            values: &self.values,
+            counts,
+        }
+    }
+
+    /// Per interval: how many more values are above `limit` than the share `1 − quantile` of them.
+    /// The sum of this series is about 0 at the quantile of all intervals, and its memory is that
+    /// of the quantile.
+    pub(crate) fn excess(&self, limit: f64, quantile: f64) -> Vec<f64> {
+        let first_above = self.values.partition_point(|value| *value as f64 <= limit);
+        let excess = |row: &Vec<(usize, u64)>| {
+            let total: u64 = row.iter().map(|(_, count)| count).sum();
+            let above = row.iter().filter(|(bucket, _)| *bucket >= first_above);
+            let above: u64 = above.map(|(_, count)| count).sum();
+            above as f64 - (1.0 - quantile) * total as f64
+        };
+        self.rows.iter().map(excess).collect()
+    }
+
+    /// Per interval: sum of the values less `mean` times their number.
+    pub(crate) fn sum_excess(&self, mean: f64) -> Vec<f64> {
+        let totals = self.totals.iter();
+        totals.map(|(count, sum)| sum - mean * count).collect()
+    }
+
+    /// The mean over intervals, each as often as it comes; `None` if nothing was counted.
+    pub(crate) fn mean(&self, intervals: impl Iterator<Item = usize>) -> Option<f64> {
+        let (mut count, mut sum) = (0.0, 0.0);
+        for interval in intervals {
+            count += self.totals[interval].0;
+            sum += self.totals[interval].1;
+        }
+        (count > 0.0).then(|| sum / count)
+    }
+}
+
+/// Merged counts of a selection of intervals.
+pub(crate) struct Merged<'a> {
+    values: &'a [u64],
+    counts: Vec<u64>,
+}
+
+impl Merged<'_> {
+    /// The smallest value that at least this share of the counts does not exceed; `None` if nothing
+    /// was counted.
+    pub(crate) fn quantile(&self, quantile: f64) -> Option<f64> {
+        let total: u64 = self.counts.iter().sum();
+        // Rounding in the product must not pass the next whole number.
+        let rank = (quantile * total as f64 * (1.0 - 1e-12)).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let reached = |(_, count): &(&u64, &u64)| {
+            seen += **count;
+            seen >= rank
+        };
+        let mut buckets = self.values.iter().zip(&self.counts);
+        buckets.find(reached).map(|(value, _)| *value as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> HistogramTable {
+        let histograms = [
+            SparseHistogram::from_counts([(10, 1), (20, 2), (10, 1), (99, 0)]),
+            SparseHistogram::from_counts([(20, 1), (30, 3)]),
+            SparseHistogram::default(),
+        ];
+        assert_eq!(histograms[0].total(), 4);
+        HistogramTable::new(histograms.iter())
+    }
+
+    #[test]
+    fn merged_counts_give_the_quantiles_of_all_values() {
+        let table = table();
+        // 10 10 20 20 20 30 30 30
+        let all = table.merged(0..3);
+        for (quantile, expected) in [
+            (0.0, 10.0),
+            (0.25, 10.0),
+            (0.26, 20.0),
+            (0.625, 20.0),
+            (0.63, 30.0),
+            (1.0, 30.0),
+        ] {
+            assert_eq!(all.quantile(quantile), Some(expected), "{quantile}");
+        }
+        assert_eq!(table.mean(0..3), Some(170.0 / 8.0));
+        assert_eq!(table.merged([0, 0].into_iter()).quantile(0.5), Some(10.0));
+        assert_eq!(table.merged(2..3).quantile(0.5), None);
+        assert_eq!(table.mean(2..3), None);
+    }
+
+    #[test]
+    fn the_excess_over_a_quantile_adds_up_to_nothing() {
+        let table = table();
+        assert_eq!(table.excess(20.0, 0.5), [-2.0, 1.0, 0.0]);
+        assert_eq!(table.excess(20.0, 0.625).iter().sum::<f64>(), 0.0);
+        assert_eq!(table.sum_excess(21.25).iter().sum::<f64>(), 0.0);
+    }
+}

@@ -1,0 +1,106 @@
+//! Confidence interval of a mean: of a series with memory, and of independent repetitions.
+//!
+//! Both are Student's interval. For a series, the effective size takes the place of the number of
+//! values (A. D. Sokal, "Monte Carlo Methods in Statistical Mechanics" (1989), section 3). Assumed:
+//! the series is stationary, and its mean is close to normally distributed.
+
+use super::autocorrelation::{degrees_of_freedom, effective_size};
+use crate::estimate::Estimate;
+use crate::student::two_sided;
+
+/// Mean of the values of consecutive intervals of equal length. `None` if they are worth less than
+/// three independent values, or are not all finite.
+pub fn of_series(values: &[f64], confidence_ratio: f64) -> Option<Estimate> {
+    let size = effective_size(values);
+    with_size(values, size, degrees_of_freedom(size), confidence_ratio)
+}
+
+/// Mean of the results of independent repetitions; `None` for less than two.
+pub fn of_repetitions(values: &[f64], confidence_ratio: f64) -> Option<Estimate> {
+    let size = values.len() as f64;
+    with_size(values, size, size - 1.0, confidence_ratio)
+}
+
+fn with_size(
+    values: &[f64],
+    size: f64,
+    degrees_of_freedom: f64,
+    confidence_ratio: f64,
+) -> Option<Estimate> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / n;
+    // Around its own mean a series varies too little, by as much as the mean varies.
+    let error = (variance / (size - 1.0)).sqrt();
+    let half_width = two_sided(confidence_ratio, degrees_of_freedom) * error;
+    half_width.is_finite().then_some(Estimate {
+        value: mean,
+        low: mean - half_width,
+        high: mean + half_width,
+        confidence_ratio,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_testkit::simulate::autoregressive;
+
+    #[test]
+    fn repetitions_give_the_interval_of_the_textbook() {
+        // s = 1, n = 3: 2 ± 4.303 / √3.
+        let found = of_repetitions(&[1.0, 2.0, 3.0], 0.95).unwrap();
+        assert_eq!(found.value, 2.0);
+        assert!((found.high - 4.484).abs() < 0.001, "{found:?}");
+        assert_eq!(of_repetitions(&[1.0], 0.95), None);
+        assert_eq!(of_repetitions(&[1.0, f64::NAN], 0.95), None);
+    }
+
+    fn coverage(count: usize, correlation: f64) -> usize {
+        let holds = |seed: &u64| {
+            let series = autoregressive(*seed, count, correlation);
+            of_series(&series, 0.95).is_none_or(|estimate| estimate.contains(0.0))
+        };
+        (0..1000).filter(holds).count()
+    }
+
+    #[test]
+    fn intervals_of_series_hold_the_mean_as_often_as_they_say() {
+        for (count, correlation, least) in [
+            (30, 0.0, 930),
+            (60, 0.0, 930),
+            (30, 0.5, 930),
+            (60, 0.5, 920),
+            (60, 0.7, 910),
+            (300, 0.9, 920),
+            // Six effective values; little can be said, and it is said too boldly.
+            (60, 0.9, 880),
+        ] {
+            let hits = coverage(count, correlation);
+            assert!(hits >= least, "{count} {correlation}: {hits} of 1000");
+        }
+    }
+
+    #[test]
+    fn memory_widens_the_interval() {
+        let width = |correlation| {
+            let estimate = of_series(&autoregressive(1, 1000, correlation), 0.95).unwrap();
+            estimate.high - estimate.low
+        };
+        // √((1 + φ) / (1 − φ)) = 3
+        let ratio = width(0.8) / width(0.0);
+        assert!((2.0..4.0).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn a_series_that_is_worth_too_little_gets_no_interval() {
+        assert_eq!(of_series(&[1.0, 2.0], 0.95), None);
+        let line: Vec<f64> = (0..10).map(f64::from).collect();
+        assert_eq!(of_series(&line, 0.95), None);
+        assert_eq!(of_series(&[7.0; 20], 0.95).unwrap().high, 7.0);
+    }
+}

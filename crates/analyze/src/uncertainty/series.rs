@@ -1,0 +1,314 @@
+//! Rate, mean and percentiles of a run with confidence intervals, from its recording intervals.
+//!
+//! The recording intervals are resampled in pieces ([`super::blocks`]), and the histograms of each
+//! selection are merged before a percentile is read: percentiles themselves are never averaged. The
+//! interval is `value · exp(± t · s)` with the standard deviation `s` of the logarithms over the
+//! draws, and Student's `t` for the effective size of the series that moves the statistic: B. Efron
+//! and R. Tibshirani, *An Introduction to the Bootstrap* (1993), section 12.5; for a percentile that
+//! series is the number of values above it in each interval (R. R. Bahadur, "A Note on Quantiles in
+//! Large Samples", *Annals of Mathematical Statistics* 37 (1966)). The logarithm fits values that
+//! are positive and skewed.
+
+use super::autocorrelation::{degrees_of_freedom, effective_size};
+use super::blocks::{block_length, resample};
+use super::histogram::{HistogramTable, SparseHistogram};
+use crate::estimate::Estimate;
+use crate::resampling::Resampling;
+use crate::student::two_sided;
+
+/// Random numbers of this method, see [`Resampling::rng`].
+const STREAM: u64 = 2;
+
+/// One recording interval of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntervalSample {
+    /// Length in seconds.
+    pub duration_s: f64,
+    /// Operations that succeeded in it.
+    pub operations: u64,
+    /// Their times, in any unit.
+    pub times: SparseHistogram,
+}
+
+/// What is computed from recording intervals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Statistic {
+    /// Operations per second.
+    Rate,
+    /// Mean of the times, in their unit.
+    MeanTime,
+    /// The time that this percentage of the operations does not exceed, in its unit.
+    Percentile(
+        /// Above 0, up to 100.
+        f64,
+    ),
+}
+
+/// The recording intervals of a run, ready to be resampled.
+#[derive(Clone, Debug)]
+pub struct Series {
+    durations_s: Vec<f64>,
+    operations: Vec<f64>,
+    table: HistogramTable,
+}
+
+impl Series {
+    /// Takes the intervals of a run in their order.
+    pub fn new(intervals: &[IntervalSample]) -> Series {
+        Series {
+            durations_s: intervals.iter().map(|i| i.duration_s).collect(),
+            operations: intervals.iter().map(|i| i.operations as f64).collect(),
+            table: HistogramTable::new(intervals.iter().map(|i| &i.times)),
+        }
+    }
+
+    /// Number of recording intervals.
+    pub fn len(&self) -> usize {
+        self.durations_s.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.durations_s.is_empty()
+    }
+
+    /// The statistic over the whole run; `None` if nothing was done.
+    pub fn value(&self, statistic: Statistic) -> Option<f64> {
+        self.of_selection(statistic, 0..self.len())
+    }
+
+    /// The statistic with its interval. `None` if nothing was done, or if the intervals are worth
+    /// less than three independent ones.
+    pub fn estimate(&self, statistic: Statistic, resampling: Resampling) -> Option<Estimate> {
+        let value = self.value(statistic)?;
+        let spread = self.log_spread(statistic, resampling)?;
+        let factor = (two_sided(resampling.confidence_ratio, spread.degrees_of_freedom)
+            * spread.deviation)
+            .exp();
+        factor.is_finite().then(|| Estimate {
+            value,
+            low: value / factor,
+            high: value * factor,
+            confidence_ratio: resampling.confidence_ratio,
+        })
+    }
+
+    /// Standard error of the statistic's logarithm. `None` if nothing was done, or if a selection
+    /// may have nothing in it.
+    pub(crate) fn log_spread(
+        &self,
+        statistic: Statistic,
+        resampling: Resampling,
+    ) -> Option<LogSpread> {
+        let influence = self.influence(statistic)?;
+        let length = block_length(&influence);
+        let mut rng = resampling.rng(STREAM);
+        let (mut logarithms, mut sums) = (Vec::new(), Vec::new());
+        for _ in 0..resampling.draws {
+            let selection: Vec<usize> = resample(self.len(), length, &mut rng).collect();
+            sums.push(selection.iter().map(|interval| influence[*interval]).sum());
+            logarithms.push(self.of_selection(statistic, selection.into_iter())?.ln());
+        }
+        let size = effective_size(&influence);
+        let deviation = standard_deviation(&logarithms) * too_narrow(&influence, size, &sums);
+        deviation.is_finite().then(|| LogSpread {
+            deviation,
+            degrees_of_freedom: degrees_of_freedom(size),
+        })
+    }
+
+    /// What each interval adds to the statistic, up to a factor: a series of mean 0.
+    fn influence(&self, statistic: Statistic) -> Option<Vec<f64>> {
+        let value = self.value(statistic)?;
+        Some(match statistic {
+            Statistic::Rate => {
+                let intervals = self.operations.iter().zip(&self.durations_s);
+                intervals
+                    .map(|(count, duration_s)| count - value * duration_s)
+                    .collect()
+            }
+            Statistic::MeanTime => self.table.sum_excess(value),
+            Statistic::Percentile(percent) => self.table.excess(value, percent / 100.0),
+        })
+    }
+
+    /// The statistic over some intervals, each as often as it comes; `None` unless it is positive.
+    pub(crate) fn of_selection(
+        &self,
+        statistic: Statistic,
+        intervals: impl Iterator<Item = usize>,
+    ) -> Option<f64> {
+        let value = match statistic {
+            Statistic::Rate => self.rate(intervals),
+            Statistic::MeanTime => self.table.mean(intervals)?,
+            Statistic::Percentile(percent) => {
+                self.table.merged(intervals).quantile(percent / 100.0)?
+            }
+        };
+        (value.is_finite() && value > 0.0).then_some(value)
+    }
+
+    fn rate(&self, intervals: impl Iterator<Item = usize>) -> f64 {
+        let (mut operations, mut duration_s) = (0.0, 0.0);
+        for interval in intervals {
+            operations += self.operations[interval];
+            duration_s += self.durations_s[interval];
+        }
+        operations / duration_s
+    }
+}
+
+/// How well the logarithm of a statistic is known from one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LogSpread {
+    /// Standard error.
+    pub(crate) deviation: f64,
+    /// How well the standard error itself is known.
+    pub(crate) degrees_of_freedom: f64,
+}
+
+/// By how much the draws vary too little. Pieces of a short series lose the memory that reaches
+/// over their ends, and vary around the mean of the series; both show on the sums of a series whose
+/// effective size is known.
+fn too_narrow(influence: &[f64], effective_size: f64, drawn_sums: &[f64]) -> f64 {
+    let n = influence.len() as f64;
+    let variance = influence.iter().map(|value| value * value).sum::<f64>() / n;
+    let expected = n * (variance / (effective_size - 1.0)).sqrt();
+    let drawn = standard_deviation(drawn_sums);
+    match drawn > 0.0 {
+        true => (expected / drawn).max(1.0),
+        false => 1.0,
+    }
+}
+
+/// Deviation of values around their mean, with the number of them less one.
+pub(crate) fn standard_deviation(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    (values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / (n - 1.0))
+        .sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::uncertainty::histogram::SparseHistogram;
+    use dyno_testkit::simulate::{Service, Source, Station, System, autoregressive, simulate};
+
+    fn resampling(seed: u64) -> Resampling {
+        Resampling {
+            draws: 100,
+            ..Resampling::seeded(seed)
+        }
+    }
+
+    /// Buckets of 1 %, in microseconds.
+    fn bucket_us(time_s: f64) -> u64 {
+        (((time_s * 1e6).ln() * 100.0).round() / 100.0).exp() as u64
+    }
+
+    /// A run of 60 intervals on one exponential server at this utilization, 500 operations in each.
+    fn queue(utilization: f64, seed: u64) -> Series {
+        let system = System {
+            source: Source::Open { rate_per_s: 500.0 },
+            stations: vec![Station {
+                servers: 1,
+                service: Service::Exponential(utilization / 500.0),
+            }],
+            warm_up_s: 5.0,
+            window_s: 60.0,
+        };
+        let intervals: Vec<IntervalSample> = simulate(&system, seed)
+            .response_by_interval(60)
+            .into_iter()
+            .map(|times| IntervalSample {
+                duration_s: 1.0,
+                operations: times.len() as u64,
+                times: SparseHistogram::from_counts(times.iter().map(|s| (bucket_us(*s), 1))),
+            })
+            .collect();
+        Series::new(&intervals)
+    }
+
+    #[test]
+    fn intervals_of_a_queue_hold_the_truth_as_often_as_they_say() {
+        for (utilization, least) in [(0.5, 182), (0.8, 174)] {
+            let mean_us = utilization / 500.0 / (1.0 - utilization) * 1e6;
+            let truths = [
+                (Statistic::Rate, 500.0),
+                (Statistic::MeanTime, mean_us),
+                (Statistic::Percentile(50.0), mean_us * 2f64.ln()),
+                (Statistic::Percentile(99.0), mean_us * 100f64.ln()),
+            ];
+            let mut hits = [0; 4];
+            for seed in 0..200 {
+                let series = queue(utilization, seed);
+                for (hit, (statistic, truth)) in hits.iter_mut().zip(truths) {
+                    let estimate = series.estimate(statistic, resampling(seed)).unwrap();
+                    *hit += usize::from(estimate.contains(truth));
+                }
+            }
+            assert!(
+                hits.iter().all(|hits| *hits >= least),
+                "{utilization}: {hits:?} of 200"
+            );
+        }
+    }
+
+    /// A run whose rate is an autoregression with a deviation of 5 % around 1000 per second.
+    fn rates(seed: u64, correlation: f64) -> Series {
+        let interval = |error: f64| IntervalSample {
+            duration_s: 1.0,
+            operations: (1000.0 * (1.0 + 0.05 * error)) as u64,
+            times: SparseHistogram::default(),
+        };
+        let errors = autoregressive(seed, 60, correlation);
+        Series::new(&errors.into_iter().map(interval).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_interval_of_a_rate_respects_its_memory() {
+        let mut hits = 0;
+        for seed in 0..200 {
+            let estimate = rates(seed, 0.7)
+                .estimate(Statistic::Rate, resampling(seed))
+                .unwrap();
+            hits += usize::from(estimate.contains(999.5));
+        }
+        assert!(hits >= 180, "{hits} of 200");
+    }
+
+    #[test]
+    fn nothing_done_is_no_statistic() {
+        let empty = Series::new(&[]);
+        assert!(empty.is_empty());
+        let idle = Series::new(&vec![
+            IntervalSample {
+                duration_s: 1.0,
+                operations: 0,
+                times: SparseHistogram::default(),
+            };
+            20
+        ]);
+        for statistic in [
+            Statistic::Rate,
+            Statistic::MeanTime,
+            Statistic::Percentile(99.0),
+        ] {
+            assert_eq!(empty.estimate(statistic, resampling(1)), None);
+            assert_eq!(idle.estimate(statistic, resampling(1)), None);
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_interval() {
+        let series = queue(0.5, 1);
+        let estimate = |seed| series.estimate(Statistic::Percentile(99.0), resampling(seed));
+        assert_eq!(estimate(1), estimate(1));
+        assert_ne!(estimate(1), estimate(2));
+    }
+}

@@ -1,0 +1,345 @@
+//! The universal scalability law: how the rate grows with the clients, and where it falls again.
+//!
+//! `X(N) = λ N / (1 + σ (N − 1) + κ N (N − 1))` with the rate `λ` of a lone client, the contention
+//! `σ ≥ 0` and the cost of coherency `κ ≥ 0`: N. J. Gunther, *Guerrilla Capacity Planning* (2007),
+//! chapters 4 to 6. Without `κ` the rate tends to `λ / σ`; with it, it peaks at `N = √((1 − σ) / κ)`.
+//!
+//! The fit is least squares on logarithms, as rates err in proportion to themselves, each point
+//! weighted by its own uncertainty where it has one. Intervals are drawn from the fitted curve with
+//! errors of a variance that is itself drawn (residual squares over χ²), and refitted: for a linear
+//! model that gives Student's interval, so that few points give wide intervals. Assumed:
+//! independent errors, and that the law is the right curve; `residual_ratio` shows where it is not.
+
+use crate::estimate::{Estimate, Quantity};
+use crate::least_squares::{Solution, minimize};
+use crate::resampling::{Resampling, middle};
+use rand_distr::{ChiSquared, Distribution, StandardNormal};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Fewest points for a fit of three parameters with one degree of freedom left.
+pub const MIN_POINTS: usize = 4;
+
+/// Fewest different numbers of clients.
+pub const MIN_LEVELS: usize = 3;
+
+/// A point's own uncertainty counts as at least this share of the median of all: a lucky
+/// estimate from a short series must not rule the fit.
+const LEAST_SHARE_OF_MEDIAN: f64 = 0.25;
+
+/// Random numbers of this method, see [`Resampling::rng`].
+const STREAM: u64 = 1;
+
+/// A measured rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UslPoint {
+    /// Number of clients, at least 1.
+    pub clients: u32,
+    /// Operations per second. The uncertainties weight the points against each other and are used
+    /// only if all points have one.
+    pub rate_per_s: Quantity,
+}
+
+/// Why there is no fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UslError {
+    /// Three parameters need more points than that.
+    #[error(
+        "the scalability law needs {MIN_POINTS} points at {MIN_LEVELS} numbers of clients, and there are {points} at {levels}"
+    )]
+    TooFewPoints {
+        /// Number of points.
+        points: usize,
+        /// Different numbers of clients among them.
+        levels: usize,
+    },
+    /// A point cannot be used.
+    #[error("a rate at {clients} clients is not a positive number")]
+    NotPositive {
+        /// Its number of clients.
+        clients: u32,
+    },
+    /// The search for the parameters failed.
+    #[error("no parameters of the scalability law fit the points")]
+    NoSolution,
+}
+
+/// A value whose interval may have no upper end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenEstimate {
+    /// The value.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end; absent if the data do not bound it.
+    pub high: Option<f64>,
+}
+
+/// The highest point of the fitted curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UslPeak {
+    /// Number of clients there.
+    pub clients: OpenEstimate,
+    /// Operations per second there.
+    pub rate_per_s: OpenEstimate,
+    /// The peak lies beyond the largest number of clients that was measured: a guess, not a finding.
+    pub extrapolated: bool,
+}
+
+/// The fitted law.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UslFit {
+    /// λ: rate of a lone client, operations per second.
+    pub lambda_per_s: Estimate,
+    /// σ: share of the work that cannot be done side by side.
+    pub sigma_ratio: Estimate,
+    /// κ: cost of keeping each pair of clients consistent, as a share of the work.
+    pub kappa_ratio: Estimate,
+    /// The peak; absent if the fitted curve has none (κ = 0).
+    pub peak: Option<UslPeak>,
+    /// Root mean square of the relative distances of the points from the curve, corrected for the
+    /// three parameters. Well above the noise of the points, the law does not describe the system.
+    pub residual_ratio: f64,
+    /// Smallest number of clients that was measured.
+    pub measured_clients_min: u32,
+    /// Largest number of clients that was measured.
+    pub measured_clients_max: u32,
+}
+
+/// What the law says about a number of clients.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UslPrediction {
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Outside the range of clients that was measured.
+    pub extrapolated: bool,
+}
+
+impl UslFit {
+    /// The fitted curve at this number of clients.
+    pub fn predict(&self, clients: f64) -> UslPrediction {
+        let parameters = [
+            self.lambda_per_s.value,
+            self.sigma_ratio.value,
+            self.kappa_ratio.value,
+        ];
+        let measured = f64::from(self.measured_clients_min)..=f64::from(self.measured_clients_max);
+        UslPrediction {
+            rate_per_s: curve(&parameters, clients),
+            extrapolated: !measured.contains(&clients),
+        }
+    }
+}
+
+/// Fits the law to points, several of which may have the same number of clients.
+pub fn fit(points: &[UslPoint], resampling: Resampling) -> Result<UslFit, UslError> {
+    check(points)?;
+    let data = Data::of(points);
+    let best = data.fit(&data.logarithms).ok_or(UslError::NoSolution)?;
+    let degrees_of_freedom = (points.len() - 3) as f64;
+    let draws = data.draws(&best, degrees_of_freedom, resampling);
+    let estimate = |of: fn(&[f64; 3]) -> f64| {
+        let (value, low, high) = interval(&best.parameters, &draws, of, resampling);
+        Estimate {
+            value,
+            low,
+            high,
+            confidence_ratio: resampling.confidence_ratio,
+        }
+    };
+    let measured = || points.iter().map(|point| point.clients);
+    let measured_clients_max = measured().max().unwrap_or_default();
+    Ok(UslFit {
+        lambda_per_s: estimate(|p| p[0]),
+        sigma_ratio: estimate(|p| p[1]),
+        kappa_ratio: estimate(|p| p[2]),
+        peak: peak(&best.parameters, &draws, measured_clients_max, resampling),
+        residual_ratio: data.residual_ratio(&best, degrees_of_freedom),
+        measured_clients_min: measured().min().unwrap_or_default(),
+        measured_clients_max,
+    })
+}
+
+fn check(points: &[UslPoint]) -> Result<(), UslError> {
+    let usable =
+        |p: &&UslPoint| p.clients > 0 && p.rate_per_s.value.is_finite() && p.rate_per_s.value > 0.0;
+    if let Some(bad) = points.iter().find(|point| !usable(point)) {
+        return Err(UslError::NotPositive {
+            clients: bad.clients,
+        });
+    }
+    let mut levels: Vec<u32> = points.iter().map(|point| point.clients).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    match points.len() < MIN_POINTS || levels.len() < MIN_LEVELS {
+        true => Err(UslError::TooFewPoints {
+            points: points.len(),
+            levels: levels.len(),
+        }),
+        false => Ok(()),
+    }
+}
+
+fn divisor(parameters: &[f64; 3], clients: f64) -> f64 {
+    1.0 + parameters[1] * (clients - 1.0) + parameters[2] * clients * (clients - 1.0)
+}
+
+fn curve(parameters: &[f64; 3], clients: f64) -> f64 {
+    parameters[0] * clients / divisor(parameters, clients)
+}
+
+/// Number of clients with the highest rate; infinite if the rate never falls.
+fn peak_clients(parameters: &[f64; 3]) -> f64 {
+    let [_, sigma, kappa] = *parameters;
+    ((1.0 - sigma).max(0.0) / kappa).sqrt().max(1.0)
+}
+
+/// The highest rate, or what the rate tends to if it never falls.
+fn peak_rate(parameters: &[f64; 3]) -> f64 {
+    let clients = peak_clients(parameters);
+    match clients.is_finite() {
+        true => curve(parameters, clients),
+        false => parameters[0] / parameters[1],
+    }
+}
+
+fn peak(
+    best: &[f64; 3],
+    draws: &[[f64; 3]],
+    measured_clients_max: u32,
+    resampling: Resampling,
+) -> Option<UslPeak> {
+    let open = |of: fn(&[f64; 3]) -> f64| {
+        let (value, low, high) = interval(best, draws, of, resampling);
+        OpenEstimate {
+            value,
+            low,
+            high: high.is_finite().then_some(high),
+        }
+    };
+    let clients = open(peak_clients);
+    clients.value.is_finite().then(|| UslPeak {
+        clients,
+        rate_per_s: open(peak_rate),
+        extrapolated: clients.value > f64::from(measured_clients_max),
+    })
+}
+
+/// A function of the parameters with its interval over the draws.
+fn interval(
+    best: &[f64; 3],
+    draws: &[[f64; 3]],
+    of: fn(&[f64; 3]) -> f64,
+    resampling: Resampling,
+) -> (f64, f64, f64) {
+    let value = of(best);
+    let mut values: Vec<f64> = draws.iter().map(of).collect();
+    let (low, high) = middle(&mut values, resampling.confidence_ratio).unwrap_or((value, value));
+    (value, low.min(value), high.max(value))
+}
+
+/// Points in the form that the fit works on.
+struct Data {
+    clients: Vec<f64>,
+    logarithms: Vec<f64>,
+    /// Relative uncertainty of each point, in a common unit.
+    deviations: Vec<f64>,
+}
+
+impl Data {
+    fn of(points: &[UslPoint]) -> Data {
+        Data {
+            clients: points.iter().map(|p| f64::from(p.clients)).collect(),
+            logarithms: points.iter().map(|p| p.rate_per_s.value.ln()).collect(),
+            deviations: deviations(points),
+        }
+    }
+
+    fn fit(&self, logarithms: &[f64]) -> Option<Solution<3>> {
+        let residual = |p: &[f64; 3], i: usize| {
+            let n = self.clients[i];
+            let divisor = divisor(p, n);
+            let distance = (p[0] * n / divisor).ln() - logarithms[i];
+            let slopes = [1.0 / p[0], -(n - 1.0) / divisor, -n * (n - 1.0) / divisor];
+            let deviation = self.deviations[i];
+            (distance / deviation, slopes.map(|slope| slope / deviation))
+        };
+        let start = self.start(logarithms)?;
+        let lower = [start[0] * 1e-6, 0.0, 0.0];
+        minimize(self.clients.len(), residual, start, lower)
+    }
+
+    /// The law is linear in `N / X = a + b (N − 1) + c N (N − 1)` with λ = 1 / a, σ = b / a and
+    /// κ = c / a; the straight fit is biased, and a good place to start from.
+    fn start(&self, logarithms: &[f64]) -> Option<[f64; 3]> {
+        let residual = |p: &[f64; 3], i: usize| {
+            let n = self.clients[i];
+            let rate_per_client = logarithms[i].exp() / n;
+            let terms = [1.0, n - 1.0, n * (n - 1.0)].map(|term| term * rate_per_client);
+            let sum: f64 = p.iter().zip(terms).map(|(p, term)| p * term).sum();
+            let deviation = self.deviations[i];
+            ((sum - 1.0) / deviation, terms.map(|term| term / deviation))
+        };
+        let cycles = self
+            .clients
+            .iter()
+            .zip(logarithms)
+            .map(|(n, log)| n / log.exp());
+        let shortest = cycles.fold(f64::INFINITY, f64::min);
+        let lower = [shortest * 1e-3, 0.0, 0.0];
+        let line = minimize(self.clients.len(), residual, [shortest, 0.0, 0.0], lower)?;
+        let [a, b, c] = line.parameters;
+        Some([1.0 / a, b / a, c / a])
+    }
+
+    fn draws(
+        &self,
+        best: &Solution<3>,
+        degrees_of_freedom: f64,
+        resampling: Resampling,
+    ) -> Vec<[f64; 3]> {
+        let mut rng = resampling.rng(STREAM);
+        let chi_squared = ChiSquared::new(degrees_of_freedom)
+            .expect("a fit is refused below one degree of freedom");
+        let mut draw = |_| {
+            let deviation = (best.squares / chi_squared.sample(&mut rng)).sqrt();
+            let point = |(n, own): (&f64, &f64)| {
+                let error: f64 = StandardNormal.sample(&mut rng);
+                curve(&best.parameters, *n).ln() + deviation * own * error
+            };
+            let logarithms: Vec<f64> = self
+                .clients
+                .iter()
+                .zip(&self.deviations)
+                .map(point)
+                .collect();
+            self.fit(&logarithms).map(|solution| solution.parameters)
+        };
+        (0..resampling.draws).filter_map(&mut draw).collect()
+    }
+
+    fn residual_ratio(&self, best: &Solution<3>, degrees_of_freedom: f64) -> f64 {
+        let distance = |(n, log): (&f64, &f64)| curve(&best.parameters, *n).ln() - log;
+        let distances = self.clients.iter().zip(&self.logarithms).map(distance);
+        (distances.map(|d| d * d).sum::<f64>() / degrees_of_freedom).sqrt()
+    }
+}
+
+/// Relative deviations of the points against each other; all 1 unless every point has its own.
+fn deviations(points: &[UslPoint]) -> Vec<f64> {
+    let own: Vec<f64> = points
+        .iter()
+        .map(|p| p.rate_per_s.uncertainty_ratio)
+        .collect();
+    if !own.iter().all(|u| u.is_finite() && *u > 0.0) {
+        return vec![1.0; points.len()];
+    }
+    let mut sorted = own.clone();
+    sorted.sort_by(f64::total_cmp);
+    let median = sorted[sorted.len() / 2];
+    let limited = |u: &f64| (u / median).max(LEAST_SHARE_OF_MEDIAN);
+    own.iter().map(limited).collect()
+}
+
+#[cfg(test)]
+mod tests;
