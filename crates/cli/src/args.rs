@@ -118,6 +118,13 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "COMMAND", help_heading = "Load",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) trace: Option<String>,
+    /// Spread the packets that this network card receives over CPUs while the run lasts, as root
+    ///
+    /// Such as `eth0` for all CPUs online, or `eth0=0-3`. What was set before comes back at the end; after
+    /// SIGKILL, `dyno doctor --revert` brings it back.
+    #[arg(long, value_name = "INTERFACE[=CPULIST]", help_heading = "Server",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) rps: Option<String>,
     /// Load nothing; the collection must hold the documents already
     #[arg(long, help_heading = "Data", conflicts_with = "fresh")]
     pub(crate) no_load: bool,
@@ -247,9 +254,15 @@ pub(crate) struct TargetArguments {
     /// A built-in plan, a plan file (TOML), or a YCSB property file
     ///
     /// Built-in: `a` to `f` (the mixes of YCSB), `90read10update`, `50read50update`, `30write70read`,
-    /// `read`, `write`, `gated`, `pkm`.
-    #[arg(value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) workload: String,
+    /// `read`, `write`, `gated`, `pkm`. May be left out with `--wsf`.
+    #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf")]
+    pub(crate) workload: Option<String>,
+    /// Take the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment
+    ///
+    /// `CLIENT_SERVER_PAIR`, `THREADS`, `NUMACTL_OPTION` and so on, by their names there; `TESTCASE` or
+    /// `WORKLOAD_FILE` names the workload. Options count more. `docs/wsf.md` has all of them.
+    #[arg(long, help_heading = "Load")]
+    pub(crate) wsf: bool,
     #[command(flatten)]
     pub(crate) start: StartArguments,
     /// Aim at a server that runs already
@@ -673,7 +686,8 @@ mod tests {
     #[test]
     fn options_left_out_change_nothing() {
         let run = run(&[]).expect("a workload is enough");
-        assert_eq!(run.target.workload, "a");
+        assert_eq!(run.target.workload.as_deref(), Some("a"));
+        assert!(!run.target.wsf && run.rps.is_none());
         assert_eq!(
             (run.operations, run.duration, run.warmup, run.rate),
             (None, None, None, None)
@@ -785,9 +799,19 @@ mod tests {
             &["--uri", "mongodb://h", "--mongod", "/m"],
             &["--uri", "mongodb://h", "--data-dir", "/d"],
             &["--quiet", "--verbose"],
+            &["--rps", ""],
             &["--unknown"],
         ] {
             assert!(run(arguments).is_err(), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_framework_can_name_the_workload_elsewhere() {
+        assert!(Arguments::try_parse_from(["dyno", "run"]).is_err());
+        for command in ["run", "load"] {
+            assert!(Arguments::try_parse_from(["dyno", command, "--wsf"]).is_ok());
+            assert!(Arguments::try_parse_from(["dyno", command, "a", "--wsf"]).is_ok());
         }
     }
 

@@ -1,6 +1,8 @@
 //! What the program takes from its surroundings: environment variables, its own path, cores. Read
 //! once, here, so that everything else gets it as plain values.
 
+use dyno_plan::wsf::VARIABLES;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -21,6 +23,8 @@ pub(crate) struct Surroundings {
     pub(crate) cores: u32,
     /// Name of this machine.
     pub(crate) hostname: Option<String>,
+    /// Parameters of the Workload Services Framework that are set; they count only where `--wsf` is given.
+    pub(crate) wsf: BTreeMap<String, String>,
     /// Width of the terminal on standard output, in columns; absent if it is none.
     pub(crate) columns: Option<usize>,
 }
@@ -48,6 +52,16 @@ impl Surroundings {
             hostname: nix::sys::utsname::uname()
                 .ok()
                 .and_then(|names| names.nodename().to_str().map(str::to_owned)),
+            wsf: VARIABLES
+                .iter()
+                .filter_map(|variable| {
+                    let value = std::env::var_os(variable.name)?;
+                    Some((
+                        variable.name.to_owned(),
+                        value.to_string_lossy().into_owned(),
+                    ))
+                })
+                .collect(),
             columns: terminal_columns(),
         }
     }

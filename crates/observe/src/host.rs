@@ -4,7 +4,7 @@
 use crate::health::{Health, Reading};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Host name.
 pub(crate) fn hostname(root: &Path) -> Reading<String> {
@@ -148,7 +148,8 @@ pub(crate) fn cpus_online(root: &Path) -> Reading<u64> {
     Ok(online_list(root)?.len() as u64)
 }
 
-fn online_list(root: &Path) -> Reading<Vec<u64>> {
+/// Numbers of the CPUs online, ascending.
+pub(crate) fn online_list(root: &Path) -> Reading<Vec<u64>> {
     let path = "sys/devices/system/cpu/online";
     members_of_list(&line(root, path)?)
         .ok_or_else(|| Health::not_understood(&root.join(path), "list of CPUs"))
@@ -215,6 +216,11 @@ pub(crate) fn line(root: &Path, path: &str) -> Reading<String> {
         "" => Err(Health::not_understood(&root.join(path), "content")),
         line => Ok(line.to_owned()),
     }
+}
+
+/// An absolute path in a tree of files that stands for a machine.
+pub(crate) fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// The word in brackets of `always [madvise] never`.

@@ -8,5 +8,6 @@ pub mod environment;
 pub mod health;
 mod host;
 pub mod process;
+pub mod steering;
 mod storage;
 pub mod usage;

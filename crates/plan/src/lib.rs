@@ -11,6 +11,7 @@ pub mod resolve;
 pub mod units;
 pub mod uri;
 pub mod validate;
+pub mod wsf;
 pub mod ycsb;
 
 pub use model::Plan;

@@ -122,6 +122,10 @@ pub struct ServerPlan {
     /// the concerns of the run, compression, read preference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_options: Option<String>,
+    /// Network card of this machine whose receive packet steering is set for the time of the run: `eth0` for all
+    /// CPUs online, or `eth0=0-3`. What was set before comes back afterwards. Unchanged when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_packet_steering: Option<String>,
 }
 
 /// How servers with data are laid on several data folders.
@@ -183,6 +187,7 @@ impl Default for ServerPlan {
             storage_engine: None,
             parameters: BTreeMap::new(),
             connection_options: None,
+            receive_packet_steering: None,
         }
     }
 }

@@ -422,6 +422,18 @@ impl JsonSchema for Span {
     }
 }
 
+/// Whether a text is a list of numbers of CPUs or nodes and ascending ranges of them, such as `0-7,16`.
+pub(crate) fn is_list(text: &str) -> bool {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<u16>().ok()).flatten()
+    };
+    text.split(',').all(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        matches!((number(first), number(last)), (Some(first), Some(last)) if first <= last)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use crate::model::{
     ServerPlan,
 };
 use crate::problem::Problem;
+use crate::units::is_list;
 use crate::uri;
 use std::time::Duration;
 
@@ -168,6 +169,7 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
     }
     check_compressor(problems, server);
     check_connection_options(problems, server);
+    check_steering(problems, server);
     if let Some(text) = &server.uri {
         check_uri(problems, text);
     }
@@ -202,6 +204,27 @@ fn check_topology(problems: &mut Problems, server: &ServerPlan) {
             empty.map_or("", String::as_str)
         )
     });
+}
+
+/// Longest name of a network interface, in bytes: `IFNAMSIZ` without the zero at the end.
+const INTERFACE_BYTES: usize = 15;
+
+fn check_steering(problems: &mut Problems, server: &ServerPlan) {
+    let Some(text) = &server.receive_packet_steering else {
+        return;
+    };
+    let (interface, cpus) = match text.split_once('=') {
+        Some((interface, cpus)) => (interface, Some(cpus)),
+        None => (text.as_str(), None),
+    };
+    let is_interface = (1..=INTERFACE_BYTES).contains(&interface.len())
+        && ![".", ".."].contains(&interface)
+        && !interface.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
+    problems.require_or(
+        is_interface && cpus.is_none_or(is_list),
+        "write a network card for all CPUs, such as `eth0`, or with a list of them, such as `eth0=0-3`",
+        || format!("`server.receive_packet_steering` is `{text}`"),
+    );
 }
 
 /// Options that dyno sets itself on connections to servers that it starts.
@@ -574,11 +597,39 @@ mod tests {
     }
 
     #[test]
+    fn a_network_card_is_a_name_with_or_without_cpus() {
+        let problems = |text: &str| {
+            let mut plan = plan();
+            plan.server.receive_packet_steering = Some(text.into());
+            validate(&plan).len()
+        };
+        for text in ["lo", "eth0=0-3,8", "enp0s31f6.100=0", "a=0"] {
+            assert_eq!(problems(text), 0, "{text}");
+        }
+        for text in [
+            "",
+            "=0",
+            "eth0=",
+            "..",
+            "../x",
+            "a b",
+            "sixteen-letters!",
+            "lo=3-1",
+            "lo=x",
+        ] {
+            assert_eq!(problems(text), 1, "{text}");
+        }
+    }
+
+    #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 34] = [
+        let cases: [(&str, Change); 35] = [
             ("name", |p| p.name = "a b".into()),
             ("server.uri", |p| p.server.uri = Some("mongodb://h".into())),
+            ("server.receive_packet_steering", |p| {
+                p.server.receive_packet_steering = Some("eth0=0-".into());
+            }),
             ("server.uri`: ", |p| {
                 p.server.kind = ServerKind::Uri;
                 p.server.uri = Some("nonsense".into());

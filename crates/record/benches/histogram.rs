@@ -95,6 +95,7 @@ fn document() -> RunDocument {
         phases: Vec::new(),
         instances: Vec::new(),
         placement: None,
+        packet_steering: None,
         traces: Vec::new(),
         resources: Vec::new(),
         caveats: Vec::new(),

@@ -41,6 +41,9 @@ pub struct RunDocument {
     /// CPUs and memory of the servers and clients: planned, and as the kernel says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementRecord>,
+    /// How the packets of a network card were spread over CPUs for the time of the run, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet_steering: Option<SteeringRecord>,
     /// Programs that watched during a window of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceRecord>,
@@ -84,6 +87,31 @@ pub struct PlacementRecord {
     /// nothing was planned or they did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients_as_planned: Option<bool>,
+}
+
+/// Receive packet steering of a network card: set before the run, and put back after it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SteeringRecord {
+    /// The network interface.
+    pub interface: String,
+    /// CPUs that work on the packets it receives, ascending.
+    pub cpus: Vec<u64>,
+    /// Its receive queues.
+    pub queues: Vec<SteeredQueue>,
+}
+
+/// A receive queue and its CPUs, as masks in the form of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SteeredQueue {
+    /// File of the kernel.
+    pub file: String,
+    /// What it held before the run, and was put back.
+    pub before: String,
+    /// What was set, and read back.
+    pub set: String,
+    /// What it held at the end of the run; absent if it could not be read, or the run did not get there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_end: Option<String>,
 }
 
 /// A program that watched during a window of the run.

@@ -336,6 +336,7 @@ mod tests {
             phases: Vec::new(),
             instances: Vec::new(),
             placement: None,
+            packet_steering: None,
             traces: Vec::new(),
             resources: Vec::new(),
             caveats: Vec::new(),

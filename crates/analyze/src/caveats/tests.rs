@@ -81,6 +81,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         phases: vec![measure],
         instances: Vec::new(),
         placement: None,
+        packet_steering: None,
         traces: Vec::new(),
         resources: Vec::new(),
         caveats: Vec::new(),

@@ -25,7 +25,7 @@ pub(crate) fn doctor(
     let mut verdicts = examine(&observe(root, &subject));
     let mut changed = Vec::new();
     if let Some(wanted) = wanted {
-        let mut journal = journal::Journal::open(state_folder(state_dir)?, root)?;
+        let mut journal = journal::Journal::open(journal::folder(state_dir)?, root)?;
         changed = journal.apply(&verdicts, &wanted, root, messages)?;
         if !changed.is_empty() {
             verdicts = examine(&observe(root, &subject));
@@ -45,7 +45,7 @@ fn revert(
     messages: Messages,
 ) -> Result<Exit, Failure> {
     let root = arguments.root.as_path();
-    let mut journal = journal::Journal::open(state_folder(state_dir)?, root)?;
+    let mut journal = journal::Journal::open(journal::folder(state_dir)?, root)?;
     let outcome = journal.revert(root, messages)?;
     print_data(&match arguments.format {
         DoctorFormat::Human => text::reverted_human(&outcome),
@@ -78,14 +78,4 @@ fn wanted(names: &[String]) -> Result<Option<Vec<CheckName>>, Failure> {
         .map(parse)
         .collect::<Result<Vec<_>, _>>()
         .map(Some)
-}
-
-fn state_folder(folder: Option<&Path>) -> Result<&Path, Failure> {
-    folder.ok_or_else(|| {
-        Failure::new(
-            Exit::Environment,
-            "there is no folder to keep what was changed in: `HOME` is not set",
-        )
-        .with_hint("name one with `--state-dir`")
-    })
 }

@@ -10,9 +10,14 @@ use crate::session::execute::{Conduct, Extent, Hands, execute};
 use crate::session::task;
 use dyno_load::backend::RetryRule;
 use std::io::IsTerminal;
+use std::path::Path;
 
 /// See the module.
-pub(crate) fn load(arguments: &LoadArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
+pub(crate) fn load(
+    arguments: &LoadArguments,
+    state_dir: Option<&Path>,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
     let task = task::of_load(
         &arguments.target,
         &arguments.client,
@@ -21,6 +26,7 @@ pub(crate) fn load(arguments: &LoadArguments, hands: Hands<'_>) -> Result<Exit, 
     )?;
     task::check_data_stays(&task.plan)?;
     if arguments.output.dry_run {
+        task.tell(hands.messages);
         print_data(&dyno_plan::file::to_toml(&task.plan))?;
         return Ok(Exit::Done);
     }
@@ -33,6 +39,7 @@ pub(crate) fn load(arguments: &LoadArguments, hands: Hands<'_>) -> Result<Exit, 
         out: arguments.output.out.as_deref(),
         embedded_server: arguments.target.start.embedded_server.as_deref(),
         selfcheck: None,
+        state_dir,
     };
     let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
     let outcome = execute(&task, &conduct, &mut progress, hands);

@@ -46,7 +46,7 @@ pub(crate) fn dispatch(
             };
             match measuring {
                 Command::Run(run) => run::run(&run, state_dir, hands),
-                Command::Load(load) => load::load(&load, hands),
+                Command::Load(load) => load::load(&load, state_dir, hands),
                 Command::Ycsb(ycsb) => ycsb::ycsb(&ycsb, state_dir, hands),
                 Command::Selfcheck(selfcheck) => selfcheck::selfcheck(&selfcheck, state_dir, hands),
                 Command::Server(arguments) => server::server(&arguments, state_dir, hands),

@@ -21,9 +21,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let task = task::of_run(arguments, hands.surroundings)?;
     if arguments.output.dry_run {
-        for warning in &task.warnings {
-            hands.messages.warning(warning);
-        }
+        task.tell(hands.messages);
         print_data(&dyno_plan::file::to_toml(&task.plan))?;
         return Ok(Exit::Done);
     }
@@ -38,6 +36,7 @@ pub(crate) fn run(
         out: arguments.output.out.as_deref(),
         embedded_server: arguments.target.start.embedded_server.as_deref(),
         selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, hands)),
+        state_dir,
     };
     let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
     let outcome = execute(&task, &conduct, &mut progress, hands);

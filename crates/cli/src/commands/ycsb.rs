@@ -141,6 +141,7 @@ fn task(
         plan,
         remote,
         warnings,
+        notes: Vec::new(),
     })
 }
 
@@ -148,7 +149,7 @@ fn conduct<'a>(
     command: &YcsbCommand,
     options: &YcsbClientOptions,
     folder: &'a Folder,
-    state_dir: Option<&Path>,
+    state_dir: Option<&'a Path>,
     hands: Hands<'a>,
 ) -> Conduct<'a> {
     let started = command
@@ -174,6 +175,7 @@ fn conduct<'a>(
         out: Some(folder.path()),
         embedded_server: hands.surroundings.embedded_server.as_deref(),
         selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, hands)),
+        state_dir,
     }
 }
 

@@ -31,6 +31,17 @@ struct Content {
     entries: Vec<Undo>,
 }
 
+/// The folder for the journal.
+pub(crate) fn folder(state_dir: Option<&Path>) -> Result<&Path, Failure> {
+    state_dir.ok_or_else(|| {
+        Failure::new(
+            Exit::Environment,
+            "there is no folder to keep what was changed in: `HOME` is not set",
+        )
+        .with_hint("name one with `--state-dir`")
+    })
+}
+
 /// What became of the entries.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Outcome {
@@ -116,6 +127,56 @@ impl Journal {
         Ok(changed)
     }
 
+    /// Performs steps; if one of them fails, those before it are taken back.
+    pub(crate) fn perform_all(
+        &mut self,
+        steps: &[Undo],
+        root: &Path,
+        messages: Messages,
+    ) -> Result<(), Failure> {
+        for (number, step) in steps.iter().enumerate() {
+            if let Err(failure) = self.perform(step, root) {
+                self.take_back(&steps[..number], root, messages)?;
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes steps back, the last one first, and leaves the rest of the journal as it is. What somebody
+    /// else has changed is left alone, and its entry is kept.
+    pub(crate) fn take_back(
+        &mut self,
+        steps: &[Undo],
+        root: &Path,
+        messages: Messages,
+    ) -> Result<(), Failure> {
+        for step in steps.iter().rev() {
+            match change::revert(step, root, runner(root)) {
+                Ok(Reverted::Now | Reverted::Already | Reverted::Gone) => {
+                    let entries = &mut self.content.entries;
+                    if let Some(place) = entries.iter().rposition(|entry| entry == step) {
+                        entries.remove(place);
+                    }
+                    self.save()?;
+                }
+                Err(error @ ChangeError::ChangedMeanwhile { .. }) => {
+                    self.left_alone(step, &error, messages);
+                }
+                Err(error) => return Err(failure(error, &step.revert_command())),
+            }
+        }
+        Ok(())
+    }
+
+    fn left_alone(&self, undo: &Undo, error: &ChangeError, messages: Messages) {
+        let place = self.path.display();
+        messages.warning(&format!(
+            "{error}; it is left as it is (before it was `{}`); remove the entry from `{place}` if that is right",
+            undo.before
+        ));
+    }
+
     fn perform(&mut self, step: &Undo, root: &Path) -> Result<(), Failure> {
         self.content.entries.push(step.clone());
         self.save()?;
@@ -139,12 +200,12 @@ impl Journal {
                     undo.place().display(),
                     undo.before
                 )),
+                Ok(Reverted::Gone) => messages.note(&format!(
+                    "`{}` is not there any more, nothing is left to take back",
+                    undo.place().display()
+                )),
                 Err(error @ ChangeError::ChangedMeanwhile { .. }) => {
-                    let place = self.path.display();
-                    messages.warning(&format!(
-                        "{error}; it is left as it is (before it was `{}`); remove the entry from `{place}` if that is right",
-                        undo.before
-                    ));
+                    self.left_alone(&undo, &error, messages);
                     outcome.refused += 1;
                     kept.push(undo);
                 }

@@ -22,6 +22,7 @@ pub(crate) fn initial(plan: &Plan, started: Timestamp, environment: Environment)
         phases: Vec::new(),
         instances: Vec::new(),
         placement: None,
+        packet_steering: None,
         traces: Vec::new(),
         resources: Vec::new(),
         caveats: Vec::new(),

@@ -11,6 +11,7 @@ use crate::session::lab::{self, Lab};
 use crate::session::place::{self, Place};
 use crate::session::recorder::{Expectation, Recorder, Totals, Watch};
 use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
+use crate::session::steering::Steering;
 use crate::session::task::Task;
 use crate::session::trace::{self, Watchers};
 use crate::session::{document, output};
@@ -79,6 +80,8 @@ pub(crate) struct Conduct<'a> {
     pub(crate) embedded_server: Option<&'a Path>,
     /// Result of the last selfcheck.
     pub(crate) selfcheck: Option<serde_json::Value>,
+    /// Folder for what is kept between runs.
+    pub(crate) state_dir: Option<&'a Path>,
 }
 
 /// What the program has at hand.
@@ -119,9 +122,7 @@ pub(crate) fn execute_on(
     hands: Hands<'_>,
     lab: Option<&mut Lab>,
 ) -> Result<Option<Finished>, Failure> {
-    for warning in &task.warnings {
-        hands.messages.warning(warning);
-    }
+    task.tell(hands.messages);
     let started = Timestamp::now();
     let clock = Clock::start();
     let directory = RunDirectory::create(conduct.out, &task.plan.name, started)?;
@@ -166,6 +167,8 @@ struct Session<'a> {
     place: Option<Place>,
     /// Whether the clients ran where they were planned, once that was seen.
     clients_as_planned: Option<bool>,
+    /// Packets of a network card that go to other CPUs until the run is over.
+    steering: Option<Steering>,
     /// Caveats that only this program can know of.
     caveats: Vec<Caveat>,
 }
@@ -214,6 +217,7 @@ impl<'a> Session<'a> {
             servers: Vec::new(),
             place,
             clients_as_planned: None,
+            steering: None,
             caveats: dyno_observe::health::caveat(&observation.probes)
                 .into_iter()
                 .collect(),
@@ -224,11 +228,21 @@ impl<'a> Session<'a> {
     fn perform(&mut self, lab: Option<&mut Lab>) -> Result<(), Failure> {
         self.hands.interrupt.check()?;
         trace::check(&self.plan.traces, self.hands.surroundings.path.as_deref())?;
-        if let Some(lab) = lab {
-            return self
+        self.steering = Steering::set(self.plan, self.conduct.state_dir, self.hands.messages)?;
+        self.document.packet_steering = self.steering.as_ref().map(|set| set.record().clone());
+        let result = match lab {
+            Some(lab) => self
                 .with_servers(lab)
-                .map_err(|failure| explain(failure, lab));
+                .map_err(|failure| explain(failure, lab)),
+            None => self.with_own_servers(),
+        };
+        if let Some(steering) = self.steering.take() {
+            steering.put_back();
         }
+        result
+    }
+
+    fn with_own_servers(&mut self) -> Result<(), Failure> {
         let interrupt = self.hands.interrupt;
         let remote = self.task.remote.as_ref();
         let place = self.place.as_ref();
@@ -272,6 +286,7 @@ impl<'a> Session<'a> {
             self.measure(&parties, lab)?;
         }
         self.verify_placement(lab);
+        self.verify_steering();
         self.save_progress()?;
         for (number, control) in controls.iter_mut().enumerate() {
             self.look_back(number, control);
@@ -301,6 +316,16 @@ impl<'a> Session<'a> {
         record.clients_as_planned = self.clients_as_planned;
         self.document.placement = Some(record);
         self.caveats.extend(caveats);
+    }
+
+    /// Looks whether the packets of the network card went where they should to the end.
+    fn verify_steering(&mut self) {
+        let Some(steering) = &self.steering else {
+            return;
+        };
+        let (record, caveat) = steering.look();
+        self.document.packet_steering = Some(record);
+        self.caveats.extend(caveat);
     }
 
     /// Loads those collections that lack documents, all at once, and waits until all are loaded.

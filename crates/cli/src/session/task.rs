@@ -6,7 +6,8 @@ use crate::args::{
     StartArguments, TargetArguments,
 };
 use crate::exit::{Exit, Failure};
-use crate::session::{lab, place};
+use crate::messages::Messages;
+use crate::session::{framework, lab, place};
 use crate::surroundings::Surroundings;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind, TracePhase, TracePlan};
@@ -14,6 +15,7 @@ use dyno_plan::resolve::{self, Overrides, PlanError, ScheduleKind};
 use dyno_plan::units::Span;
 use dyno_plan::uri::{self, Credentials, Host, Target};
 use dyno_plan::validate::validate;
+use dyno_plan::wsf::{TraceWindow, WsfSettings};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -24,6 +26,20 @@ pub(crate) struct Task {
     pub(crate) remote: Option<Remote>,
     /// What the person should know.
     pub(crate) warnings: Vec<String>,
+    /// What is good to know.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Task {
+    /// Says what the person should know.
+    pub(crate) fn tell(&self, messages: Messages) {
+        for warning in &self.warnings {
+            messages.warning(warning);
+        }
+        for note in &self.notes {
+            messages.note(note);
+        }
+    }
 }
 
 /// A server that runs already.
@@ -65,7 +81,7 @@ pub(crate) fn of_run(
     arguments: &RunArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Failure> {
-    let overrides = Overrides {
+    let mut overrides = Overrides {
         operations: arguments.operations,
         duration: arguments.duration,
         warmup: arguments.warmup,
@@ -74,16 +90,43 @@ pub(crate) fn of_run(
         tolerated_error_ratio: arguments.tolerate_errors,
         ..overrides(&arguments.target, &arguments.client, &arguments.data)
     };
-    let mut task = resolve_task(&arguments.target, overrides, surroundings)?;
+    if let Some(card) = &arguments.rps {
+        let key = "server.receive_packet_steering";
+        overrides.settings.push((key.into(), card.clone()));
+    }
+    let framework = framework::lay_below(&arguments.target, &mut overrides, surroundings)?;
+    let mut task = resolve_task(
+        &arguments.target,
+        overrides,
+        surroundings,
+        framework.as_ref(),
+    )?;
+    let window = framework.and_then(|framework| framework.trace);
+    if let Some(window) = &window {
+        move_traces(&mut task.plan, window);
+        if task.plan.traces.is_empty() && arguments.trace.is_none() {
+            let note =
+                "no program watches in the window of `EVENT_TRACE_PARAMS`: name one by `--trace`";
+            task.notes.push(note.into());
+        }
+    }
     if let Some(command) = &arguments.trace {
-        trace_with(&mut task.plan, command);
+        trace_with(&mut task.plan, command, window.as_ref());
         check(&task.plan)?;
     }
     Ok(task)
 }
 
-/// Puts a shell command into the trace windows of a plan.
-fn trace_with(plan: &mut Plan, command: &str) {
+/// Moves the trace windows of a plan.
+fn move_traces(plan: &mut Plan, window: &TraceWindow) {
+    for trace in &mut plan.traces {
+        (trace.phase, trace.from, trace.length) = (window.phase, window.from, window.length);
+    }
+}
+
+/// Puts a shell command into the trace windows of a plan; if it has none, into this one, or the
+/// measure phase.
+fn trace_with(plan: &mut Plan, command: &str, window: Option<&TraceWindow>) {
     if plan.traces.is_empty() {
         plan.traces.push(TracePlan {
             name: "trace".into(),
@@ -92,6 +135,9 @@ fn trace_with(plan: &mut Plan, command: &str) {
             from: Span::from_secs(0),
             length: None,
         });
+        if let Some(window) = window {
+            move_traces(plan, window);
+        }
     }
     for trace in &mut plan.traces {
         // Replaced by the command, the shell leaves no process between us and it.
@@ -106,7 +152,9 @@ pub(crate) fn of_load(
     data: &DataArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Failure> {
-    resolve_task(target, overrides(target, client, data), surroundings)
+    let mut overrides = overrides(target, client, data);
+    let framework = framework::lay_below(target, &mut overrides, surroundings)?;
+    resolve_task(target, overrides, surroundings, framework.as_ref())
 }
 
 fn overrides(
@@ -217,13 +265,26 @@ fn resolve_task(
     arguments: &TargetArguments,
     mut overrides: Overrides,
     surroundings: &Surroundings,
+    framework: Option<&WsfSettings>,
 ) -> Result<Task, Failure> {
+    let workload = match framework {
+        Some(framework) => framework.workload.as_str(),
+        None => arguments.workload.as_deref().unwrap_or_default(),
+    };
+    let resolve = |overrides: &Overrides| {
+        resolve::resolve(workload, overrides).map_err(|error| framework::explain(error, framework))
+    };
     let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
     overrides.uri = given.as_ref().map(|remote| remote.target.to_string());
     overrides.thread_limit = Some(local_threads(surroundings.cores));
-    let resolved = resolve::resolve(&arguments.workload, &overrides)?;
+    let resolved = resolve(&overrides)?;
     let mut plan = resolved.plan;
     let mut warnings = resolved.warnings;
+    let mut notes = Vec::new();
+    if let Some(framework) = framework {
+        warnings.splice(0..0, framework.warnings.iter().cloned());
+        notes.clone_from(&framework.notes);
+    }
     let remote = match (given, resolved.uri) {
         (Some(remote), _) => Some(remote),
         (None, Some(text)) => Some(Remote::parse(&text)?),
@@ -233,10 +294,7 @@ fn resolve_task(
         aim(&mut plan, remote);
         if !remote.is_local(surroundings.hostname.as_deref()) {
             overrides.thread_limit = Some(surroundings.cores);
-            plan.client.threads = resolve::resolve(&arguments.workload, &overrides)?
-                .plan
-                .client
-                .threads;
+            plan.client.threads = resolve(&overrides)?.plan.client.threads;
         }
     } else if plan.server.pairs > 1 {
         let limit = (local_threads(surroundings.cores) / plan.server.pairs).max(1);
@@ -257,6 +315,7 @@ fn resolve_task(
         plan,
         remote,
         warnings,
+        notes,
     })
 }
 

@@ -2,7 +2,7 @@
 //! performs it, so that nothing that was changed is forgotten, whatever happens in between.
 
 use crate::health::Health;
-use crate::host::selected;
+use crate::host::{below, selected};
 use crate::storage;
 use dyno_record::verdict::{Action, Change, CheckName};
 use serde::{Deserialize, Serialize};
@@ -14,8 +14,9 @@ use std::process::{Command, Stdio};
 /// One step of a change with the value that was there before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
-    /// The check that asked for it.
-    pub check: CheckName,
+    /// The check that asked for it; absent if a run did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckName>,
     /// What is done.
     pub action: Action,
     /// The value before.
@@ -29,6 +30,8 @@ pub enum Reverted {
     Now,
     /// It was there already.
     Already,
+    /// The file is not there any more, as of a network card that is gone: nothing is left to take back.
+    Gone,
 }
 
 /// Why a value could not be changed or changed back.
@@ -109,8 +112,24 @@ impl Undo {
 /// # Errors
 /// [`ChangeError::Read`].
 pub fn prepare(check: CheckName, change: &Change, root: &Path) -> Result<Vec<Undo>, ChangeError> {
+    steps(Some(check), &change.actions, root)
+}
+
+/// The same for what a run asks for.
+///
+/// # Errors
+/// [`ChangeError::Read`].
+pub fn prepare_for_run(actions: &[Action], root: &Path) -> Result<Vec<Undo>, ChangeError> {
+    steps(None, actions, root)
+}
+
+fn steps(
+    check: Option<CheckName>,
+    actions: &[Action],
+    root: &Path,
+) -> Result<Vec<Undo>, ChangeError> {
     let mut steps = Vec::new();
-    for action in &change.actions {
+    for action in actions {
         let undo = Undo {
             check,
             before: current(action, root)?,
@@ -144,6 +163,9 @@ pub fn apply(undo: &Undo, root: &Path, run: Run<'_>) -> Result<(), ChangeError> 
 /// [`ChangeError::ChangedMeanwhile`] if it is neither what was set nor what was before; nothing is
 /// changed then.
 pub fn revert(undo: &Undo, root: &Path, run: Run<'_>) -> Result<Reverted, ChangeError> {
+    if matches!(&undo.action, Action::Write { path, .. } if is_gone(root, path)) {
+        return Ok(Reverted::Gone);
+    }
     let found = current(&undo.action, root)?;
     if found == undo.before {
         return Ok(Reverted::Already);
@@ -158,6 +180,19 @@ pub fn revert(undo: &Undo, root: &Path, run: Run<'_>) -> Result<Reverted, Change
     set(&undo.action, &undo.before, root, run)?;
     taken(undo, &undo.before, current(&undo.action, root)?)?;
     Ok(Reverted::Now)
+}
+
+/// Whether a file is certainly not there.
+fn is_gone(root: &Path, path: &Path) -> bool {
+    matches!(below(root, path).try_exists(), Ok(false))
+}
+
+/// The value that is set now.
+///
+/// # Errors
+/// [`ChangeError::Read`].
+pub fn value_now(undo: &Undo, root: &Path) -> Result<String, ChangeError> {
+    current(&undo.action, root)
 }
 
 fn taken(undo: &Undo, value: &str, found: String) -> Result<(), ChangeError> {
@@ -208,10 +243,6 @@ fn set(action: &Action, value: &str, root: &Path, run: Run<'_>) -> Result<(), Ch
         value: value.to_owned(),
         source,
     })
-}
-
-fn below(root: &Path, path: &Path) -> PathBuf {
-    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Runs a program to its end; what it says on standard error becomes the error.
@@ -291,6 +322,23 @@ mod tests {
         let error = revert(&steps[0], fixture.root(), &no_program).unwrap_err();
         assert!(matches!(&error, ChangeError::ChangedMeanwhile { found, .. } if found == "always"));
         assert_eq!(current(&steps[0].action, fixture.root()).unwrap(), "always");
+    }
+
+    #[test]
+    fn a_file_that_has_gone_needs_no_way_back() {
+        let fixture = Fixture::new().with(&PATH[1..], "madvise\n");
+        let root = fixture.root();
+        let change = write(PATH, "never");
+        let steps = prepare_for_run(&change.actions, root).unwrap();
+        assert_eq!(steps[0].check, None);
+        apply(&steps[0], root, &no_program).unwrap();
+        assert_eq!(value_now(&steps[0], root).unwrap(), "never");
+        fs::remove_file(root.join(&PATH[1..])).unwrap();
+        assert_eq!(
+            revert(&steps[0], root, &no_program).unwrap(),
+            Reverted::Gone
+        );
+        assert!(!root.join(&PATH[1..]).exists());
     }
 
     #[test]

@@ -171,6 +171,7 @@ pub(crate) fn closed_document() -> RunDocument {
         phases: Vec::new(),
         instances: Vec::new(),
         placement: None,
+        packet_steering: None,
         traces: Vec::new(),
         resources: Vec::new(),
         caveats: Vec::new(),

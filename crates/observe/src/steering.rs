@@ -1,0 +1,285 @@
+//! Receive packet steering: the CPUs that work on the packets which a network card receives. Finds the
+//! files of a card's receive queues and what to write into them; writing, and taking it back, is left to
+//! [`doctor::change`](crate::doctor::change).
+//!
+//! Without it the CPU that takes a queue's interrupt does all the work for that queue, so that a card with
+//! few queues can keep one CPU busy while others wait. See `Documentation/networking/scaling.rst` of Linux.
+
+use crate::health::Health;
+use crate::host;
+use dyno_record::verdict::Action;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where network interfaces are.
+const INTERFACES: &str = "sys/class/net";
+
+/// What is to be set for one card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steering {
+    /// The interface.
+    pub interface: String,
+    /// CPUs, ascending.
+    pub cpus: Vec<u64>,
+    /// One file of each receive queue, in the order of their numbers.
+    pub actions: Vec<Action>,
+}
+
+/// Why the packets of a card cannot be steered.
+#[derive(Debug, thiserror::Error)]
+pub enum SteeringError {
+    /// There is no such interface.
+    #[error("there is no network card `{interface}`")]
+    NoInterface {
+        /// Name that was asked for.
+        interface: String,
+        /// Names that there are.
+        known: Vec<String>,
+    },
+    /// The interface has no receive queue that can be steered.
+    #[error("`{interface}` has no receive queues that can be steered")]
+    NoQueues {
+        /// The interface.
+        interface: String,
+    },
+    /// The list of CPUs is none.
+    #[error("`{list}` is no list of CPUs such as `0-3,8`")]
+    List {
+        /// The text.
+        list: String,
+    },
+    /// A CPU is not there or not online.
+    #[error("CPU {cpu} is not online")]
+    Offline {
+        /// The CPU.
+        cpu: u64,
+    },
+    /// The CPUs of the machine are not known.
+    #[error("cannot find out which CPUs are online: {}", health.reason().unwrap_or("not known"))]
+    Cpus {
+        /// What is missing.
+        health: Health,
+    },
+    /// A file of a queue cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// What a file of a queue holds is no mask for these CPUs.
+    #[error("`{}` holds `{text}`, in which the CPUs cannot be named", path.display())]
+    Mask {
+        /// The file.
+        path: PathBuf,
+        /// Its content.
+        text: String,
+    },
+}
+
+impl SteeringError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            SteeringError::NoInterface { known, .. } if !known.is_empty() => {
+                Some(format!("there are: {}", known.join(", ")))
+            }
+            SteeringError::NoQueues { .. } => {
+                Some("the kernel was built without it, or the card is only a name for others: name those".into())
+            }
+            SteeringError::Offline { .. } => {
+                Some("`/sys/devices/system/cpu/online` has the CPUs that are".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Finds out what to write for `eth0`, which means all CPUs online, or `eth0=0-3`. Nothing is changed.
+/// `root` is `/`, or a tree of files that stands for a machine.
+///
+/// # Errors
+/// [`SteeringError`].
+pub fn find(text: &str, root: &Path) -> Result<Steering, SteeringError> {
+    let (interface, list) = match text.split_once('=') {
+        Some((interface, list)) => (interface, Some(list)),
+        None => (text, None),
+    };
+    let cpus = cpus(list, root)?;
+    let mut actions = Vec::new();
+    for path in queue_files(interface, root)? {
+        let text = match fs::read_to_string(host::below(root, &path)) {
+            Ok(text) => text.trim().to_owned(),
+            Err(source) => return Err(SteeringError::Read { path, source }),
+        };
+        match mask(&cpus, &text) {
+            Some(value) => actions.push(Action::Write { path, value }),
+            None => return Err(SteeringError::Mask { path, text }),
+        }
+    }
+    Ok(Steering {
+        interface: interface.to_owned(),
+        cpus,
+        actions,
+    })
+}
+
+fn cpus(list: Option<&str>, root: &Path) -> Result<Vec<u64>, SteeringError> {
+    let online = host::online_list(root).map_err(|health| SteeringError::Cpus { health })?;
+    let Some(list) = list else { return Ok(online) };
+    let wanted = host::members_of_list(list).ok_or_else(|| SteeringError::List {
+        list: list.to_owned(),
+    })?;
+    if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
+        return Err(SteeringError::Offline { cpu: *cpu });
+    }
+    let ascending: BTreeSet<u64> = wanted.into_iter().collect();
+    Ok(ascending.into_iter().collect())
+}
+
+/// The files of the receive queues as absolute paths.
+fn queue_files(interface: &str, root: &Path) -> Result<Vec<PathBuf>, SteeringError> {
+    let folder = Path::new("/").join(INTERFACES);
+    let card = folder.join(interface);
+    if !host::below(root, &card).is_dir() {
+        return Err(SteeringError::NoInterface {
+            interface: interface.to_owned(),
+            known: names(&host::below(root, &folder)),
+        });
+    }
+    let queues = card.join("queues");
+    let mut numbers: Vec<u32> = names(&host::below(root, &queues))
+        .iter()
+        .filter_map(|name| name.strip_prefix("rx-")?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    let files: Vec<PathBuf> = numbers
+        .iter()
+        .map(|number| queues.join(format!("rx-{number}/rps_cpus")))
+        .filter(|file| host::below(root, file).exists())
+        .collect();
+    if files.is_empty() {
+        return Err(SteeringError::NoQueues {
+            interface: interface.to_owned(),
+        });
+    }
+    Ok(files)
+}
+
+/// Names in a folder in alphabetical order; none if it cannot be read.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
+/// CPUs as the kernel writes them: hexadecimal digits with a comma after each 32 CPUs, as wide as the
+/// machine may have CPUs. `form` is such a text; the result has its width, so that it reads back as it is.
+/// `None` if `form` is none or too narrow.
+fn mask(cpus: &[u64], form: &str) -> Option<String> {
+    let is_mask = |c: char| c == ',' || c.is_ascii_hexdigit();
+    if form.is_empty() || !form.chars().all(is_mask) {
+        return None;
+    }
+    let mut digits = vec![0_u32; form.chars().filter(|c| *c != ',').count()];
+    for cpu in cpus {
+        let from_the_right = usize::try_from(cpu / 4).ok()?;
+        let place = digits.len().checked_sub(from_the_right + 1)?;
+        digits[place] |= 1 << (cpu % 4);
+    }
+    let mut digits = digits.into_iter();
+    form.chars()
+        .map(|c| match c {
+            ',' => Some(','),
+            _ => char::from_digit(digits.next()?, 16),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::tests::Fixture;
+
+    const ONLINE: &str = "sys/devices/system/cpu/online";
+
+    /// A card with two receive queues and one for sending, on a machine with 40 CPUs.
+    fn machine() -> Fixture {
+        Fixture::new()
+            .with(ONLINE, "0-39\n")
+            .with("sys/class/net/eth0/queues/rx-10/rps_cpus", "00,00000000\n")
+            .with("sys/class/net/eth0/queues/rx-2/rps_cpus", "00,00000001\n")
+            .with("sys/class/net/eth0/queues/tx-0/xps_cpus", "00,00000000\n")
+            .with("sys/class/net/dummy0/mtu", "1500\n")
+    }
+
+    fn written(text: &str) -> Vec<(String, String)> {
+        let steering = find(text, machine().root()).unwrap();
+        let pair = |action: &Action| match action {
+            Action::Write { path, value } => (path.display().to_string(), value.clone()),
+            Action::Remount { .. } => panic!("{action:?}"),
+        };
+        steering.actions.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn every_receive_queue_is_steered_to_all_cpus_online() {
+        let file = |queue| format!("/sys/class/net/eth0/queues/{queue}/rps_cpus");
+        let all = "ff,ffffffff".to_owned();
+        let expected = [(file("rx-2"), all.clone()), (file("rx-10"), all)];
+        assert_eq!(written("eth0"), expected);
+    }
+
+    #[test]
+    fn a_list_of_cpus_limits_them() {
+        let steering = find("eth0=33,0-1", machine().root()).unwrap();
+        assert_eq!(steering.cpus, [0, 1, 33]);
+        assert!(
+            written("eth0=33,0-1")
+                .iter()
+                .all(|(_, value)| value == "02,00000003")
+        );
+    }
+
+    #[test]
+    fn masks_have_the_width_that_the_kernel_has() {
+        for (cpus, form, text) in [
+            (&[0, 1][..], "0", "3"),
+            (&[0], "00000000,00000000", "00000000,00000001"),
+            (&[63], "ffffffff,ffffffff", "80000000,00000000"),
+            (&[4, 5, 6, 7], "00", "f0"),
+            (&[], "3", "0"),
+        ] {
+            assert_eq!(mask(cpus, form).as_deref(), Some(text));
+        }
+        assert_eq!(mask(&[4], "0"), None);
+        assert_eq!(mask(&[0], ""), None);
+        assert_eq!(mask(&[0], "all"), None);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let error = |text: &str| find(text, machine().root()).unwrap_err();
+        let missing = error("eth1");
+        assert_eq!(missing.to_string(), "there is no network card `eth1`");
+        assert_eq!(missing.hint().as_deref(), Some("there are: dummy0, eth0"));
+        assert!(matches!(error("dummy0"), SteeringError::NoQueues { .. }));
+        assert!(matches!(
+            error("eth0=40"),
+            SteeringError::Offline { cpu: 40 }
+        ));
+        assert!(matches!(error("eth0=x"), SteeringError::List { .. }));
+        let odd = machine().with("sys/class/net/eth0/queues/rx-3/rps_cpus", "0\n");
+        let error = find("eth0", odd.root()).unwrap_err();
+        assert!(matches!(error, SteeringError::Mask { .. }), "{error}");
+        let error = find("eth0", Fixture::new().root()).unwrap_err();
+        assert!(matches!(error, SteeringError::Cpus { .. }), "{error}");
+    }
+}

@@ -1,0 +1,337 @@
+//! The options of `numactl` as a placement policy, as far as a policy can say the same.
+//!
+//! One line of options is for all servers there. A policy gives each process a place of its own, so
+//! that a list of CPUs is divided and not shared.
+
+use crate::units::is_list;
+
+/// What options of `numactl` ask for.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(super) struct Options {
+    /// `--physcpubind`, unless it is all.
+    cpus: Option<String>,
+    /// `--cpunodebind`, unless it is all.
+    nodes: Option<String>,
+    memory: Memory,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+enum Memory {
+    #[default]
+    Default,
+    Local,
+    Bind(String),
+    Interleave(String),
+    Prefer(String),
+}
+
+/// A policy, and what differs from the options.
+pub(super) type Policy = Result<(String, Option<String>), String>;
+
+/// Forms that a person would write instead.
+pub(super) const SERVER_HINT: &str = "write the policy with `--placement`, such as `spread`, `node=0` or `custom=0-3@bind:0/4-7@bind:0`; docs/placement.md has all";
+pub(super) const CLIENT_HINT: &str = "write the place of the clients with `--placement 'POLICY client=8-15'`; docs/placement.md has all";
+
+impl Options {
+    /// Reads a command line with or without `numactl` at its start.
+    ///
+    /// # Errors
+    /// What cannot be understood or said as a policy.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut options = Options::default();
+        let mut words = text.split_whitespace().peekable();
+        words.next_if(|word| *word == "numactl" || word.ends_with("/numactl"));
+        while let Some(word) = words.next() {
+            let (name, attached) = split(word)?;
+            if matches!(name, "localalloc" | "l") {
+                options.remember(Memory::Local)?;
+                continue;
+            }
+            let mut value = || {
+                let value = attached.or_else(|| words.next());
+                value.ok_or_else(|| format!("`{word}` has no value"))
+            };
+            match name {
+                "physcpubind" | "C" => options.cpus = list(value()?)?,
+                "cpunodebind" | "N" | "cpubind" | "c" => options.nodes = nodes(value()?)?,
+                // The manual of the workload has `-M`, which is something else to `numactl`.
+                "membind" | "m" | "M" => {
+                    let nodes = list(value()?)?;
+                    options.remember(nodes.map_or(Memory::Default, Memory::Bind))?;
+                }
+                "interleave" | "i" => {
+                    let nodes = list(value()?)?.unwrap_or_else(|| ALL.into());
+                    options.remember(Memory::Interleave(nodes))?;
+                }
+                "preferred" | "p" => {
+                    let node = list(value()?)?.unwrap_or_default();
+                    options.remember(Memory::Prefer(node))?;
+                }
+                _ => return Err(format!("`{word}` is nothing that a placement can say")),
+            }
+        }
+        Ok(options)
+    }
+
+    fn remember(&mut self, memory: Memory) -> Result<(), String> {
+        if self.memory != Memory::Default {
+            return Err("it has two policies of memory".into());
+        }
+        self.memory = memory;
+        Ok(())
+    }
+
+    /// The policy of servers.
+    pub(super) fn server(&self, pairs: u32) -> Policy {
+        let memory = self.memory_text();
+        match (&self.cpus, &self.nodes) {
+            (None, None) => match (&self.memory, memory) {
+                (Memory::Default, _) => exact("none"),
+                (Memory::Interleave(nodes), _) if nodes == ALL => exact("interleave"),
+                (_, memory) => exact(&format!("custom={}", everywhere(&memory?, pairs))),
+            },
+            (None, Some(node)) if is_one(node) => self.on_node(node),
+            (None, Some(_)) => Err("several nodes for every server are no policy".into()),
+            (Some(cpus), None) if pairs == 1 => exact(&format!("custom={cpus}@{}", memory?)),
+            (Some(cpus), None) => match &self.memory {
+                Memory::Default | Memory::Local | Memory::Bind(_) => Ok((
+                    format!("cores={cpus}"),
+                    Some(format!(
+                        "CPUs `{cpus}` are divided among the {pairs} servers, with the memory of their nodes"
+                    )),
+                )),
+                _ => Err("CPUs for several servers go with the memory of their nodes".into()),
+            },
+            (Some(_), Some(_)) => Err("CPUs and nodes at once are no policy".into()),
+        }
+    }
+
+    fn on_node(&self, node: &str) -> Policy {
+        let policy = format!("node={node}");
+        match &self.memory {
+            Memory::Bind(memory) if memory == node => exact(&policy),
+            Memory::Default | Memory::Local => Ok((
+                policy,
+                Some(format!(
+                    "memory is bound to node {node}, not only preferred there"
+                )),
+            )),
+            _ => Err("CPUs of one node with other memory are no policy".into()),
+        }
+    }
+
+    /// The place of clients beside servers with this policy.
+    pub(super) fn client(&self, server: &str, pairs: u32) -> Policy {
+        let memory = self.memory_text();
+        match (&self.cpus, &self.nodes) {
+            (None, None) if self.memory == Memory::Default => exact("none"),
+            (None, None) => exact(&everywhere(&memory?, pairs)),
+            (Some(cpus), None) if matches!(self.memory, Memory::Default | Memory::Local) => {
+                exact(cpus)
+            }
+            (Some(cpus), None) if pairs == 1 => exact(&format!("{cpus}@{}", memory?)),
+            (Some(_), None) => Err("CPUs for several clients go with local memory".into()),
+            (None, Some(nodes)) => self.client_on(nodes, server),
+            (Some(_), Some(_)) => Err("CPUs and nodes at once are no place".into()),
+        }
+    }
+
+    /// Clients on nodes, which can be said only in relation to the node of the servers.
+    fn client_on(&self, nodes: &str, server: &str) -> Policy {
+        let own = match &self.memory {
+            Memory::Default | Memory::Local => true,
+            Memory::Bind(memory) => memory == nodes,
+            _ => false,
+        };
+        let node = server.strip_prefix("node=").filter(|_| own);
+        match (node, nodes.strip_prefix('!')) {
+            (Some(node), None) if node == nodes => exact("same"),
+            (Some(_), None) if is_one(nodes) => Ok((
+                "other".into(),
+                Some(format!(
+                    "clients are on a node other than that of the servers, which is node {nodes} where there are two"
+                )),
+            )),
+            (Some(node), Some(not)) if node == not => exact("other"),
+            _ => Err(
+                "a node for the clients can be said only beside servers that are all on one node"
+                    .into(),
+            ),
+        }
+    }
+
+    /// The memory policy of a place.
+    fn memory_text(&self) -> Result<String, String> {
+        Ok(match &self.memory {
+            Memory::Default => "default".into(),
+            Memory::Local => "local".into(),
+            Memory::Bind(nodes) => format!("bind:{nodes}"),
+            Memory::Interleave(nodes) if nodes == ALL => {
+                return Err("`all` nodes must be named one by one here".into());
+            }
+            Memory::Interleave(nodes) => format!("interleave:{nodes}"),
+            Memory::Prefer(node) if is_one(node) => format!("prefer:{node}"),
+            Memory::Prefer(_) => return Err("a preferred node is one node".into()),
+        })
+    }
+}
+
+/// All CPUs or nodes, for `numactl`.
+const ALL: &str = "all";
+
+fn exact(policy: &str) -> Policy {
+    Ok((policy.to_owned(), None))
+}
+
+/// The same memory for each of the processes, on any CPU.
+fn everywhere(memory: &str, processes: u32) -> String {
+    vec![format!("any@{memory}"); processes as usize].join("/")
+}
+
+fn is_one(list: &str) -> bool {
+    !list.is_empty() && list.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Name and attached value of an option: `--name=VALUE`, `--name`, `-n`, `-nVALUE`.
+fn split(word: &str) -> Result<(&str, Option<&str>), String> {
+    if let Some(long) = word.strip_prefix("--") {
+        return Ok(match long.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (long, None),
+        });
+    }
+    let short = word.strip_prefix('-').filter(|short| short.is_ascii());
+    match short.filter(|short| !short.is_empty()) {
+        Some(short) => {
+            let (name, value) = short.split_at(1);
+            let value = value.strip_prefix('=').unwrap_or(value);
+            Ok((name, Some(value).filter(|value| !value.is_empty())))
+        }
+        None => Err(format!("`{word}` is no option of `numactl`")),
+    }
+}
+
+/// A list, or `None` for all.
+fn list(value: &str) -> Result<Option<String>, String> {
+    match value {
+        ALL => Ok(None),
+        list if is_list(list) => Ok(Some(list.to_owned())),
+        _ => Err(format!("`{value}` is no list of numbers such as `0-3,8`")),
+    }
+}
+
+/// A list of nodes, or all but these.
+fn nodes(value: &str) -> Result<Option<String>, String> {
+    match value.strip_prefix('!') {
+        Some(rest) if is_list(rest) => Ok(Some(value.to_owned())),
+        _ => list(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(text: &str, pairs: u32) -> Policy {
+        Options::parse(text)?.server(pairs)
+    }
+
+    fn client(text: &str, server: &str, pairs: u32) -> Policy {
+        Options::parse(text)?.client(server, pairs)
+    }
+
+    #[test]
+    fn options_of_servers_become_policies() {
+        for (text, pairs, policy) in [
+            ("", 2, "none"),
+            ("numactl --interleave=all", 3, "interleave"),
+            ("-i all", 1, "interleave"),
+            ("/usr/bin/numactl -N 1 -m 1", 4, "node=1"),
+            ("-N 0 -M 0", 4, "node=0"),
+            ("--cpunodebind=0 --membind 0", 1, "node=0"),
+            ("-C 0-3 -m 1", 1, "custom=0-3@bind:1"),
+            ("-C0-3,8 -l", 1, "custom=0-3,8@local"),
+            ("--physcpubind=0-3", 1, "custom=0-3@default"),
+            (
+                "--physcpubind=all --preferred=1",
+                2,
+                "custom=any@prefer:1/any@prefer:1",
+            ),
+            (
+                "--interleave=0-1",
+                2,
+                "custom=any@interleave:0-1/any@interleave:0-1",
+            ),
+        ] {
+            assert_eq!(server(text, pairs), Ok((policy.into(), None)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_policy_says_differently_is_told() {
+        for (text, pairs, policy, word) in [
+            ("-C 0-7 -m 0", 2, "cores=0-7", "divided"),
+            ("-C 0-7 --localalloc", 2, "cores=0-7", "divided"),
+            ("-N 1", 2, "node=1", "bound"),
+            ("-N 1 -l", 1, "node=1", "bound"),
+        ] {
+            let (found, difference) = server(text, pairs).expect(text);
+            assert_eq!(found, policy);
+            assert!(difference.is_some_and(|text| text.contains(word)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_no_policy_can_say_is_refused_by_name() {
+        for (text, part) in [
+            ("-N 0,1 -m 0,1", "several nodes"),
+            ("-N !1", "several nodes"),
+            ("-N 0 -m 1", "other memory"),
+            ("-N 0 -C 1", "at once"),
+            ("-C +0", "`+0` is no list"),
+            ("-C 3-1", "`3-1` is no list"),
+            ("-C", "`-C` has no value"),
+            ("-m 0 -i 1", "two policies"),
+            ("--preferred-many=0", "`--preferred-many=0` is nothing"),
+            ("-C 0-3 -i all", "one by one"),
+            ("-p 0-1", "one node"),
+            ("--touch", "`--touch` is nothing"),
+            ("taskset -c 0", "`taskset` is no option"),
+            ("-", "`-` is no option"),
+        ] {
+            let error = server(text, 1).expect_err(text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        assert!(server("-C 0-3 -i 0-1", 2).is_err());
+    }
+
+    #[test]
+    fn options_of_clients_become_places() {
+        for (text, policy, pairs, place) in [
+            ("", "node=0", 2, "none"),
+            ("numactl -C 8-15 --localalloc", "spread", 2, "8-15"),
+            ("-C 8-15 -m 1", "none", 1, "8-15@bind:1"),
+            ("-l", "none", 2, "any@local/any@local"),
+            ("-N 0 -M 0", "node=0", 2, "same"),
+            ("-N !0 -l", "node=0", 2, "other"),
+        ] {
+            assert_eq!(
+                client(text, policy, pairs),
+                Ok((place.into(), None)),
+                "{text}"
+            );
+        }
+        let (place, difference) = client("-N 1 -M 1", "node=0", 2).expect("there is another node");
+        assert_eq!(place, "other");
+        assert!(difference.is_some_and(|text| text.contains("node 1")));
+        for (text, policy) in [
+            ("-N 1", "spread"),
+            ("-N !1", "node=0"),
+            ("-N 1 -i 0", "node=0"),
+            ("-C 0 -N 1", "node=0"),
+            ("-C 0-3 -m 0", "node=0"),
+        ] {
+            assert!(client(text, policy, 2).is_err(), "{text}");
+        }
+    }
+}

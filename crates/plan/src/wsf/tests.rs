@@ -1,0 +1,539 @@
+//! The mapping as a whole, and its table against the documentation.
+
+use super::*;
+use crate::file;
+use crate::model::Plan;
+use crate::resolve::{Overrides, resolve};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
+}
+
+#[track_caller]
+fn applied(pairs: &[(&str, &str)]) -> WsfSettings {
+    apply(&map(pairs), None).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+/// All problems in one text.
+#[track_caller]
+fn refused(pairs: &[(&str, &str)]) -> String {
+    let problems = apply(&map(pairs), None).expect_err("it should be refused");
+    problems
+        .iter()
+        .map(|problem| format!("{problem}\n"))
+        .collect()
+}
+
+fn key<'a>(settings: &'a WsfSettings, name: &str) -> Option<&'a str> {
+    let found = settings.keys.iter().find(|setting| setting.name == name);
+    found.map(|setting| setting.value.as_str())
+}
+
+fn property<'a>(settings: &'a WsfSettings, name: &str) -> Option<&'a str> {
+    let mut properties = settings.properties.iter();
+    let found = properties.find(|setting| setting.name == name);
+    found.map(|setting| setting.value.as_str())
+}
+
+fn placement(pairs: &[(&str, &str)]) -> String {
+    let settings = applied(pairs);
+    key(&settings, "server.placement").unwrap_or("-").to_owned()
+}
+
+/// The plan that the settings give.
+#[track_caller]
+fn plan(pairs: &[(&str, &str)]) -> Plan {
+    let settings = applied(pairs);
+    let values = |settings: &[Setting]| {
+        let pair = |setting: &Setting| (setting.name.to_owned(), setting.value.clone());
+        settings.iter().map(pair).collect()
+    };
+    let overrides = Overrides {
+        settings: values(&settings.keys),
+        properties: values(&settings.properties),
+        ..Overrides::default()
+    };
+    match resolve(&settings.workload, &overrides) {
+        Ok(resolved) => resolved.plan,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn without_parameters_the_load_has_the_shape_that_it_has_there() {
+    let settings = applied(&[]);
+    assert_eq!(settings.workload, "90read10update");
+    assert_eq!(key(&settings, "server.pairs"), Some("3"));
+    assert_eq!(key(&settings, "server.placement"), Some("interleave"));
+    assert_eq!(property(&settings, "threadcount"), Some("10"));
+    assert_eq!(settings.keys.len() + settings.properties.len(), 3);
+    assert!(settings.keys.iter().all(|setting| !setting.given));
+    assert_eq!(settings.warnings, Vec::<String>::new());
+    let notes = settings.notes.join("\n");
+    for part in [
+        "`CLIENT_SERVER_PAIR=3`",
+        "`RECORD_COUNT`",
+        "`JOURNAL_ENABLED`",
+    ] {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+}
+
+#[test]
+fn the_gate_and_plan_files_keep_their_own_shape() {
+    let gated = applied(&[("TESTCASE", "test_static_ycsb_mongodb604_base_gated")]);
+    assert_eq!(gated.workload, "gated");
+    assert_eq!(key(&gated, "server.pairs"), None);
+    assert_eq!(gated.properties, []);
+    let file = apply(&map(&[("RECORD_COUNT", "5")]), Some("mine.toml")).unwrap();
+    assert_eq!(file.workload, "mine.toml");
+    assert_eq!(file.keys, []);
+    assert_eq!(property(&file, "recordcount"), Some("5"));
+}
+
+#[test]
+fn every_test_case_is_a_built_in_plan() {
+    for case in CASES {
+        let name = format!("test_aws_ycsb_mongodb700_base_{case}");
+        let settings = applied(&[("TESTCASE", &name)]);
+        assert_eq!(settings.workload, case);
+        assert_eq!(settings.workload_variable, Some("TESTCASE"));
+        assert!(builtin::find(case).is_some(), "{case}");
+    }
+    for (name, part) in [
+        ("test_x_iaa", "Accelerator"),
+        ("test_x_30write60read10insert", "1.1"),
+        ("test_x_reed", "did you mean `read`?"),
+        ("test_x_nothing", "the test cases are"),
+    ] {
+        let text = refused(&[("TESTCASE", name)]);
+        assert!(text.contains("`TESTCASE`") && text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn a_workload_file_is_a_built_in_plan_or_a_path() {
+    for (file, workload) in [
+        ("90Read10Update", "90read10update"),
+        ("NA", "90read10update"),
+        ("50Read50Update", "50read50update"),
+        ("conf/workloada_combined", "conf/workloada_combined"),
+    ] {
+        assert_eq!(applied(&[("WORKLOAD_FILE", file)]).workload, workload);
+    }
+    let both = applied(&[("WORKLOAD_FILE", "read"), ("TESTCASE", "x_write")]);
+    assert_eq!(both.workload, "write");
+    assert!(
+        both.warnings
+            .iter()
+            .any(|text| text.contains("WORKLOAD_FILE"))
+    );
+    let named = apply(&map(&[("WORKLOAD_FILE", "read")]), Some("pkm")).unwrap();
+    assert_eq!(named.workload, "pkm");
+    assert!(named.warnings[0].contains("`WORKLOAD_FILE` has no effect"));
+}
+
+#[test]
+fn parameters_of_ycsb_become_a_plan() {
+    let plan = plan(&[
+        ("THREADS", "64"),
+        ("RECORD_COUNT", "4000000"),
+        ("OPERATION_COUNT", "80000000"),
+        ("MAX_EXECUTION_TIME", "180"),
+        ("TARGET", "500"),
+        ("INSERT_START", "10"),
+        ("INSERT_COUNT", "0"),
+        ("INSERT_ORDER", "SEQUENTIAL"),
+        ("READ_PROPORTION", "0.5"),
+        ("UPDATE_PROPORTION", "0.2"),
+        ("INSERT_PROPORTION", "0.1"),
+        ("SCAN_PROPORTION", "0.1"),
+        ("READ_MODIFY_WRITE_PROPORTION", "0.1"),
+        ("REQUEST_DISTRIBUTION", "Latest"),
+        ("FIELD_COUNT", "20"),
+        ("FIELD_LENGTH", "200"),
+        ("FIELD_NAME_PREFIX", "f"),
+        ("READ_ALL_FIELDS", "FALSE"),
+        ("WRITE_ALL_FIELDS", "true"),
+        ("MIN_SCANLENGTH", "2"),
+        ("MAX_SCANLENGTH", "50"),
+        ("SCAN_LENGTH_DISTRIBUTION", "ZIPFIAN"),
+        ("ZERO_PADDING", "12"),
+    ]);
+    assert_eq!(plan.client.clients, 64);
+    assert_eq!(plan.data.records, 4_000_000);
+    assert_eq!(plan.phases.operations, Some(80_000_000));
+    assert_eq!(plan.phases.duration, Some(Span::from_secs(180)));
+    let text = file::to_toml(&plan);
+    for part in [
+        "rate_per_s = 500.0",
+        "insert_start = 10",
+        "key_order = \"ordered\"",
+        "read_modify_write = 0.1",
+        "distribution = \"latest\"",
+        "field_count = 20",
+        "bytes = 200",
+        "field_name_prefix = \"f\"",
+        "read_all_fields = false",
+        "write_all_fields = true",
+        "min_scan_length = 2",
+        "max_scan_length = 50",
+        "scan_length_distribution = \"zipfian\"",
+        "zero_padding = 12",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert!(!text.contains("insert_count"), "{text}");
+}
+
+#[test]
+fn parameters_of_the_servers_become_a_plan() {
+    let plan = plan(&[
+        ("CLIENT_SERVER_PAIR", "4"),
+        ("TLS_FLAG", "1"),
+        ("CACHE_SIZE_GB", "1.5"),
+        ("JOURNAL_ENABLED", "false"),
+        ("JOURNAL_COMPRESSOR", "zstd"),
+        ("COLLECTIONCONFIG_BLOCKCOMPRESSOR", "ZLIB"),
+        ("DB_HOSTPATH", "/mnt/disk1%20/mnt/disk2"),
+        ("DISK_SPEC", "true"),
+    ]);
+    let text = file::to_toml(&plan);
+    for part in [
+        "pairs = 4",
+        "encryption = \"server\"",
+        "journal = false",
+        "journal_compressor = \"zstd\"",
+        "block_compressor = \"zlib\"",
+        "disk_mapping = \"direct\"",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert_eq!(plan.server.cache.map(|cache| cache.0), Some(3 << 29));
+    assert_eq!(plan.server.data_dirs, ["/mnt/disk1", "/mnt/disk2"]);
+}
+
+#[test]
+fn encryption_can_be_named_as_the_manual_and_as_the_scripts_do() {
+    for (flag, encryption) in [
+        ("0", "off"),
+        ("false", "off"),
+        ("1", "server"),
+        ("True", "server"),
+    ] {
+        let settings = applied(&[("TLS_FLAG", flag)]);
+        assert_eq!(
+            key(&settings, "server.encryption"),
+            Some(encryption),
+            "{flag}"
+        );
+    }
+    assert!(refused(&[("TLS_FLAG", "yes")]).contains("`TLS_FLAG` is `yes`"));
+}
+
+#[test]
+fn a_replica_set_is_one_of_one_member() {
+    let settings = applied(&[
+        ("REPLICA_SET", "true"),
+        ("CLIENT_SERVER_PAIR", "1"),
+        ("JOURNAL_ENABLED", "false"),
+    ]);
+    assert_eq!(key(&settings, "server.topology"), Some("replica-set=1"));
+    assert_eq!(key(&settings, "server.pairs"), None);
+    assert_eq!(key(&settings, "server.journal"), None);
+    assert!(
+        settings
+            .warnings
+            .iter()
+            .any(|text| text.contains("journal"))
+    );
+    for more in [&[][..], &[("CLIENT_SERVER_PAIR", "2")]] {
+        let text = refused(&[&[("REPLICA_SET", "true")], more].concat());
+        assert!(text.contains("replica sets of one member"), "{text}");
+    }
+}
+
+#[test]
+fn data_folders_are_one_or_several() {
+    let one = applied(&[("DB_HOSTPATH", "/mnt/disk1")]);
+    assert_eq!(key(&one, "server.data_dir"), Some("/mnt/disk1"));
+    assert_eq!(key(&one, "server.data_dirs"), None);
+    assert!(refused(&[("DB_HOSTPATH", "/a%20")]).contains("no name"));
+    assert!(refused(&[("DISK_SPEC", "true")]).contains("`DB_HOSTPATH`"));
+}
+
+#[test]
+fn options_of_placement_become_policies() {
+    let option = |value: &'static str| ("NUMACTL_OPTION", value);
+    let node = ("SELECT_NUMA_NODE", "1");
+    let cores = ("CORES", "0-7");
+    let each = ("CORE_NUMS_EACH_INSTANCE", "4");
+    let clients = ("YCSB_CORES", "8-15");
+    for (given, policy) in [
+        (&[option("0")][..], "interleave"),
+        (&[option("1")], "spread client=none"),
+        (&[option("2")], "node=0 client=other"),
+        (&[option("2"), node], "node=1 client=other"),
+        (&[option("2"), node, cores], "cores=0-7 client=other"),
+        (&[option("2"), clients], "node=0 client=8-15"),
+        (&[option("3"), each], "cores-per-instance=4 client=other"),
+        (
+            &[option("4"), each, clients],
+            "cores-per-instance=4,smt client=8-15",
+        ),
+        (&[option("5")], "none"),
+        (&[clients], "interleave client=8-15"),
+        (&[option("1"), clients], "spread client=8-15"),
+    ] {
+        assert_eq!(placement(given), policy, "{given:?}");
+        assert_eq!(applied(given).warnings, Vec::<String>::new(), "{given:?}");
+    }
+}
+
+#[test]
+fn custom_options_of_numactl_take_the_place_of_the_others() {
+    let server = ("CUSTOMER_NUMAOPT_SERVER", "-N 0 -M 0");
+    assert_eq!(placement(&[server]), "node=0 client=none");
+    let client = ("CUSTOMER_NUMAOPT_CLIENT", "-N 1 -M 1");
+    assert_eq!(placement(&[server, client]), "node=0 client=other");
+    let one = ("CLIENT_SERVER_PAIR", "1");
+    let cores = ("CUSTOMER_NUMAOPT_SERVER", "numactl -C 0-3 -m 0");
+    assert_eq!(placement(&[one, cores]), "custom=0-3@bind:0");
+    let settings = applied(&[one, cores, ("NUMACTL_OPTION", "2"), ("CORES", "4-7")]);
+    let warnings = settings.warnings.join("\n");
+    assert!(
+        warnings.contains("`NUMACTL_OPTION` has no") && warnings.contains("`CORES` has no"),
+        "{warnings}"
+    );
+    let text = refused(&[("CUSTOMER_NUMAOPT_SERVER", "-N 0,1 -m 0,1")]);
+    assert!(
+        text.contains("`CUSTOMER_NUMAOPT_SERVER`") && text.contains("--placement"),
+        "{text}"
+    );
+    assert!(refused(&[("CUSTOMER_NUMAOPT_CLIENT", "-N 1")]).contains("`CUSTOMER_NUMAOPT_CLIENT`"));
+}
+
+#[test]
+fn placement_that_lacks_something_or_means_nothing_is_told() {
+    let text = refused(&[("NUMACTL_OPTION", "3")]);
+    assert!(
+        text.contains("`CORE_NUMS_EACH_INSTANCE` is missing"),
+        "{text}"
+    );
+    let text = refused(&[("NUMACTL_OPTION", "3"), ("CORE_NUMS_EACH_INSTANCE", "x")]);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    for (name, value) in [
+        ("CORES", "0-3"),
+        ("SELECT_NUMA_NODE", "1"),
+        ("CORE_NUMS_EACH_INSTANCE", "2"),
+    ] {
+        let warnings = applied(&[(name, value)]).warnings;
+        assert!(
+            warnings[0].contains(&format!("`{name}` has no effect")),
+            "{name}"
+        );
+    }
+    assert_eq!(
+        applied(&[("SELECT_NUMA_NODE", "0")]).warnings,
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn trace_windows_are_phases_or_times() {
+    let window = |text| applied(&[("EVENT_TRACE_PARAMS", text)]).trace.unwrap();
+    let run = window("roi,RUN_PHASE,benchmark-finish");
+    assert_eq!((run.phase, run.length), (TracePhase::Measure, None));
+    assert_eq!(window("roi,RUN PHASE,benchmark-finish"), run);
+    assert_eq!(window("roi,LOAD_PHASE,RUN_PHASE").phase, TracePhase::Load);
+    let times = window("time,300,5m");
+    assert_eq!(times.from, Span::from_secs(300));
+    assert_eq!(times.length, Some(Span::from_secs(300)));
+    for text in ["time,300", "time,1,0", "roi,RUN_PHASE", "time,a,b"] {
+        let message = refused(&[("EVENT_TRACE_PARAMS", text)]);
+        assert!(message.contains("`EVENT_TRACE_PARAMS`"), "{message}");
+    }
+    assert_eq!(applied(&[]).trace, None);
+}
+
+#[test]
+fn what_is_not_supported_is_refused_and_its_default_is_not() {
+    for variable in VARIABLES {
+        let Treatment::Refused(reason, instead) = variable.treatment else {
+            continue;
+        };
+        let text = refused(&[(variable.name, "true")]);
+        assert!(
+            text.contains(&format!("`{}`", variable.name)) && text.contains(reason),
+            "{text}"
+        );
+        assert!(text.contains(instead), "{text}");
+        applied(&[(variable.name, variable.default.unwrap())]);
+    }
+}
+
+#[test]
+fn what_has_no_effect_says_so_unless_it_is_the_default() {
+    for variable in VARIABLES {
+        let Treatment::NoEffect(reason) = variable.treatment else {
+            continue;
+        };
+        let value = match (variable.form, variable.default) {
+            (Form::Boolean, Some("true")) => "false",
+            (Form::Boolean, _) => "true",
+            _ => "7",
+        };
+        let warnings = applied(&[(variable.name, value)]).warnings;
+        assert_eq!(
+            warnings,
+            [format!("`{}` has no effect: {reason}", variable.name)]
+        );
+        if let Some(default) = variable.default {
+            assert!(applied(&[(variable.name, default)]).warnings.is_empty());
+        }
+    }
+}
+
+#[test]
+fn every_parameter_that_is_given_is_acted_on_or_spoken_of() {
+    for variable in VARIABLES {
+        let name = variable.name;
+        // What counts only beside another one is given with it.
+        let (value, more): (&str, &[(&str, &str)]) = match name {
+            "TESTCASE" => ("x_read", &[]),
+            "WORKLOAD_FILE" => ("read", &[]),
+            "TLS_FLAG" => ("1", &[]),
+            "CORES" => ("0-3", &[("NUMACTL_OPTION", "2")]),
+            "SELECT_NUMA_NODE" => ("1", &[("NUMACTL_OPTION", "2")]),
+            "CORE_NUMS_EACH_INSTANCE" => ("2", &[("NUMACTL_OPTION", "4")]),
+            "CUSTOMER_NUMAOPT_SERVER" | "CUSTOMER_NUMAOPT_CLIENT" => ("-l", &[]),
+            "EVENT_TRACE_PARAMS" => ("time,1,2", &[]),
+            "DISK_SPEC" => ("true", &[("DB_HOSTPATH", "/a%20/b%20/c")]),
+            "RUN_SINGLE_NODE" => ("true", &[]),
+            "REPLICA_SET" => ("true", &[("CLIENT_SERVER_PAIR", "1")]),
+            "KERNEL_SETTING_OPTIMIZED"
+            | "PROCESS_MANAGEMENT_FORK"
+            | "KUBERNETES_RESOURCE_REQUESTS" => ("false", &[]),
+            _ => match variable.form {
+                Form::Whole(..) | Form::Number | Form::Positive => ("2", &[]),
+                Form::Boolean => ("true", &[]),
+                Form::Word(words) => (words[1], &[]),
+                Form::Cpus => ("0-3", &[]),
+                Form::Text => ("text", &[]),
+            },
+        };
+        let without = apply(&map(more), None);
+        let with = apply(&map(&[&[(name, value)], more].concat()), None);
+        assert_ne!(with, without, "`{name}={value}` does nothing");
+    }
+}
+
+#[test]
+fn a_wrong_value_is_one_problem_that_names_the_parameter() {
+    for variable in VARIABLES {
+        let wrong = match variable.form {
+            Form::Text => "a\u{7}b",
+            _ => "?",
+        };
+        let text = refused(&[(variable.name, wrong)]);
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains(&format!("`{}`", variable.name)), "{text}");
+    }
+    let text = refused(&[("INSERT_ORDER", "hased"), ("RECORD_COUNT", "0")]);
+    assert!(text.contains("did you mean `hashed`?"), "{text}");
+    assert!(text.contains("`RECORD_COUNT` is `0`"), "{text}");
+    for (name, value) in [
+        ("CACHE_SIZE_GB", "0"),
+        ("NUMACTL_OPTION", "6"),
+        ("CORES", "3-1"),
+        ("READ_PROPORTION", "-1"),
+        ("TARGET", "NaN"),
+        ("INSERT_ORDER", "RANDOM"),
+        ("YCSB_MEASUREMENT_TYPE", "RAW"),
+    ] {
+        assert!(refused(&[(name, value)]).contains(name), "{name}");
+    }
+}
+
+#[test]
+fn an_empty_value_is_none() {
+    let all: Vec<(&str, &str)> = VARIABLES
+        .iter()
+        .map(|variable| (variable.name, " "))
+        .collect();
+    assert_eq!(applied(&all), applied(&[]));
+}
+
+#[test]
+fn problems_of_the_plan_name_the_parameters_behind_them() {
+    let settings = applied(&[("INSERT_START", "9"), ("RECORD_COUNT", "5")]);
+    let mut problems = [
+        Problem::new("`data.insert_start` is 9"),
+        Problem::new("`server.pairs` is wrong"),
+        Problem::new("`client.batch` is wrong"),
+    ];
+    settings.explain(&mut problems);
+    assert!(
+        problems[0]
+            .message
+            .contains("`insertstart` comes from `INSERT_START`")
+    );
+    assert!(
+        problems[1]
+            .message
+            .contains("`CLIENT_SERVER_PAIR`, by default")
+    );
+    assert_eq!(problems[2].message, "`client.batch` is wrong");
+}
+
+#[test]
+fn keys_and_properties_of_the_table_exist() {
+    let schema = file::schema();
+    for variable in VARIABLES {
+        match variable.treatment {
+            Treatment::Property(name) => assert!(ycsb::find(name).is_some(), "{name}"),
+            Treatment::Plan(key) => {
+                let (table, key) = key.split_once('.').unwrap();
+                assert_eq!(table, "server");
+                let known = &schema["$defs"]["ServerPlan"]["properties"];
+                assert!(known[key].is_object(), "{key}");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Names in capital letters in the first cells of the tables of `docs/wsf.md`.
+fn documented() -> BTreeSet<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/wsf.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut names = BTreeSet::new();
+    for line in text.lines().filter(|line| line.starts_with("| `")) {
+        let cell = line.trim_matches('|').split('|').next().unwrap_or_default();
+        for name in cell.split('`').skip(1).step_by(2) {
+            let capital = |c: char| c.is_ascii_uppercase() || c == '_';
+            if name.len() > 2 && name.chars().all(capital) {
+                names.insert(name.to_owned());
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn the_documentation_has_exactly_the_parameters_of_the_table() {
+    let table: BTreeSet<String> = VARIABLES
+        .iter()
+        .map(|variable| variable.name.to_owned())
+        .collect();
+    assert_eq!(table.len(), VARIABLES.len(), "a name is listed twice");
+    let documented = documented();
+    let missing: Vec<_> = table.difference(&documented).collect();
+    let unknown: Vec<_> = documented.difference(&table).collect();
+    assert_eq!((missing, unknown), (vec![], vec![]));
+}
