@@ -121,7 +121,7 @@ pub(crate) struct RunArguments {
     /// Spread the packets that this network card receives over CPUs while the run lasts, as root
     ///
     /// Such as `eth0` for all CPUs online, or `eth0=0-3`. What was set before comes back at the end; after
-    /// SIGKILL, `dyno doctor --revert` brings it back.
+    /// SIGKILL, `dyno doctor` can bring it back.
     #[arg(long, value_name = "INTERFACE[=CPULIST]", help_heading = "Server",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) rps: Option<String>,
