@@ -1,6 +1,8 @@
 //! The mapping as a whole, and its table against the documentation.
 
+use super::mapping::CASES;
 use super::*;
+use crate::builtin;
 use crate::file;
 use crate::model::Plan;
 use crate::resolve::{Overrides, resolve};

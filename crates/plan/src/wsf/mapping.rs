@@ -1,0 +1,408 @@
+//! What the given values mean for the plan, one question after the other.
+
+use super::read::Given;
+use super::table::{Treatment, VARIABLES, find};
+use super::{Setting, TraceWindow, WsfSettings, placement};
+use crate::builtin;
+use crate::model::TracePhase;
+use crate::nearest::nearest;
+use crate::problem::Problem;
+use crate::units::Span;
+
+/// Test cases of that workload that are built-in plans here.
+pub(super) const CASES: [&str; 7] = [
+    "gated",
+    "pkm",
+    "90read10update",
+    "50read50update",
+    "30write70read",
+    "write",
+    "read",
+];
+/// What runs when nothing names a workload.
+const DEFAULT_CASE: &str = "90read10update";
+/// Separates folders in `DB_HOSTPATH`.
+const FOLDERS: &str = "%20";
+
+/// The settings that are found so far.
+pub(super) struct Mapping {
+    given: Given,
+    workload: String,
+    workload_variable: Option<&'static str>,
+    keys: Vec<Setting>,
+    properties: Vec<Setting>,
+    window: Option<TraceWindow>,
+}
+
+impl Mapping {
+    /// Looks at all values. `workload` is what the command line names.
+    pub(super) fn new(given: Given, workload: Option<&str>) -> Self {
+        let mut mapping = Mapping {
+            given,
+            workload: String::new(),
+            workload_variable: None,
+            keys: Vec::new(),
+            properties: Vec::new(),
+            window: None,
+        };
+        mapping.choose_workload(workload);
+        mapping.pass_on();
+        mapping.replica_set();
+        mapping.encryption();
+        mapping.steering();
+        mapping.folders();
+        mapping.place();
+        mapping.measurement();
+        mapping.trace();
+        mapping.remark_on_machines();
+        mapping.remark_on_defaults();
+        mapping
+    }
+
+    /// The settings, or all that is wrong.
+    pub(super) fn finish(self) -> Result<WsfSettings, Vec<Problem>> {
+        if !self.given.problems.is_empty() {
+            return Err(self.given.problems);
+        }
+        Ok(WsfSettings {
+            workload: self.workload,
+            workload_variable: self.workload_variable,
+            keys: self.keys,
+            properties: self.properties,
+            trace: self.window,
+            warnings: self.given.warnings,
+            notes: self.given.notes,
+        })
+    }
+
+    fn set(&mut self, variable: &'static str, key: &'static str, value: impl Into<String>) {
+        self.keys.push(Setting {
+            variable,
+            given: self.given.is_given(variable),
+            name: key,
+            value: value.into(),
+        });
+    }
+
+    fn choose_workload(&mut self, named: Option<&str>) {
+        if let Some(named) = named {
+            let reason = "the command line names the workload";
+            self.given.unused("TESTCASE", reason);
+            self.given.unused("WORKLOAD_FILE", reason);
+            self.workload = named.to_owned();
+            return;
+        }
+        let given = &mut self.given;
+        let (variable, workload) = match (given.get("TESTCASE"), given.get("WORKLOAD_FILE")) {
+            (Some(case), _) => {
+                let case = case.to_owned();
+                given.unused("WORKLOAD_FILE", "`TESTCASE` names the workload");
+                (Some("TESTCASE"), self.test_case(&case))
+            }
+            (None, Some(file)) if file.eq_ignore_ascii_case("NA") => (None, DEFAULT_CASE.into()),
+            (None, Some(file)) => {
+                let lower = file.to_ascii_lowercase();
+                let is_known = builtin::names().any(|name| name == lower);
+                let workload = if is_known { lower } else { file.to_owned() };
+                (Some("WORKLOAD_FILE"), workload)
+            }
+            (None, None) => (None, DEFAULT_CASE.into()),
+        };
+        (self.workload_variable, self.workload) = (variable, workload);
+    }
+
+    /// The plan of a test case, which is the last part of a name such as
+    /// `test_static_ycsb_mongodb604_base_90read10update`.
+    fn test_case(&mut self, name: &str) -> String {
+        let case = name.rsplit('_').next().unwrap_or_default();
+        let case = case.to_ascii_lowercase();
+        let (reason, hint) = match case.as_str() {
+            known if CASES.contains(&known) => return case,
+            "iaa" => (
+                "it needs the In-Memory Analytics Accelerator".to_owned(),
+                "start such a server yourself, and aim at it with `--uri`".to_owned(),
+            ),
+            "30write60read10insert" => (
+                "its proportions add up to 1.1 there, and it is not registered".to_owned(),
+                "use `30write70read` with `READ_PROPORTION`, `UPDATE_PROPORTION` and `INSERT_PROPORTION`".to_owned(),
+            ),
+            unknown => (
+                "it ends in no test case".to_owned(),
+                match nearest(unknown, CASES) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("the test cases are `{}`", CASES.join("`, `")),
+                },
+            ),
+        };
+        self.given.refuse("TESTCASE", &reason, &hint);
+        DEFAULT_CASE.into()
+    }
+
+    /// Whether what is not given has that workload's default.
+    fn has_defaults(&self) -> bool {
+        !self.workload.ends_with(".toml")
+    }
+
+    /// Parameters that each set one property or one key by themselves.
+    fn pass_on(&mut self) {
+        for variable in VARIABLES {
+            let name = variable.name;
+            let value = match (name, self.given.get(name), self.has_defaults()) {
+                (_, Some(value), _) => value.to_owned(),
+                // The gate has one client and one server there, too.
+                ("CLIENT_SERVER_PAIR" | "THREADS", None, true) if self.workload == "gated" => {
+                    continue;
+                }
+                ("CLIENT_SERVER_PAIR" | "THREADS", None, true) => match variable.default {
+                    Some(_) if self.given.is_given(name) => continue,
+                    Some(default) => default.to_owned(),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            match variable.treatment {
+                Treatment::Property(property) => self.pass_property(name, property, value),
+                Treatment::Plan(key) => self.pass_key(name, key, value),
+                _ => {}
+            }
+        }
+    }
+
+    fn pass_property(&mut self, variable: &'static str, property: &'static str, value: String) {
+        let value = match (variable, value.as_str()) {
+            ("INSERT_COUNT", "0") => {
+                let note =
+                    "`INSERT_COUNT=0` means all documents here; YCSB would run on a single one";
+                self.given.notes.push(note.into());
+                return;
+            }
+            ("INSERT_ORDER", "sequential") => "ordered".into(),
+            ("INSERT_ORDER", "random") => {
+                let reason = "YCSB takes it for `ordered`, and its manual there means `hashed`";
+                return self.given.refuse(variable, reason, "say which of the two");
+            }
+            _ => value,
+        };
+        self.properties.push(Setting {
+            variable,
+            given: self.given.is_given(variable),
+            name: property,
+            value,
+        });
+    }
+
+    fn pass_key(&mut self, variable: &'static str, key: &'static str, value: String) {
+        let is_set = self.given.is_true("REPLICA_SET");
+        match variable {
+            // The topology says how many servers there are.
+            "CLIENT_SERVER_PAIR" if is_set => {}
+            "JOURNAL_ENABLED" if is_set && value == "false" => {
+                let warning = "`JOURNAL_ENABLED=false` has no effect: a member of a replica set needs its journal";
+                self.given.warnings.push(warning.into());
+            }
+            // `storage.wiredTiger.engineConfig.cacheSizeGB` counts in powers of two.
+            "CACHE_SIZE_GB" => self.set(variable, key, format!("{value}GiB")),
+            _ => self.set(variable, key, value),
+        }
+    }
+
+    /// Servers there are; at least 1.
+    fn pairs(&self) -> u32 {
+        let setting = self.keys.iter().find(|key| key.name == "server.pairs");
+        setting
+            .and_then(|setting| setting.value.parse().ok())
+            .unwrap_or(1)
+    }
+
+    /// There, every server becomes a set of one member.
+    fn replica_set(&mut self) {
+        if !self.given.is_true("REPLICA_SET") {
+            return;
+        }
+        let default = if self.has_defaults() && self.workload != "gated" {
+            3
+        } else {
+            1
+        };
+        let servers = self.given.number("CLIENT_SERVER_PAIR").unwrap_or(default);
+        if servers == 1 {
+            return self.set("REPLICA_SET", "server.topology", "replica-set=1");
+        }
+        let reason = format!(
+            "with {servers} servers it means {servers} replica sets of one member each, which are not there"
+        );
+        let hint = "set `CLIENT_SERVER_PAIR=1`, or leave both out and plan one real set, `server.topology = \"replica-set=3\"`";
+        self.given.refuse("REPLICA_SET", &reason, hint);
+    }
+
+    /// A number for the scripts, a word in the manual.
+    fn encryption(&mut self) {
+        let Some(flag) = self.given.get("TLS_FLAG").map(str::to_ascii_lowercase) else {
+            return;
+        };
+        let is_on = match flag.as_str() {
+            "true" => Some(true),
+            "false" => Some(false),
+            number => number.parse::<u32>().ok().map(|number| number != 0),
+        };
+        match is_on {
+            Some(true) => self.set("TLS_FLAG", "server.encryption", "server"),
+            Some(false) => self.set("TLS_FLAG", "server.encryption", "off"),
+            None => {
+                let (reason, hint) = ("it is neither on nor off", "give `0` or `1`");
+                self.given.refuse("TLS_FLAG", reason, hint);
+            }
+        }
+    }
+
+    fn steering(&mut self) {
+        if self.given.is_true("NETWORK_RPS_TUNE_ENABLE") {
+            // The clients reach the servers on this machine by it.
+            let key = "server.receive_packet_steering";
+            self.set("NETWORK_RPS_TUNE_ENABLE", key, "lo");
+        }
+    }
+
+    fn folders(&mut self) {
+        let direct = self.given.is_true("DISK_SPEC");
+        let Some(text) = self.given.get("DB_HOSTPATH").map(str::to_owned) else {
+            if direct && !self.given.is_given("DB_HOSTPATH") {
+                let hint = "name the folders by `DB_HOSTPATH`, with `%20` between them";
+                let reason = "there are no disks to be had from a cluster";
+                self.given.refuse("DISK_SPEC", reason, hint);
+            }
+            return;
+        };
+        let folders: Vec<&str> = text.split(FOLDERS).map(str::trim).collect();
+        if folders.iter().any(|folder| folder.is_empty()) {
+            let hint = "such as `/mnt/disk1%20/mnt/disk2`";
+            let reason = "one of its folders has no name";
+            return self.given.refuse("DB_HOSTPATH", reason, hint);
+        }
+        match folders[..] {
+            [folder] if !direct => self.set("DB_HOSTPATH", "server.data_dir", folder),
+            _ => {
+                let list: toml::Value = folders.into();
+                self.set("DB_HOSTPATH", "server.data_dirs", list.to_string());
+            }
+        }
+        if direct {
+            self.set("DISK_SPEC", "server.disk_mapping", "direct");
+        }
+    }
+
+    fn place(&mut self) {
+        let pairs = self.pairs();
+        match placement::placement(&mut self.given, pairs) {
+            Some((variable, text)) => {
+                let note = format!("`{variable}` and its like mean `--placement '{text}'`");
+                self.given.notes.push(note);
+                self.set(variable, "server.placement", text);
+            }
+            None if self.has_defaults() && !self.given.is_given("NUMACTL_OPTION") => {
+                self.set("NUMACTL_OPTION", "server.placement", "interleave");
+            }
+            None => {}
+        }
+    }
+
+    fn measurement(&mut self) {
+        let name = "YCSB_MEASUREMENT_TYPE";
+        match self.given.get(name) {
+            None | Some("hdrhistogram") => {}
+            Some("raw" | "hdrhistogram+raw") => {
+                let reason = "a run keeps histograms, not every single latency";
+                let hint = "leave it out; the run directory has the histogram of every second";
+                self.given.refuse(name, reason, hint);
+            }
+            Some(_) => {
+                let reason = "a run always keeps HDR histograms and a time series";
+                self.given.unused(name, reason);
+            }
+        }
+    }
+
+    fn trace(&mut self) {
+        let name = "EVENT_TRACE_PARAMS";
+        let Some(text) = self.given.get(name) else {
+            return;
+        };
+        self.window = window(text);
+        if self.window.is_none() {
+            let hint = "`roi,RUN_PHASE,benchmark-finish`, `roi,LOAD_PHASE,RUN_PHASE`, or `time,300,300` for a start and a length in seconds";
+            let reason = "it is no window that a run has";
+            self.given.refuse(name, reason, hint);
+        }
+    }
+
+    /// There are no other machines for the clients.
+    fn remark_on_machines(&mut self) {
+        let machines = self.given.number("CLIENT_COUNT");
+        let alone = self.given.is_true("RUN_SINGLE_NODE") || machines == Some(0);
+        let shared = "servers and clients share this machine";
+        match (alone, machines) {
+            (true, _) => {}
+            (false, Some(machines)) => self.given.warnings.push(format!(
+                "`CLIENT_COUNT={machines}`: {shared}; for clients on others run `dyno` there, with `--uri`"
+            )),
+            (false, None) if self.given.is_given("RUN_SINGLE_NODE") => self
+                .given
+                .warnings
+                .push(format!("`RUN_SINGLE_NODE=false`: {shared}")),
+            (false, None) => self.given.notes.push(shared.into()),
+        }
+    }
+
+    /// What is decided without having been asked for.
+    fn remark_on_defaults(&mut self) {
+        let assumed: Vec<String> = (self.keys.iter().chain(&self.properties))
+            .filter(|setting| !setting.given)
+            .filter_map(|setting| find(setting.variable))
+            .map(|variable| format!("`{}={}`", variable.name, variable.default.unwrap_or("")))
+            .collect();
+        if !assumed.is_empty() {
+            let note = format!("not given, and as in that workload: {}", assumed.join(", "));
+            self.given.notes.push(note);
+        }
+        let sizes = ["RECORD_COUNT", "OPERATION_COUNT", "MAX_EXECUTION_TIME"];
+        let left: Vec<&str> = sizes
+            .into_iter()
+            .filter(|name| !self.given.is_given(name))
+            .collect();
+        if left.len() == sizes.len() {
+            let note = format!("not given, and as in the plan: `{}`", left.join("`, `"));
+            self.given.notes.push(note);
+        }
+        if !self.given.is_given("JOURNAL_ENABLED") && self.has_defaults() {
+            let note = "`JOURNAL_ENABLED` is not given: the journal is as the server has it, where that workload switches it off";
+            self.given.notes.push(note.into());
+        }
+    }
+}
+
+/// The window of a region between two lines that the scripts print, or of two times.
+fn window(text: &str) -> Option<TraceWindow> {
+    let parts: Vec<String> = text
+        .split(',')
+        .map(|part| part.trim().replace(' ', "_"))
+        .collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let whole = |phase| TraceWindow {
+        phase,
+        from: Span::from_secs(0),
+        length: None,
+    };
+    match parts[..] {
+        ["roi", "RUN_PHASE", "benchmark-finish"] => Some(whole(TracePhase::Measure)),
+        ["roi", "LOAD_PHASE", "RUN_PHASE"] => Some(whole(TracePhase::Load)),
+        ["time", from, length] => {
+            let length: Span = length.parse().ok()?;
+            (!length.0.is_zero()).then_some(TraceWindow {
+                phase: TracePhase::Measure,
+                from: from.parse().ok()?,
+                length: Some(length),
+            })
+        }
+        _ => None,
+    }
+}
