@@ -35,6 +35,11 @@ pub(crate) fn lay_below(
         let reason = "`--pairs` takes its place";
         settings.keys = without(&mut settings, |key| key == "server.topology", reason);
     }
+    if arguments.start.topology.is_some() {
+        let reason = "`--topology` takes its place";
+        let says_how_many = |key: &str| key == "server.topology" || key == "server.pairs";
+        settings.keys = without(&mut settings, says_how_many, reason);
+    }
     prepend(&mut overrides.settings, &settings.keys);
     prepend(&mut overrides.properties, &settings.properties);
     Ok(Some(settings))
