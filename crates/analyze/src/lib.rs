@@ -4,6 +4,7 @@
 
 pub mod caveats;
 pub mod estimate;
+pub mod experiment;
 pub mod laws;
 mod least_squares;
 pub mod little;

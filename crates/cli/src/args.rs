@@ -57,6 +57,10 @@ pub(crate) enum Command {
     /// `dyno ycsb --help` lists the options. They are those of YCSB, with a single dash.
     #[command(disable_help_flag = true)]
     Ycsb(YcsbArguments),
+    /// Measure at several loads or settings: bounds, scalability, laws
+    Sweep(Box<SweepArguments>),
+    /// Go on with an experiment that was interrupted
+    Resume(ResumeArguments),
     /// Render a recorded run again
     Report(ReportArguments),
     /// Start servers that stay, look at them, stop them; show placements
@@ -128,6 +132,88 @@ pub(crate) struct RunArguments {
     /// Load nothing; the collection must hold the documents already
     #[arg(long, help_heading = "Data", conflicts_with = "fresh")]
     pub(crate) no_load: bool,
+}
+
+/// What all experiments have in common.
+#[derive(Debug, Args)]
+pub(crate) struct ExperimentArguments {
+    #[command(flatten)]
+    pub(crate) target: TargetArguments,
+    #[command(flatten)]
+    pub(crate) worker: WorkerArguments,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+    /// Measuring time of each run, such as `30s` or `2m`; default of the built-in plans: 30s
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    pub(crate) duration: Option<Span>,
+    /// Time under load before measuring starts, in each run; default of the built-in plans: 5s
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    pub(crate) warmup: Option<Span>,
+    /// Load nothing; the collection must hold the documents already
+    #[arg(long, help_heading = "Data", conflicts_with = "fresh")]
+    pub(crate) no_load: bool,
+    /// Folder of the experiment; default: `experiments/TIME-VERB-NAME`
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) out: Option<PathBuf>,
+    /// What is printed on standard output
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "human",
+        help_heading = "Output"
+    )]
+    pub(crate) format: ExperimentFormat,
+    /// Print the runs that would be made and do nothing
+    #[arg(long, help_heading = "Output")]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// Numbers of clients: `1,2,4,8`, or `1..100 by 2x`, or `10..50 by 10`
+    #[arg(long, value_name = "N,…", help_heading = "Sweep", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) clients: Option<String>,
+    /// Offered rates in operations per second: `100,200,500`, or `1k..8k by 500`
+    #[arg(long, value_name = "RATE,…", help_heading = "Sweep", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) rates: Option<String>,
+    /// When operations start at an offered rate; default: that of the plan, or `constant`
+    #[arg(
+        long,
+        value_name = "SCHEDULE",
+        help_heading = "Load",
+        requires = "rates"
+    )]
+    pub(crate) schedule: Option<ScheduleName>,
+    /// Runs of each point
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeat: u32,
+    /// Order of the points
+    #[arg(
+        long,
+        value_name = "ORDER",
+        default_value = "random",
+        help_heading = "Sweep"
+    )]
+    pub(crate) order: OrderName,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArguments {
+    /// Folder of the experiment
+    #[arg(value_name = "EXPERIMENT")]
+    pub(crate) experiment: PathBuf,
+    /// Connection string of the server, if it runs already; passwords are not kept
+    #[arg(long, value_name = "URI", env = "DYNO_URI", hide_env_values = true)]
+    pub(crate) uri: Option<String>,
+    /// Path of the embedded server `secantusd-rs`
+    #[arg(long, value_name = "PATH", env = "DYNO_EMBEDDED_SERVER")]
+    pub(crate) embedded_server: Option<PathBuf>,
+    /// What is printed on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: ExperimentFormat,
 }
 
 #[derive(Debug, Args)]
@@ -359,6 +445,13 @@ pub(crate) struct ClientArguments {
     /// Concurrent connections, each with at most one operation in flight (YCSB's threads); default: 16
     #[arg(long, value_name = "N", help_heading = "Client")]
     pub(crate) clients: Option<u32>,
+    #[command(flatten)]
+    pub(crate) worker: WorkerArguments,
+}
+
+/// How a client works, whatever the number of clients.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WorkerArguments {
     /// Worker threads that share the connections, at most one per connection
     ///
     /// Default: half of the cores if the server is on this machine, else all of them.
@@ -563,6 +656,24 @@ pub(crate) enum ScheduleName {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderName {
+    /// At random, by the seed, so that a drift of the machine does not look like an effect
+    Random,
+    /// As given
+    Given,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExperimentFormat {
+    /// Tables and sentences for people
+    Human,
+    /// Markdown
+    Markdown,
+    /// One JSON document, as in `experiment.json`
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendName {
     /// Our own protocol path
     Wire,
@@ -693,7 +804,11 @@ mod tests {
             (None, None, None, None)
         );
         assert_eq!(
-            (run.client.clients, run.client.threads, run.client.seed),
+            (
+                run.client.clients,
+                run.client.worker.threads,
+                run.client.worker.seed
+            ),
             (None, None, None)
         );
         assert_eq!(
@@ -764,17 +879,21 @@ mod tests {
             (Some(Span::from_secs(9)), Some(Span::from_secs(1)))
         );
         assert_eq!(
-            (run.client.clients, run.client.threads, run.client.seed),
+            (
+                run.client.clients,
+                run.client.worker.threads,
+                run.client.worker.seed
+            ),
             (Some(3), Some(2), Some(5))
         );
         assert_eq!(run.rate, Some(Rate(20_000.0)));
         assert_eq!(run.schedule, Some(ScheduleName::Poisson));
-        assert_eq!(run.client.backend, Some(BackendName::Driver));
+        assert_eq!(run.client.worker.backend, Some(BackendName::Driver));
         let properties =
             [("fieldcount", "3"), ("x", "a=b")].map(|(name, value)| (name.into(), value.into()));
         assert_eq!(run.target.properties, properties);
         assert_eq!(
-            run.client.timeout,
+            run.client.worker.timeout,
             Some(Span(std::time::Duration::from_millis(250)))
         );
         assert_eq!(run.tolerate_errors, Some(0.01));

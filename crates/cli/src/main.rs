@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod doctor;
 mod exit;
+mod experiment;
 mod interrupt;
 mod messages;
 mod progress;

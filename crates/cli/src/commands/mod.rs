@@ -6,9 +6,11 @@ pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod report;
 pub(crate) mod responder;
+pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod selfcheck;
 pub(crate) mod server;
+pub(crate) mod sweep;
 pub(crate) mod ycsb;
 
 use crate::args::{Arguments, Command};
@@ -49,6 +51,8 @@ pub(crate) fn dispatch(
                 Command::Load(load) => load::load(&load, state_dir, hands),
                 Command::Ycsb(ycsb) => ycsb::ycsb(&ycsb, state_dir, hands),
                 Command::Selfcheck(selfcheck) => selfcheck::selfcheck(&selfcheck, state_dir, hands),
+                Command::Sweep(sweep) => sweep::sweep(&sweep, state_dir, hands),
+                Command::Resume(resume) => resume::resume(&resume, state_dir, hands),
                 Command::Server(arguments) => server::server(&arguments, state_dir, hands),
                 Command::Responder(responder) => responder::responder(&responder, &interrupt),
                 Command::Report(_)

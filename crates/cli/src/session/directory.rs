@@ -140,10 +140,10 @@ fn create_folder(folder: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// Makes `runs/2026-08-22T10-15-00-NAME`; runs of the same second are numbered. Gives the folder, and
+/// Makes `PARENT/2026-08-22T10-15-00-NAME`; those of the same second are numbered. Gives the folder, and
 /// all that were made for it, outermost first. Making it is what claims the name: a look first would
 /// give two runs the same.
-fn claim_name(
+pub(crate) fn claim_name(
     parent: &Path,
     name: &str,
     now: Timestamp,

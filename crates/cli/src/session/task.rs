@@ -2,8 +2,8 @@
 //! Credentials stay apart from the plan from here on.
 
 use crate::args::{
-    BackendName, ClientArguments, DataArguments, RunArguments, ScheduleName, ServerName,
-    StartArguments, TargetArguments,
+    BackendName, ClientArguments, DataArguments, ExperimentArguments, RunArguments, ScheduleName,
+    ServerName, StartArguments, TargetArguments, WorkerArguments,
 };
 use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
@@ -163,20 +163,66 @@ fn overrides(
     data: &DataArguments,
 ) -> Overrides {
     Overrides {
-        records: data.records,
         clients: client.clients,
-        threads: client.threads,
-        backend: client.backend.map(|backend| match backend {
+        ..worker_overrides(target, &client.worker, data)
+    }
+}
+
+fn worker_overrides(
+    target: &TargetArguments,
+    worker: &WorkerArguments,
+    data: &DataArguments,
+) -> Overrides {
+    Overrides {
+        records: data.records,
+        threads: worker.threads,
+        backend: worker.backend.map(|backend| match backend {
             BackendName::Wire => Backend::Wire,
             BackendName::Driver => Backend::Driver,
         }),
-        seed: client.seed,
-        timeout: client.timeout,
+        seed: worker.seed,
+        timeout: worker.timeout,
         batch: data.batch,
         properties: target.properties.clone(),
         lenient: target.lenient,
         ..start_overrides(&target.start)
     }
+}
+
+/// Resolves what was typed after the verb of an experiment. `settings` are single keys of the plan.
+pub(crate) fn of_experiment(
+    arguments: &ExperimentArguments,
+    settings: &[(String, String)],
+    schedule: Option<(ScheduleName, f64)>,
+    surroundings: &Surroundings,
+) -> Result<Task, Failure> {
+    let mut target = arguments.target.clone();
+    target.start.settings = settings.to_vec();
+    let mut overrides = Overrides {
+        duration: arguments.duration,
+        warmup: arguments.warmup,
+        schedule: schedule.map(|(name, _)| schedule_kind(name)),
+        rate_per_s: schedule.map(|(_, rate_per_s)| rate_per_s),
+        ..worker_overrides(&target, &arguments.worker, &arguments.data)
+    };
+    let framework = framework::lay_below(&target, &mut overrides, surroundings)?;
+    resolve_task(&target, overrides, surroundings, framework.as_ref())
+}
+
+/// The task of a plan that was resolved before.
+pub(crate) fn of_plan(plan: Plan, uri: Option<&str>) -> Result<Task, Failure> {
+    let remote = match (uri, &plan.server.uri) {
+        (Some(uri), Some(_)) => Some(Remote::parse(uri)?),
+        (None, Some(known)) => Some(Remote::parse(known)?),
+        (_, None) => None,
+    };
+    check(&plan)?;
+    Ok(Task {
+        plan,
+        remote,
+        warnings: Vec::new(),
+        notes: Vec::new(),
+    })
 }
 
 /// What the options say about the servers that are started.

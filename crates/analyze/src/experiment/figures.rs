@@ -1,0 +1,366 @@
+//! What one run says, with its uncertainty: the measure phase of a run directory as figures that
+//! experiments compare, fit and check against the operational laws.
+
+use crate::estimate::{Estimate, Quantity};
+use crate::laws::demand::{Demand, Resource};
+use crate::laws::{self, LawCheck};
+use crate::resampling::Resampling;
+use crate::steady_state::{SteadyState, assess};
+use crate::uncertainty::histogram::SparseHistogram;
+use crate::uncertainty::series::{IntervalSample, Series, Statistic};
+use dyno_record::model::{
+    CaveatKind, OperationRecord, PhaseKind, PhaseRecord, ResourceKind, RunDocument,
+};
+use dyno_record::responses::WindowResponses;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Percentiles of every run, with their names.
+pub const PERCENTILES: [(&str, f64); 5] = [
+    ("p50", 50.0),
+    ("p90", 90.0),
+    ("p95", 95.0),
+    ("p99", 99.0),
+    ("p99_9", 99.9),
+];
+
+/// A window shorter than this share of the longest one is the rest of a phase; its rate says little.
+const SHORT_WINDOW_RATIO: f64 = 0.5;
+
+/// CPU time is counted in ticks of 10 ms and read about once a second; over a phase of some seconds the
+/// error of both ends is below this.
+const CPU_TIME_UNCERTAINTY_S: f64 = 0.04;
+
+/// A figure with its interval, where the run was long enough for one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figure {
+    /// The value.
+    pub value: f64,
+    /// Lower end of the 95 % interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+impl Figure {
+    /// A value whose error is not known.
+    pub fn bare(value: f64) -> Figure {
+        Figure {
+            value,
+            low: None,
+            high: None,
+        }
+    }
+
+    /// The value with its relative uncertainty; without an interval that is all of it.
+    pub fn quantity(&self) -> Quantity {
+        let width = self.high.zip(self.low).map(|(high, low)| high - low);
+        Quantity {
+            value: self.value,
+            uncertainty_ratio: width.map_or(1.0, |width| width / 2.0 / self.value.abs()),
+        }
+    }
+}
+
+impl From<Estimate> for Figure {
+    fn from(estimate: Estimate) -> Figure {
+        Figure {
+            value: estimate.value,
+            low: Some(estimate.low),
+            high: Some(estimate.high),
+        }
+    }
+}
+
+/// The measure phase of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figures {
+    /// Concurrent clients, all pairs together.
+    pub clients: u32,
+    /// Worker threads, all pairs together.
+    pub threads: u32,
+    /// Rate that the schedule asked for; absent with a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_rate_per_s: Option<f64>,
+    /// Operations that succeeded per second.
+    pub rate_per_s: Figure,
+    /// Mean response time of all operations.
+    pub response_mean_us: Figure,
+    /// Percentiles of the response time of all operations, by their names in [`PERCENTILES`].
+    pub response_us: BTreeMap<String, Figure>,
+    /// Mean service time of all operations.
+    pub service_mean_us: f64,
+    /// Operations sent and not yet answered, as a mean over time.
+    pub mean_in_flight: f64,
+    /// Operations that succeeded.
+    pub succeeded: u64,
+    /// Share of the finished operations that failed.
+    pub failed_ratio: f64,
+    /// Share of the arrivals that were never sent; 0 with a closed loop.
+    pub dropped_ratio: f64,
+    /// Length of the phase.
+    pub duration_s: f64,
+    /// Whether the rate stayed the same; absent where the phase is too short to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<bool>,
+    /// How busy the resources were.
+    pub resources: Vec<Resource>,
+    /// What an operation needed of each.
+    pub demands: Vec<Demand>,
+    /// The laws that can be checked in a single run.
+    pub laws: Vec<LawCheck>,
+    /// Doubts that the run has of itself.
+    pub caveats: Vec<CaveatKind>,
+}
+
+impl Figures {
+    /// Whether the run says that the client was the limit and not the server.
+    pub fn is_generator_bound(&self) -> bool {
+        self.caveats.contains(&CaveatKind::GeneratorBottleneck)
+    }
+
+    /// A percentile by its name in [`PERCENTILES`].
+    pub fn percentile(&self, name: &str) -> Option<Figure> {
+        self.response_us.get(name).copied()
+    }
+}
+
+/// Nothing was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the run has measured nothing")]
+pub struct NothingMeasured;
+
+/// The recording windows of a phase, ready for statistics, without a short rest at the end.
+pub fn samples(windows: &[WindowResponses]) -> Vec<IntervalSample> {
+    let longest_s = windows.iter().map(|w| w.duration_s).fold(0.0, f64::max);
+    windows
+        .iter()
+        .filter(|window| window.duration_s >= longest_s * SHORT_WINDOW_RATIO)
+        .map(sample)
+        .collect()
+}
+
+fn sample(window: &WindowResponses) -> IntervalSample {
+    IntervalSample {
+        duration_s: window.duration_s,
+        operations: window.succeeded,
+        times: SparseHistogram::from_counts(window.response_ns.iter().copied()),
+    }
+}
+
+/// The figures of a run. `windows` are those of its measure phase with all operations together. The same
+/// `seed` gives the same intervals.
+///
+/// # Errors
+/// [`NothingMeasured`] if no operation succeeded in the measure phase.
+pub fn of_run(
+    document: &RunDocument,
+    windows: &[WindowResponses],
+    seed: u64,
+) -> Result<Figures, NothingMeasured> {
+    let phase = measure_phase(document).ok_or(NothingMeasured)?;
+    let windows = samples(windows);
+    let series = Series::new(&windows);
+    let resampling = Resampling::seeded(seed);
+    let figure = |statistic: Statistic, unit: f64| -> Option<Figure> {
+        match series.estimate(statistic, resampling) {
+            Some(estimate) => Some(estimate.scaled(unit).into()),
+            None => series
+                .value(statistic)
+                .map(|value| Figure::bare(value * unit)),
+        }
+    };
+    const US_PER_NS: f64 = 1e-3;
+    let rate_per_s = figure(Statistic::Rate, 1.0).ok_or(NothingMeasured)?;
+    let resources = resources(document, phase);
+    let demands = resources
+        .iter()
+        .filter_map(|resource| resource.demand(rate_per_s.quantity()))
+        .collect();
+    let response_mean_us = figure(Statistic::MeanTime, US_PER_NS).ok_or(NothingMeasured)?;
+    let pairs = plan_number(document, "/server/pairs").max(1);
+    let mut figures = Figures {
+        clients: plan_number(document, "/client/clients").saturating_mul(pairs),
+        threads: plan_number(document, "/client/threads").saturating_mul(pairs),
+        offered_rate_per_s: phase.offered_rate_per_s,
+        rate_per_s,
+        response_mean_us,
+        response_us: PERCENTILES
+            .iter()
+            .filter_map(|(name, percent)| {
+                let figure = figure(Statistic::Percentile(*percent), US_PER_NS)?;
+                Some(((*name).to_owned(), figure))
+            })
+            .collect(),
+        service_mean_us: mean_service_us(phase),
+        mean_in_flight: phase.mean_in_flight,
+        succeeded: phase.succeeded,
+        failed_ratio: ratio(phase.failed, phase.failed + phase.succeeded),
+        dropped_ratio: phase
+            .arrivals
+            .map_or(0.0, |arrivals| ratio(arrivals.dropped, arrivals.due)),
+        duration_s: phase.duration_s,
+        steady: steady(&windows),
+        resources,
+        demands,
+        laws: Vec::new(),
+        caveats: document.caveats.iter().map(|caveat| caveat.kind).collect(),
+    };
+    figures.laws = check_laws(&figures, document, phase);
+    Ok(figures)
+}
+
+fn measure_phase(document: &RunDocument) -> Option<&PhaseRecord> {
+    document
+        .phases
+        .iter()
+        .find(|phase| phase.name == PhaseKind::Measure && phase.succeeded > 0)
+}
+
+fn plan_number(document: &RunDocument, pointer: &str) -> u32 {
+    let number = document
+        .plan
+        .pointer(pointer)
+        .and_then(|value| value.as_u64());
+    number.map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    match whole {
+        0 => 0.0,
+        whole => part as f64 / whole as f64,
+    }
+}
+
+/// Operations of a phase with their names; the parts of a read-modify-write are left out as far as they can
+/// be told from others.
+fn logical(phase: &PhaseRecord) -> impl Iterator<Item = (&str, &OperationRecord)> {
+    let has_whole = phase.operations.contains_key("read_modify_write");
+    phase
+        .operations
+        .iter()
+        .filter(move |(name, _)| !(has_whole && *name == "update"))
+        .map(|(name, record)| (name.as_str(), record))
+}
+
+fn mean_service_us(phase: &PhaseRecord) -> f64 {
+    let (sum, count) = logical(phase).fold((0.0, 0), |(sum, count), (_, operation)| {
+        (
+            sum + operation.service_time_us.mean * operation.count as f64,
+            count + operation.count,
+        )
+    });
+    if count == 0 { 0.0 } else { sum / count as f64 }
+}
+
+fn steady(windows: &[IntervalSample]) -> Option<bool> {
+    let rates: Vec<f64> = windows
+        .iter()
+        .map(|window| window.operations as f64 / window.duration_s)
+        .collect();
+    match assess(&rates) {
+        SteadyState::Undecided => None,
+        verdict => Some(verdict == SteadyState::Steady),
+    }
+}
+
+/// Name of a resource in tables and sentences.
+pub const fn resource_name(kind: ResourceKind) -> &'static str {
+    match kind {
+        ResourceKind::ServerCpu => "server CPU",
+        ResourceKind::ClientCpu => "client CPU",
+        ResourceKind::HostCpu => "all CPUs of the machine",
+        ResourceKind::Disk => "disk",
+    }
+}
+
+fn resources(document: &RunDocument, phase: &PhaseRecord) -> Vec<Resource> {
+    let resource = |kind, units: u64, busy_s: f64, duration_s: f64| Resource {
+        name: resource_name(kind).to_owned(),
+        servers: u32::try_from(units).unwrap_or(u32::MAX).max(1),
+        busy_ratio: busy_s / duration_s / units.max(1) as f64,
+        uncertainty_ratio: match busy_s > 0.0 {
+            true => CPU_TIME_UNCERTAINTY_S / busy_s,
+            false => 1.0,
+        },
+    };
+    let recorded = document
+        .resources
+        .iter()
+        .filter(|one| one.phase == PhaseKind::Measure && one.duration_s > 0.0)
+        .map(|one| resource(one.resource, one.units, one.busy_s, one.duration_s));
+    let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
+    let cpus = document.environment.cpus.unwrap_or(1);
+    let client = (phase.duration_s > 0.0)
+        .then(|| resource(ResourceKind::ClientCpu, cpus, client_s, phase.duration_s));
+    recorded.chain(client).collect()
+}
+
+fn check_laws(figures: &Figures, document: &RunDocument, phase: &PhaseRecord) -> Vec<LawCheck> {
+    let mut checks = Vec::new();
+    // All three are counted over the same operations, so that they have no statistical error.
+    if let Some(ratio) = phase.little_ratio.filter(|ratio| *ratio > 0.0) {
+        let predicted = phase.mean_in_flight / ratio;
+        checks.extend(laws::little(
+            Quantity::exact(phase.mean_in_flight),
+            Quantity::exact(predicted / (figures.service_mean_us * 1e-6)),
+            Quantity::exact(figures.service_mean_us * 1e-6),
+        ));
+    }
+    if phase.offered_rate_per_s.is_none() {
+        let finished = (phase.succeeded + phase.failed) as f64 / phase.duration_s;
+        checks.extend(laws::response_time(
+            figures.clients,
+            Quantity::exact(finished),
+            0.0,
+            Quantity::exact(figures.response_mean_us.value * 1e-6),
+        ));
+    }
+    checks.extend(visits(document, phase));
+    checks
+}
+
+/// Forced flow: each kind of operation has its share of the rate.
+fn visits(document: &RunDocument, phase: &PhaseRecord) -> Vec<LawCheck> {
+    let weights = document
+        .plan
+        .pointer("/operations")
+        .and_then(|value| value.as_object());
+    let Some(weights) = weights else {
+        return Vec::new();
+    };
+    let weight = |name: &str| {
+        weights
+            .get(name)
+            .and_then(serde_json::Value::as_f64)
+            .unwrap_or(0.0)
+    };
+    let whole: f64 = weights.values().filter_map(serde_json::Value::as_f64).sum();
+    let rate = phase.succeeded as f64 / phase.duration_s;
+    if weight("read_modify_write") > 0.0 || whole <= 0.0 {
+        // The parts are counted besides the whole.
+        return Vec::new();
+    }
+    phase
+        .operations
+        .iter()
+        .filter_map(|(name, operation)| {
+            let share = weight(name) / whole;
+            let drawn = phase.succeeded as f64;
+            // The kinds are drawn at random: a binomial number, whose 95 % interval is 1.96 deviations.
+            let spread = 1.96 * (share * (1.0 - share) / drawn).sqrt() / share;
+            laws::forced_flow(
+                name,
+                Quantity {
+                    value: operation.count as f64 / phase.duration_s,
+                    uncertainty_ratio: spread,
+                },
+                Quantity::exact(share),
+                Quantity::exact(rate),
+            )
+        })
+        .collect()
+}

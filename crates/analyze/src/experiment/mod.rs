@@ -1,0 +1,148 @@
+//! An experiment: several runs that answer one question together, and the answer. The runs are ordinary
+//! run directories beside the document; everything in it can be computed from them again.
+
+pub mod figures;
+pub mod sweep;
+
+use dyno_record::model::{Caveat, RunStatus};
+use figures::Figures;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the form of [`Experiment`]; raised when a reader of the old form would misread the new one.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// How rate and response time depend on a setting.
+    Sweep,
+    /// The highest rate that the server sustains.
+    Xmax,
+    /// The highest offered rate that keeps an objective.
+    Slo,
+    /// Whether one of two plans is faster.
+    Ab,
+}
+
+impl Verb {
+    /// The word on the command line and in names of folders.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verb::Sweep => "sweep",
+            Verb::Xmax => "xmax",
+            Verb::Slo => "slo",
+            Verb::Ab => "ab",
+        }
+    }
+}
+
+/// The document of an experiment, `experiment.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Experiment {
+    /// Version of this form.
+    pub schema_version: u32,
+    /// Version of the `dyno` that wrote it.
+    pub dyno_version: String,
+    /// What is asked.
+    pub verb: Verb,
+    /// The question in words.
+    pub question: String,
+    /// Name of the workload.
+    pub name: String,
+    /// Start, RFC 3339 in UTC.
+    pub started_at: String,
+    /// How it ended.
+    pub status: RunStatus,
+    /// Why it is partial or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_reason: Option<String>,
+    /// The plan that all points change, without secrets.
+    pub plan: serde_json::Value,
+    /// Numbers that say how the experiment is done, by the name of the option.
+    pub options: BTreeMap<String, serde_json::Value>,
+    /// The keys that are varied; empty where a search chooses the points.
+    pub axes: Vec<Axis>,
+    /// All points in the order in which they are run.
+    pub points: Vec<Point>,
+    /// The answer; absent until there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// What follows from it, in sentences, the most important first.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// Reasons to doubt it.
+    #[serde(default)]
+    pub caveats: Vec<Caveat>,
+}
+
+/// The answer, by what was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Answer {
+    /// See [`Verb::Sweep`].
+    Sweep(Box<sweep::SweepAnswer>),
+}
+
+/// A plan key and its values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Axis {
+    /// Dotted key of the plan, such as `client.clients`.
+    pub key: String,
+    /// The values, as they are set.
+    pub values: Vec<String>,
+}
+
+/// Which of two plans.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The first, which the other is compared with.
+    A,
+    /// The second.
+    B,
+}
+
+/// One run of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Point {
+    /// Keys of the plan that it sets.
+    pub settings: BTreeMap<String, String>,
+    /// Which of two plans it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
+    /// Number among the runs with the same settings, from 0.
+    pub repeat: u32,
+    /// Run directory, inside that of the experiment.
+    pub directory: String,
+    /// What it measured; absent until it was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Figures>,
+}
+
+/// A sentence that a performance engineer would write, and what supports it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Whether it says what is, or what could be changed.
+    pub kind: FindingKind,
+    /// The sentence with its figures.
+    pub text: String,
+    /// The measurements behind it, one sentence each; at least one.
+    pub evidence: Vec<String>,
+}
+
+/// Kinds of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// What was found.
+    Finding,
+    /// What could be changed, and why that should help.
+    Opportunity,
+    /// Why the answer should not be trusted, or reaches only so far.
+    Warning,
+}

@@ -1,0 +1,399 @@
+//! What a sweep says: the points with their intervals, the service demands and the bounds that follow from
+//! them, the scalability law, and every law checked at every point.
+
+use super::figures::{Figure, Figures, PERCENTILES};
+use super::{Experiment, Point};
+use crate::estimate::{Estimate, Quantity};
+use crate::laws::bounds::{Bounds, ClosedSystem};
+use crate::laws::demand::{Demand, bottleneck};
+use crate::laws::{self, LawCheck};
+use crate::resampling::Resampling;
+use crate::uncertainty::runs::Runs;
+use crate::uncertainty::series::{IntervalSample, Statistic};
+use crate::usl::{self, UslFit, UslPoint};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Keys of the plan that order points along an axis.
+pub const CLIENTS: &str = "client.clients";
+/// See [`CLIENTS`].
+pub const RATE: &str = "schedule.rate_per_s";
+
+/// Points of a curve for a picture between two measured ones.
+const CURVE_STEPS: u32 = 60;
+
+/// Name of the CPUs that server and client share.
+const SHARED_CPUS: &str = "CPUs of server and client";
+
+/// All runs with the same settings together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Level {
+    /// The settings.
+    pub settings: BTreeMap<String, String>,
+    /// Places of the runs in [`Experiment::points`].
+    pub runs: Vec<u32>,
+    /// Concurrent clients.
+    pub clients: u32,
+    /// Rate that was asked for; absent with a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_rate_per_s: Option<f64>,
+    /// Operations per second.
+    pub rate_per_s: Figure,
+    /// Mean response time.
+    pub response_mean_us: Figure,
+    /// Percentiles of the response time, by name, over the merged histograms.
+    pub response_us: BTreeMap<String, Figure>,
+    /// Share of the operations that failed.
+    pub failed_ratio: f64,
+    /// Share of the arrivals that were never sent.
+    pub dropped_ratio: f64,
+    /// What an operation needed of each resource, as a mean over the runs.
+    pub demands: Vec<Demand>,
+    /// How busy each resource was, 0 to 1, by its name.
+    pub busy_ratio: BTreeMap<String, f64>,
+    /// Checks of the laws: those of the runs, and those that follow from the sweep.
+    pub laws: Vec<LawCheck>,
+    /// Whether a run says that the client was the limit.
+    pub generator_bound: bool,
+    /// Whether a run had no steady state.
+    pub unsteady: bool,
+}
+
+/// A point of a fitted curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// Number of clients.
+    pub clients: f64,
+    /// Operations per second.
+    pub rate_per_s: f64,
+}
+
+/// The answer of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepAnswer {
+    /// The levels, in ascending order along the axis.
+    pub levels: Vec<Level>,
+    /// The key that orders them, [`CLIENTS`] or [`RATE`]; absent where something else is swept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<String>,
+    /// Number of the level with the highest rate.
+    pub best: u32,
+    /// The bench as a closed queueing system, from the demands at the best level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<ClosedSystem>,
+    /// The resource that saturates first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<Demand>,
+    /// N*: number of clients where the asymptotes meet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saturation_clients: Option<f64>,
+    /// Bounds at each number of clients from 1 to the largest, thinned out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<Bounds>,
+    /// The scalability law, where clients were swept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usl: Option<UslFit>,
+    /// Why there is no fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usl_problem: Option<String>,
+    /// The fitted curve over the measured range.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usl_curve: Vec<CurvePoint>,
+}
+
+/// Analyses the points that were run. `windows` are the recording windows of each point's measure phase, by its
+/// place. `None` if no point was run.
+pub fn analyze(
+    experiment: &Experiment,
+    windows: &BTreeMap<usize, Vec<IntervalSample>>,
+    resampling: Resampling,
+) -> Option<SweepAnswer> {
+    let mut levels = levels(experiment, windows, resampling);
+    let axis = axis_of(experiment);
+    match axis {
+        Some(RATE) => levels.sort_by(|a, b| {
+            let rate = |level: &Level| level.offered_rate_per_s.unwrap_or(0.0);
+            rate(a).total_cmp(&rate(b))
+        }),
+        Some(_) => levels.sort_by_key(|level| level.clients),
+        None => {}
+    }
+    let best = (0..levels.len()).max_by(|a, b| {
+        let rate = |place: &usize| levels[*place].rate_per_s.value;
+        rate(a).total_cmp(&rate(b))
+    })?;
+    let is_closed = levels
+        .iter()
+        .all(|level| level.offered_rate_per_s.is_none());
+    let over_clients = axis == Some(CLIENTS) && is_closed;
+    let system = system(&levels, best, over_clients);
+    let mut answer = SweepAnswer {
+        axis: axis.map(str::to_owned),
+        best: u32::try_from(best).ok()?,
+        bottleneck: system
+            .as_ref()
+            .and_then(|system| bottleneck(&system.demands).cloned()),
+        saturation_clients: system
+            .as_ref()
+            .filter(|_| over_clients)
+            .and_then(ClosedSystem::saturation_clients),
+        bounds: match (&system, over_clients) {
+            (Some(system), true) => bounds(system, &levels),
+            _ => Vec::new(),
+        },
+        usl: None,
+        usl_problem: None,
+        usl_curve: Vec::new(),
+        system,
+        levels,
+    };
+    if over_clients {
+        fit_usl(&mut answer, resampling);
+    }
+    check_bounds(&mut answer, over_clients);
+    Some(answer)
+}
+
+/// The axis if exactly one is swept and it has an order.
+fn axis_of(experiment: &Experiment) -> Option<&'static str> {
+    let swept: Vec<&str> = experiment
+        .axes
+        .iter()
+        .filter(|axis| axis.values.len() > 1)
+        .map(|axis| axis.key.as_str())
+        .collect();
+    match swept.as_slice() {
+        [CLIENTS] => Some(CLIENTS),
+        [RATE] => Some(RATE),
+        _ => None,
+    }
+}
+
+fn levels(
+    experiment: &Experiment,
+    windows: &BTreeMap<usize, Vec<IntervalSample>>,
+    resampling: Resampling,
+) -> Vec<Level> {
+    let mut order: Vec<(&BTreeMap<String, String>, Vec<usize>)> = Vec::new();
+    let done = experiment.points.iter().enumerate();
+    for (place, point) in done.filter(|(_, point)| point.figures.is_some()) {
+        match order
+            .iter_mut()
+            .find(|(settings, _)| *settings == &point.settings)
+        {
+            Some((_, places)) => places.push(place),
+            None => order.push((&point.settings, vec![place])),
+        }
+    }
+    order
+        .into_iter()
+        .filter_map(|(_, places)| level(experiment, &places, windows, resampling))
+        .collect()
+}
+
+fn level(
+    experiment: &Experiment,
+    places: &[usize],
+    windows: &BTreeMap<usize, Vec<IntervalSample>>,
+    resampling: Resampling,
+) -> Option<Level> {
+    let points: Vec<&Point> = places
+        .iter()
+        .map(|place| &experiment.points[*place])
+        .collect();
+    let figures: Vec<&Figures> = points
+        .iter()
+        .filter_map(|point| point.figures.as_ref())
+        .collect();
+    let first = figures.first()?;
+    let samples: Option<Vec<_>> = places
+        .iter()
+        .map(|place| windows.get(place).cloned())
+        .collect();
+    let runs = samples.map(|samples| Runs::new(&samples));
+    let figure = |statistic: Statistic, unit: f64, alone: Figure| -> Figure {
+        let estimate = runs
+            .as_ref()
+            .filter(|_| places.len() > 1)
+            .and_then(|runs| runs.estimate(statistic, resampling));
+        match estimate {
+            Some(found) => Estimate::scaled(&found.estimate, unit).into(),
+            None => alone,
+        }
+    };
+    const US_PER_NS: f64 = 1e-3;
+    let finished: u64 = figures.iter().map(|one| one.succeeded).sum();
+    let mean = |of: fn(&Figures) -> f64| {
+        figures.iter().map(|one| of(one)).sum::<f64>() / figures.len() as f64
+    };
+    let mut level = Level {
+        settings: points[0].settings.clone(),
+        runs: places
+            .iter()
+            .filter_map(|place| u32::try_from(*place).ok())
+            .collect(),
+        clients: first.clients,
+        offered_rate_per_s: first.offered_rate_per_s,
+        rate_per_s: figure(Statistic::Rate, 1.0, first.rate_per_s),
+        response_mean_us: figure(Statistic::MeanTime, US_PER_NS, first.response_mean_us),
+        response_us: BTreeMap::new(),
+        failed_ratio: mean(|one| one.failed_ratio),
+        dropped_ratio: mean(|one| one.dropped_ratio),
+        demands: mean_demands(&figures),
+        busy_ratio: busy(&figures),
+        laws: figures.iter().flat_map(|one| one.laws.clone()).collect(),
+        generator_bound: figures.iter().any(|one| one.is_generator_bound()),
+        unsteady: figures.iter().any(|one| one.steady == Some(false)),
+    };
+    if finished == 0 {
+        return None;
+    }
+    for (name, percent) in PERCENTILES {
+        if let Some(alone) = first.percentile(name) {
+            let merged = figure(Statistic::Percentile(percent), US_PER_NS, alone);
+            level.response_us.insert(name.to_owned(), merged);
+        }
+    }
+    Some(level)
+}
+
+fn mean_demands(figures: &[&Figures]) -> Vec<Demand> {
+    let names = figures[0].demands.iter().map(|demand| &demand.name);
+    names
+        .map(|name| {
+            let all: Vec<&Demand> = figures
+                .iter()
+                .filter_map(|one| one.demands.iter().find(|demand| demand.name == *name))
+                .collect();
+            let count = all.len() as f64;
+            Demand {
+                demand_s: all.iter().map(|demand| demand.demand_s).sum::<f64>() / count,
+                uncertainty_ratio: all
+                    .iter()
+                    .map(|demand| demand.uncertainty_ratio.powi(2))
+                    .sum::<f64>()
+                    .sqrt()
+                    / count,
+                ..all[0].clone()
+            }
+        })
+        .collect()
+}
+
+fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
+    let names = figures[0].resources.iter().map(|resource| &resource.name);
+    names
+        .map(|name| {
+            let all: Vec<f64> = figures
+                .iter()
+                .filter_map(|one| one.resources.iter().find(|resource| resource.name == *name))
+                .map(|resource| resource.busy_ratio)
+                .collect();
+            (name.clone(), all.iter().sum::<f64>() / all.len() as f64)
+        })
+        .collect()
+}
+
+/// The stations that operations wait for. On one machine server and client wait for the same CPUs, so that they
+/// are one station there; what other processes use is not theirs.
+fn stations(demands: &[Demand]) -> Vec<Demand> {
+    let of = |name: &str| demands.iter().find(|demand| demand.name == name);
+    let disk = of("disk").filter(|disk| disk.demand_s > 0.0).cloned();
+    let cpus = match (
+        of("server CPU"),
+        of("client CPU"),
+        of("all CPUs of the machine"),
+    ) {
+        (Some(server), Some(client), Some(_)) => vec![Demand {
+            name: SHARED_CPUS.to_owned(),
+            servers: server.servers.max(client.servers),
+            demand_s: server.demand_s + client.demand_s,
+            uncertainty_ratio: server.uncertainty_ratio.max(client.uncertainty_ratio),
+        }],
+        (server, client, _) => server.into_iter().chain(client).cloned().collect(),
+    };
+    cpus.into_iter().chain(disk).collect()
+}
+
+fn system(levels: &[Level], best: usize, over_clients: bool) -> Option<ClosedSystem> {
+    let demands = stations(&levels[best].demands);
+    if demands.is_empty() {
+        return None;
+    }
+    let total_s: f64 = demands.iter().map(|demand| demand.demand_s).sum();
+    let lone = levels
+        .first()
+        .filter(|level| over_clients && level.clients == 1);
+    let lone_s = lone.map_or(total_s, |level| level.response_mean_us.value * 1e-6);
+    Some(ClosedSystem {
+        demands,
+        delay_s: (lone_s - total_s).max(0.0),
+        think_time_s: 0.0,
+    })
+}
+
+fn bounds(system: &ClosedSystem, levels: &[Level]) -> Vec<Bounds> {
+    let most = levels.iter().map(|level| level.clients).max().unwrap_or(1);
+    let step = most.div_ceil(CURVE_STEPS).max(1);
+    let mut numbers: Vec<u32> = (1..=most).step_by(step as usize).collect();
+    numbers.extend(levels.iter().map(|level| level.clients));
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+        .into_iter()
+        .filter_map(|clients| system.bounds(clients))
+        .collect()
+}
+
+fn fit_usl(answer: &mut SweepAnswer, resampling: Resampling) {
+    let points: Vec<UslPoint> = answer
+        .levels
+        .iter()
+        .map(|level| UslPoint {
+            clients: level.clients,
+            rate_per_s: level.rate_per_s.quantity(),
+        })
+        .collect();
+    match usl::fit(&points, resampling) {
+        Ok(fit) => {
+            let (low, high) = (fit.measured_clients_min, fit.measured_clients_max);
+            let span = f64::from(high - low);
+            answer.usl_curve = (0..=CURVE_STEPS)
+                .map(|step| {
+                    let clients = f64::from(low) + span * f64::from(step) / f64::from(CURVE_STEPS);
+                    CurvePoint {
+                        clients,
+                        rate_per_s: fit.predict(clients).rate_per_s,
+                    }
+                })
+                .collect();
+            answer.usl = Some(fit);
+        }
+        Err(error) => answer.usl_problem = Some(error.to_string()),
+    }
+}
+
+/// No rate is above what the demands allow, and the busy time of each level is what the demands at the best
+/// one make of its rate.
+fn check_bounds(answer: &mut SweepAnswer, over_clients: bool) {
+    let Some(system) = &answer.system else { return };
+    let lone = answer
+        .levels
+        .first()
+        .filter(|level| over_clients && level.clients == 1)
+        .map(|level| level.response_mean_us.quantity().uncertainty_ratio);
+    for level in &mut answer.levels {
+        let bound = match lone {
+            Some(uncertainty_ratio) => system.rate_bound_per_s(level.clients, uncertainty_ratio),
+            None => system.saturation_rate_per_s(),
+        };
+        // A level whose own interval is not known is judged by the bound's alone.
+        let rate = level.rate_per_s.quantity();
+        let rate = match rate.uncertainty_ratio < 1.0 {
+            true => rate,
+            false => Quantity::exact(rate.value),
+        };
+        level.laws.extend(laws::rate_within_bound(rate, bound));
+    }
+}

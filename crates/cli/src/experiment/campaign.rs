@@ -1,0 +1,380 @@
+//! Runs the points of an experiment one after the other, each into a run directory of its own, and keeps
+//! the document of the experiment up to date, so that an interruption loses the current point at most.
+
+use super::folder::ExperimentFolder;
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+use crate::session::collection::Wishes;
+use crate::session::execute::{Conduct, Extent, Hands, execute_on};
+use crate::session::lab::Lab;
+use crate::session::place::Place;
+use crate::session::server::ServerPlaces;
+use crate::session::task::{self, Task};
+use dyno_analyze::experiment::figures::{self, Figures};
+use dyno_analyze::experiment::{Experiment, Point, Side};
+use dyno_load::backend::RetryRule;
+use dyno_plan::Plan;
+use dyno_plan::model::{Backend, ServerPlan};
+use dyno_plan::resolve::PlanError;
+use dyno_record::model::{PhaseKind, RunStatus};
+use dyno_record::responses::responses;
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// What the points have in common besides their plan.
+pub(crate) struct Bench<'a> {
+    pub(crate) hands: Hands<'a>,
+    /// Path of the embedded server that was named.
+    pub(crate) embedded_server: Option<PathBuf>,
+    /// Result of the last selfcheck.
+    pub(crate) selfcheck: Option<serde_json::Value>,
+    /// Folder for what is kept between runs.
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Drop the collection before each point.
+    pub(crate) fresh: bool,
+    /// Load nothing.
+    pub(crate) no_load: bool,
+    /// Most worker threads of a point.
+    pub(crate) threads: u32,
+}
+
+/// An experiment under way.
+pub(crate) struct Campaign<'a> {
+    pub(crate) document: Experiment,
+    folder: ExperimentFolder,
+    /// The plans that the points change: one, or one for each side.
+    tasks: BTreeMap<Option<Side>, Task>,
+    bench: Bench<'a>,
+    lab: Option<(LabKey, Lab)>,
+    /// Points run by this process.
+    done: usize,
+}
+
+/// Servers can be kept for the next point if all of this is the same.
+#[derive(Clone, PartialEq)]
+struct LabKey {
+    server: ServerPlan,
+    backend: Backend,
+    namespace: (String, String),
+}
+
+impl LabKey {
+    fn of(plan: &Plan) -> Self {
+        LabKey {
+            server: plan.server.clone(),
+            backend: plan.client.backend,
+            namespace: (plan.data.database.clone(), plan.data.collection.clone()),
+        }
+    }
+}
+
+impl<'a> Campaign<'a> {
+    /// Takes up an experiment; points that have figures already are done.
+    pub(crate) fn new(
+        document: Experiment,
+        folder: ExperimentFolder,
+        tasks: BTreeMap<Option<Side>, Task>,
+        bench: Bench<'a>,
+    ) -> Result<Self, Failure> {
+        let campaign = Campaign {
+            document,
+            folder,
+            tasks,
+            bench,
+            lab: None,
+            done: 0,
+        };
+        // All plans are looked at before the first of them is run.
+        for point in &campaign.document.points {
+            campaign.plan_of(point)?;
+        }
+        campaign.save()?;
+        Ok(campaign)
+    }
+
+    pub(crate) fn folder(&self) -> &ExperimentFolder {
+        &self.folder
+    }
+
+    pub(crate) fn hands(&self) -> Hands<'a> {
+        self.bench.hands
+    }
+
+    /// Runs all points that are not done.
+    pub(crate) fn run_all(&mut self) -> Result<(), Failure> {
+        for index in 0..self.document.points.len() {
+            if self.document.points[index].figures.is_none() {
+                self.run(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one more point with these settings, or gives the figures of an interrupted experiment that
+    /// has it. Searches ask for the same points again when they are resumed.
+    #[expect(dead_code, reason = "for searches")]
+    pub(crate) fn measure(
+        &mut self,
+        settings: &[(&str, String)],
+        side: Option<Side>,
+        number: usize,
+    ) -> Result<Figures, Failure> {
+        let settings: BTreeMap<String, String> = settings
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect();
+        if let Some(known) = self.document.points.get(number) {
+            if known.settings == settings
+                && known.side == side
+                && let Some(figures) = &known.figures
+            {
+                return Ok(figures.clone());
+            }
+            // The search went another way, or the point was not finished.
+            self.document.points.truncate(number);
+        }
+        let repeat = self
+            .document
+            .points
+            .iter()
+            .filter(|point| point.settings == settings && point.side == side)
+            .count();
+        self.document.points.push(point(
+            number,
+            settings,
+            side,
+            u32::try_from(repeat).unwrap_or(u32::MAX),
+        ));
+        self.run(number)
+    }
+
+    fn plan_of(&self, point: &Point) -> Result<Task, Failure> {
+        let task = &self.tasks[&point.side];
+        let mut plan = task.plan.clone();
+        let settings: Vec<(String, String)> = point
+            .settings
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        dyno_plan::file::set(&mut plan, &settings).map_err(PlanError::Invalid)?;
+        if !point.settings.contains_key("client.threads") {
+            plan.client.threads = self.bench.threads.clamp(1, plan.client.clients.max(1));
+        }
+        task::check(&plan)?;
+        Ok(Task {
+            plan,
+            remote: task.remote.clone(),
+            warnings: Vec::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    fn run(&mut self, index: usize) -> Result<Figures, Failure> {
+        let interrupt = self.bench.hands.interrupt;
+        interrupt.check()?;
+        let task = self.plan_of(&self.document.points[index])?;
+        self.announce(index);
+        let directory = self
+            .folder
+            .path()
+            .join(&self.document.points[index].directory);
+        // What an interrupted run left there is not part of the experiment.
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory).map_err(|error| {
+                Failure::of(Exit::Environment, error)
+                    .context(format!("cannot use `{}`", directory.display()))
+            })?;
+        }
+        self.open_lab(&task)?;
+        let hands = self.bench.hands;
+        let conduct = Conduct {
+            extent: Extent::Whole,
+            wishes: Wishes {
+                no_load: self.bench.no_load,
+            },
+            fresh: self.bench.fresh
+                || (task.remote.is_none() && changes_the_collection(&task.plan)),
+            retry: RetryRule::default(),
+            abort_load: true,
+            out: Some(&directory),
+            embedded_server: self.bench.embedded_server.as_deref(),
+            selfcheck: self.bench.selfcheck.clone(),
+            state_dir: self.bench.state_dir.as_deref(),
+        };
+        let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
+        let lab = self.lab.as_mut().map(|(_, lab)| lab);
+        let outcome = execute_on(&task, &conduct, &mut progress, hands, lab);
+        drop(progress);
+        let finished =
+            outcome?.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;
+        if let Some(fault) = finished.fault {
+            return Err(fault.context(format!("the run in `{}` failed", directory.display())));
+        }
+        if finished.interrupted {
+            return Err(Failure::new(Exit::Interrupted, "interrupted"));
+        }
+        let windows = responses(&directory, PhaseKind::Measure, None)?;
+        let figures = figures::of_run(&finished.run.document, &windows, self.seed())
+            .map_err(|error| Failure::of(Exit::Environment, error))?;
+        self.document.points[index].figures = Some(figures.clone());
+        self.done += 1;
+        self.save()?;
+        Ok(figures)
+    }
+
+    /// Seed of the resampling: that of the plan, so that the same runs give the same figures.
+    pub(crate) fn seed(&self) -> u64 {
+        self.tasks
+            .values()
+            .next()
+            .map_or(0, |task| task.plan.client.seed)
+    }
+
+    fn announce(&self, index: usize) {
+        let point = &self.document.points[index];
+        let settings: Vec<String> = point
+            .settings
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let side = match point.side {
+            Some(side) => format!(" {side:?}"),
+            None => String::new(),
+        };
+        let what = match settings.is_empty() {
+            true => "as planned".to_owned(),
+            false => settings.join(", "),
+        };
+        let count = match self.document.axes.is_empty() {
+            true => format!("run {}", index + 1),
+            false => format!("run {} of {}", index + 1, self.document.points.len()),
+        };
+        let repeat = match point.repeat {
+            0 => String::new(),
+            number => format!(", repetition {number}"),
+        };
+        self.bench
+            .hands
+            .messages
+            .note(&format!("{count}:{side} {what}{repeat}"));
+    }
+
+    /// Makes the servers those of the plan.
+    fn open_lab(&mut self, task: &Task) -> Result<(), Failure> {
+        let key = LabKey::of(&task.plan);
+        // A cluster whose collection is dropped is no longer what was asked for.
+        let is_reusable =
+            task.plan.server.topology.is_none() || !changes_the_collection(&task.plan);
+        if let Some((known, lab)) = self.lab.take() {
+            if known == key && is_reusable {
+                self.lab = Some((known, lab));
+                return Ok(());
+            }
+            lab.stop()?;
+        }
+        let place = match &task.remote {
+            None => Place::of_plan(&task.plan)?,
+            Some(_) => None,
+        };
+        let places = ServerPlaces {
+            surroundings: self.bench.hands.surroundings,
+            embedded: self.bench.embedded_server.as_deref(),
+            folder: self.folder.path(),
+        };
+        let remote = task.remote.as_ref();
+        let interrupt = self.bench.hands.interrupt;
+        let lab = Lab::open(&task.plan, remote, &places, place.as_ref(), interrupt)?;
+        self.lab = Some((key, lab));
+        Ok(())
+    }
+
+    /// Stops the servers.
+    pub(crate) fn close(&mut self) -> Result<(), Failure> {
+        match self.lab.take() {
+            Some((_, lab)) => lab.stop(),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the document.
+    pub(crate) fn save(&self) -> Result<(), Failure> {
+        self.folder.save(&self.document)
+    }
+
+    /// Stops the servers, says how the experiment ended, and writes it. With a failure this is that failure.
+    pub(crate) fn end(&mut self, result: Result<(), Failure>) -> Result<(), Failure> {
+        let result = result.and(self.close());
+        (self.document.status, self.document.status_reason) = match &result {
+            Ok(()) => (RunStatus::Complete, None),
+            Err(failure) if failure.exit == Exit::Interrupted => {
+                (RunStatus::Partial, Some("interrupted by a signal".into()))
+            }
+            Err(failure) => (
+                RunStatus::Failed,
+                Some(dyno_plan::uri::redact(&format!("{:#}", failure.error))),
+            ),
+        };
+        let saved = match self.done == 0 && result.is_err() && self.is_untouched() {
+            true => {
+                self.folder.discard();
+                return result;
+            }
+            false => self.save(),
+        };
+        if result.is_err() {
+            let place = self.folder.path().display();
+            self.bench.hands.messages.note(&format!(
+                "what was measured is in `{place}`; go on with `dyno resume {place}`"
+            ));
+        }
+        result.and(saved)
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.document
+            .points
+            .iter()
+            .all(|point| point.figures.is_none())
+    }
+}
+
+/// A point that is not run yet.
+pub(crate) fn point(
+    number: usize,
+    settings: BTreeMap<String, String>,
+    side: Option<Side>,
+    repeat: u32,
+) -> Point {
+    let mut label = format!("{:03}", number + 1);
+    if let Some(side) = side {
+        label.push_str(&format!("-{side:?}").to_lowercase());
+    }
+    for (key, value) in &settings {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        label.push_str(&format!("-{name}-{value}"));
+    }
+    let label: String = label
+        .chars()
+        .map(|c| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '-' | '_' => c,
+            _ => '_',
+        })
+        .take(LABEL_CHARACTERS)
+        .collect();
+    Point {
+        settings,
+        side,
+        repeat,
+        directory: format!("runs/{label}"),
+        figures: None,
+    }
+}
+
+/// Longest name of a run's folder.
+const LABEL_CHARACTERS: usize = 80;
+
+/// Whether a run leaves another number of documents than it found.
+fn changes_the_collection(plan: &Plan) -> bool {
+    plan.operations.insert > 0.0 || plan.operations.delete > 0.0
+}

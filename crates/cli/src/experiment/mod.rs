@@ -1,0 +1,210 @@
+//! Experiments: several runs that answer one question, from what was typed to the saved answer. What the
+//! runs mean is found by `analyze`.
+
+pub(crate) mod campaign;
+pub(crate) mod folder;
+pub(crate) mod sweep;
+
+use crate::args::{ExperimentArguments, ExperimentFormat, ResumeArguments};
+use crate::exit::{Exit, Failure};
+use crate::messages::print_data;
+use crate::selfcheck;
+use crate::session::execute::Hands;
+use crate::session::task::{self, Task, local_threads};
+use campaign::{Bench, Campaign};
+use dyno_analyze::experiment::figures::samples;
+use dyno_analyze::experiment::{Experiment, SCHEMA_VERSION, Side, Verb};
+use dyno_analyze::uncertainty::series::IntervalSample;
+use dyno_record::model::{PhaseKind, RunStatus};
+use dyno_record::responses::responses;
+use folder::ExperimentFolder;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// A document that has no points yet.
+pub(crate) fn document(verb: Verb, question: String, task: &Task) -> Experiment {
+    Experiment {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: env!("CARGO_PKG_VERSION").to_owned(),
+        verb,
+        question,
+        name: task.plan.name.clone(),
+        started_at: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        status: RunStatus::Running,
+        status_reason: None,
+        plan: serde_json::to_value(&task.plan).expect("a plan is plain data"),
+        options: BTreeMap::new(),
+        axes: Vec::new(),
+        points: Vec::new(),
+        answer: None,
+        findings: Vec::new(),
+        caveats: Vec::new(),
+    }
+}
+
+/// The recording windows of all points that were run, by their place.
+pub(crate) fn windows(
+    campaign: &Campaign<'_>,
+) -> Result<BTreeMap<usize, Vec<IntervalSample>>, Failure> {
+    let mut all = BTreeMap::new();
+    for (place, point) in campaign.document.points.iter().enumerate() {
+        if point.figures.is_some() {
+            let directory = campaign.folder().path().join(&point.directory);
+            let windows = responses(&directory, PhaseKind::Measure, None)?;
+            all.insert(place, samples(&windows));
+        }
+    }
+    Ok(all)
+}
+
+/// Name of the copy of a plan in the folder.
+fn plan_file(side: Option<Side>) -> &'static str {
+    match side {
+        None => "plan.toml",
+        Some(Side::A) => "plan-a.toml",
+        Some(Side::B) => "plan-b.toml",
+    }
+}
+
+/// Begins an experiment, does it, and shows the answer.
+pub(crate) fn begin(
+    mut document: Experiment,
+    tasks: Vec<(Option<Side>, Task)>,
+    arguments: &ExperimentArguments,
+    state_dir: Option<&Path>,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
+    for (_, task) in &tasks {
+        task.tell(hands.messages);
+    }
+    if arguments.dry_run {
+        print_data(&design(&document))?;
+        return Ok(Exit::Done);
+    }
+    let threads = arguments.worker.threads.unwrap_or_else(|| {
+        let is_local = tasks.iter().all(|(_, task)| {
+            let hostname = hands.surroundings.hostname.as_deref();
+            task.remote
+                .as_ref()
+                .is_none_or(|remote| remote.is_local(hostname))
+        });
+        let cores = hands.surroundings.cores;
+        if is_local {
+            local_threads(cores)
+        } else {
+            cores
+        }
+    });
+    let options = &mut document.options;
+    options.insert("fresh".into(), arguments.data.fresh.into());
+    options.insert("no_load".into(), arguments.no_load.into());
+    options.insert("threads".into(), threads.into());
+    let name = format!("{}-{}", document.verb.as_str(), document.name);
+    let folder = ExperimentFolder::create(arguments.out.as_deref(), &name, Timestamp::now())?;
+    for (side, task) in &tasks {
+        folder.save_plan(plan_file(*side), &task.plan)?;
+    }
+    let embedded = arguments.target.start.embedded_server.clone();
+    let bench = bench(&document, embedded, state_dir, hands);
+    let tasks = tasks.into_iter().collect();
+    let campaign = Campaign::new(document, folder.clone(), tasks, bench);
+    let mut campaign = campaign.inspect_err(|_| folder.discard())?;
+    perform(&mut campaign, arguments.format)
+}
+
+/// Goes on with an experiment; of one that is complete the answer is found again.
+pub(crate) fn resume(
+    arguments: &ResumeArguments,
+    state_dir: Option<&Path>,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
+    let (folder, document) = ExperimentFolder::open(&arguments.experiment)?;
+    let sides: &[Option<Side>] = match document.verb {
+        Verb::Ab => &[Some(Side::A), Some(Side::B)],
+        Verb::Sweep | Verb::Xmax | Verb::Slo => &[None],
+    };
+    let mut tasks = BTreeMap::new();
+    for side in sides {
+        let plan = folder.plan(plan_file(*side))?;
+        tasks.insert(*side, task::of_plan(plan, arguments.uri.as_deref())?);
+    }
+    let bench = bench(
+        &document,
+        arguments.embedded_server.clone(),
+        state_dir,
+        hands,
+    );
+    let mut campaign = Campaign::new(document, folder, tasks, bench)?;
+    perform(&mut campaign, arguments.format)
+}
+
+fn bench<'a>(
+    document: &Experiment,
+    embedded_server: Option<PathBuf>,
+    state_dir: Option<&Path>,
+    hands: Hands<'a>,
+) -> Bench<'a> {
+    let flag = |name: &str| {
+        let value = document.options.get(name).and_then(|value| value.as_bool());
+        value.unwrap_or(false)
+    };
+    let threads = document
+        .options
+        .get("threads")
+        .and_then(|value| value.as_u64());
+    Bench {
+        hands,
+        embedded_server,
+        selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, hands)),
+        state_dir: state_dir.map(Path::to_owned),
+        fresh: flag("fresh"),
+        no_load: flag("no_load"),
+        threads: threads
+            .and_then(|threads| u32::try_from(threads).ok())
+            .unwrap_or(1),
+    }
+}
+
+fn perform(campaign: &mut Campaign<'_>, format: ExperimentFormat) -> Result<Exit, Failure> {
+    let result = match campaign.document.verb {
+        Verb::Sweep => sweep::run(campaign),
+        Verb::Xmax | Verb::Slo | Verb::Ab => unreachable!("there are no such experiments yet"),
+    };
+    campaign.end(result)?;
+    show(campaign, format)?;
+    Ok(Exit::Done)
+}
+
+/// The runs that would be made, one per line.
+fn design(document: &Experiment) -> String {
+    let mut text = String::new();
+    for point in &document.points {
+        let settings: Vec<String> = point
+            .settings
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let _ = writeln!(text, "{}  {}", point.directory, settings.join(" "));
+    }
+    text
+}
+
+/// Prints the result and says where it is.
+pub(crate) fn show(campaign: &Campaign<'_>, format: ExperimentFormat) -> Result<(), Failure> {
+    let document = &campaign.document;
+    let text = match format {
+        ExperimentFormat::Json => {
+            serde_json::to_string_pretty(document).expect("it is plain data") + "\n"
+        }
+        ExperimentFormat::Human | ExperimentFormat::Markdown => format!("{document:#?}\n"),
+    };
+    print_data(&text)?;
+    let place = campaign.folder().path().display();
+    campaign
+        .hands()
+        .messages
+        .note(&format!("experiment: {place}"));
+    Ok(())
+}
