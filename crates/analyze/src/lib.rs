@@ -3,6 +3,7 @@
 //! argument, so that the same input always gives the same answer.
 
 pub mod caveats;
+pub mod comparison;
 pub mod estimate;
 pub mod experiment;
 pub mod laws;

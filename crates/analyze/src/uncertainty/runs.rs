@@ -164,7 +164,7 @@ mod tests {
     fn repetitions_hold_the_truth_as_often_as_they_say() {
         for count in [2, 3, 5, 10] {
             for between_ratio in [0.0, 0.03] {
-                for statistic in [Statistic::Rate, Statistic::Percentile(50.0)] {
+                for statistic in [Statistic::Rate, Statistic::Percentile { percent: 50.0 }] {
                     let hits = coverage(count, between_ratio, statistic);
                     assert!(hits >= 180, "{count} {between_ratio} {statistic:?}: {hits}");
                 }

@@ -15,6 +15,8 @@ use super::histogram::{HistogramTable, SparseHistogram};
 use crate::estimate::Estimate;
 use crate::resampling::Resampling;
 use crate::student::two_sided;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Random numbers of this method, see [`Resampling::rng`].
 const STREAM: u64 = 2;
@@ -31,17 +33,25 @@ pub struct IntervalSample {
 }
 
 /// What is computed from recording intervals.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Statistic {
     /// Operations per second.
     Rate,
     /// Mean of the times, in their unit.
     MeanTime,
-    /// The time that this percentage of the operations does not exceed, in its unit.
-    Percentile(
-        /// Above 0, up to 100.
-        f64,
-    ),
+    /// The time that a percentage of the operations does not exceed, in its unit.
+    Percentile {
+        /// The percentage, above 0 and up to 100.
+        percent: f64,
+    },
+}
+
+impl Statistic {
+    /// Whether a larger value is the better one.
+    pub fn larger_is_better(self) -> bool {
+        self == Statistic::Rate
+    }
 }
 
 /// The recording intervals of a run, ready to be resampled.
@@ -128,7 +138,7 @@ impl Series {
                     .collect()
             }
             Statistic::MeanTime => self.table.sum_excess(value),
-            Statistic::Percentile(percent) => self.table.excess(value, percent / 100.0),
+            Statistic::Percentile { percent } => self.table.excess(value, percent / 100.0),
         })
     }
 
@@ -141,7 +151,7 @@ impl Series {
         let value = match statistic {
             Statistic::Rate => self.rate(intervals),
             Statistic::MeanTime => self.table.mean(intervals)?,
-            Statistic::Percentile(percent) => {
+            Statistic::Percentile { percent } => {
                 self.table.merged(intervals).quantile(percent / 100.0)?
             }
         };
@@ -241,8 +251,11 @@ mod tests {
             let truths = [
                 (Statistic::Rate, 500.0),
                 (Statistic::MeanTime, mean_us),
-                (Statistic::Percentile(50.0), mean_us * 2f64.ln()),
-                (Statistic::Percentile(99.0), mean_us * 100f64.ln()),
+                (Statistic::Percentile { percent: 50.0 }, mean_us * 2f64.ln()),
+                (
+                    Statistic::Percentile { percent: 99.0 },
+                    mean_us * 100f64.ln(),
+                ),
             ];
             let mut hits = [0; 4];
             for seed in 0..200 {
@@ -297,7 +310,7 @@ mod tests {
         for statistic in [
             Statistic::Rate,
             Statistic::MeanTime,
-            Statistic::Percentile(99.0),
+            Statistic::Percentile { percent: 99.0 },
         ] {
             assert_eq!(empty.estimate(statistic, resampling(1)), None);
             assert_eq!(idle.estimate(statistic, resampling(1)), None);
@@ -307,7 +320,8 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_interval() {
         let series = queue(0.5, 1);
-        let estimate = |seed| series.estimate(Statistic::Percentile(99.0), resampling(seed));
+        let estimate =
+            |seed| series.estimate(Statistic::Percentile { percent: 99.0 }, resampling(seed));
         assert_eq!(estimate(1), estimate(1));
         assert_ne!(estimate(1), estimate(2));
     }

@@ -1,0 +1,286 @@
+//! Is the candidate faster than the baseline? Pairs of runs, compared by the ratio of a rate, a mean
+//! or a percentile.
+//!
+//! The two runs of a pair lie next to each other in time, in the orders AB, BA, BA, AB, …, so that a
+//! drift of the machine raises one side as often as the other. The logarithms of the pairs' ratios
+//! are independent, whatever the memory inside the runs, and their mean gets Student's interval: D.
+//! R. Cox, *Planning of Experiments* (1958), chapters 3 and 13. From [`MIN_PAIRS_FOR_ORDER`] pairs on the
+//! effect of the order is estimated with it and taken out. As few pairs may agree by chance, the
+//! interval is never narrower than what the variation inside the runs ([`crate::uncertainty`]) leaves
+//! open; for a single pair it is that.
+//!
+//! The verdict follows from the interval alone, so that its errors are those of the interval: a
+//! difference is claimed without one in at most 5 % of comparisons at 95 %. A margin tells what is of
+//! no interest: an interval within it is a finding of equivalence (D. J. Schuirmann, "A Comparison of
+//! the Two One-Sided Tests Procedure and the Power Approach", *Journal of Pharmacokinetics and
+//! Biopharmaceutics* 15 (1987)), and an interval that is too wide for either is not enough data.
+//!
+//! To add pairs until the *verdict* pleases would raise the errors; [`Comparison::is_precise`] stops
+//! by the width of the interval, which says nothing about the side.
+
+use crate::estimate::{Estimate, combined};
+use crate::least_squares::solve;
+use crate::resampling::Resampling;
+use crate::student::two_sided;
+use crate::uncertainty::runs::Basis;
+use crate::uncertainty::series::{Series, Statistic};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Fewest pairs, in both orders, from which the effect of the order is taken out. Below it, the
+/// degree of freedom that this takes costs more than the effect usually does.
+pub const MIN_PAIRS_FOR_ORDER: usize = 6;
+
+/// Most pairs that are ever predicted to be needed.
+pub const MOST_PAIRS_NEEDED: usize = 10_000;
+
+/// The wished half-width of the interval as a share of the margin. With a third, two equal sides
+/// are found to be equal nearly always, not in half of the comparisons.
+const WISHED_SHARE_OF_MARGIN: f64 = 1.0 / 3.0;
+
+/// A run of each side, next to each other in time.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The run of A.
+    pub baseline: Series,
+    /// The run of B.
+    pub candidate: Series,
+    /// Whether A ran before B.
+    pub baseline_first: bool,
+}
+
+/// What the interval of the ratio says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparisonVerdict {
+    /// The candidate is better: the interval does not hold 1 and reaches beyond the margin.
+    Faster,
+    /// The candidate is worse, likewise.
+    Slower,
+    /// The whole interval is within the margin, on whichever side of 1.
+    NoDifferenceLargerThan {
+        /// The margin.
+        margin_ratio: f64,
+    },
+    /// The interval holds 1 and reaches beyond the margin.
+    NotEnoughData,
+}
+
+/// Baseline and candidate compared by one statistic.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// What was compared.
+    pub statistic: Statistic,
+    /// Candidate divided by baseline: geometric mean over the pairs, with its interval.
+    pub ratio: Estimate,
+    /// What follows from it.
+    pub verdict: ComparisonVerdict,
+    /// Difference that is of no interest, as a share.
+    pub margin_ratio: f64,
+    /// What the interval rests on. From a single pair it knows nothing of what differs from run to
+    /// run, and so does the verdict.
+    pub basis: Basis,
+    /// Number of pairs.
+    pub pairs: usize,
+    /// Deviation of the ratio of a single pair, as a share.
+    pub pair_deviation_ratio: f64,
+    /// Ratio of the second run of a pair to the first, where it was taken out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_effect_ratio: Option<f64>,
+}
+
+impl Comparison {
+    /// Whether the interval is as narrow as the margin calls for: the rule by which to stop adding
+    /// pairs.
+    pub fn is_precise(&self) -> bool {
+        half_width(&self.ratio) <= self.wished_half_width()
+    }
+
+    /// Number of pairs after which [`Self::is_precise`] is expected to be true, at least that of
+    /// those there are if it already is; `None` beyond [`MOST_PAIRS_NEEDED`].
+    pub fn pairs_needed(&self) -> Option<usize> {
+        if self.is_precise() {
+            return Some(self.pairs);
+        }
+        let confidence = self.ratio.confidence_ratio;
+        pairs_needed(
+            self.pair_deviation_ratio,
+            self.wished_half_width(),
+            confidence,
+        )
+    }
+
+    fn wished_half_width(&self) -> f64 {
+        self.margin_ratio.ln_1p() * WISHED_SHARE_OF_MARGIN
+    }
+}
+
+/// The smallest number of pairs whose mean has an interval of this half-width, when single pairs
+/// have this deviation (both as shares); `None` beyond [`MOST_PAIRS_NEEDED`].
+pub fn pairs_needed(
+    deviation_ratio: f64,
+    half_width_ratio: f64,
+    confidence_ratio: f64,
+) -> Option<usize> {
+    let wide = |pairs: usize| {
+        let n = pairs as f64;
+        two_sided(confidence_ratio, n - 1.0) * deviation_ratio / n.sqrt() > half_width_ratio
+    };
+    // The half-width falls with the number of pairs.
+    let (mut too_few, mut enough) = (1, MOST_PAIRS_NEEDED);
+    if deviation_ratio.is_nan() || wide(enough) {
+        return None;
+    }
+    while enough - too_few > 1 {
+        let middle = too_few.midpoint(enough);
+        match wide(middle) {
+            true => too_few = middle,
+            false => enough = middle,
+        }
+    }
+    Some(enough)
+}
+
+/// Compares pairs by a statistic, with differences of less than `margin_ratio` being of no
+/// interest. `None` without pairs, if a run did nothing, or if a single pair is too short.
+pub fn compare(
+    pairs: &[Pair],
+    statistic: Statistic,
+    margin_ratio: f64,
+    resampling: Resampling,
+) -> Option<Comparison> {
+    let differences = differences(pairs, statistic)?;
+    let within = within(pairs, statistic, resampling);
+    let confidence_ratio = resampling.confidence_ratio;
+    let count = (pairs.len() as f64).sqrt();
+    let (mean, error, basis) = if pairs.len() == 1 {
+        let within = within?;
+        let mean = MeanOfPairs {
+            value: differences[0],
+            order_effect: None,
+            error: 0.0,
+            degrees_of_freedom: 0.0,
+        };
+        (mean, within, Basis::WithinRun)
+    } else {
+        let mean = mean_of_pairs(pairs, &differences)?;
+        let between = (mean.error, mean.degrees_of_freedom);
+        let wider =
+            |other: &(f64, f64)| width(*other, confidence_ratio) > width(between, confidence_ratio);
+        (
+            mean,
+            within.filter(wider).unwrap_or(between),
+            Basis::BetweenRuns,
+        )
+    };
+    let factor = width(error, confidence_ratio).exp();
+    let ratio = Estimate {
+        value: mean.value.exp(),
+        low: mean.value.exp() / factor,
+        high: mean.value.exp() * factor,
+        confidence_ratio,
+    };
+    factor.is_finite().then(|| Comparison {
+        statistic,
+        ratio,
+        verdict: verdict(statistic, &ratio, margin_ratio),
+        margin_ratio,
+        basis,
+        pairs: pairs.len(),
+        pair_deviation_ratio: error.0 * count,
+        order_effect_ratio: mean.order_effect.map(f64::exp),
+    })
+}
+
+/// The rule that turns an interval of the ratio into words.
+fn verdict(statistic: Statistic, ratio: &Estimate, margin_ratio: f64) -> ComparisonVerdict {
+    let margin = 1.0 + margin_ratio;
+    if ratio.low >= 1.0 / margin && ratio.high <= margin {
+        ComparisonVerdict::NoDifferenceLargerThan { margin_ratio }
+    } else if ratio.contains(1.0) {
+        ComparisonVerdict::NotEnoughData
+    } else if (ratio.low > 1.0) == statistic.larger_is_better() {
+        ComparisonVerdict::Faster
+    } else {
+        ComparisonVerdict::Slower
+    }
+}
+
+/// Half-width of the interval on the scale of logarithms.
+fn half_width(ratio: &Estimate) -> f64 {
+    (ratio.high / ratio.low).ln() / 2.0
+}
+
+/// Half-width that goes with a standard error and its degrees of freedom.
+fn width(error: (f64, f64), confidence_ratio: f64) -> f64 {
+    two_sided(confidence_ratio, error.1) * error.0
+}
+
+/// Logarithm of the ratio of each pair.
+fn differences(pairs: &[Pair], statistic: Statistic) -> Option<Vec<f64>> {
+    let difference = |pair: &Pair| {
+        let ratio = pair.candidate.value(statistic)? / pair.baseline.value(statistic)?;
+        Some(ratio.ln())
+    };
+    pairs.iter().map(difference).collect()
+}
+
+/// Standard error of the mean logarithm from the variation inside of the runs alone, with its
+/// degrees of freedom; `None` if a run is too short to tell.
+fn within(pairs: &[Pair], statistic: Statistic, resampling: Resampling) -> Option<(f64, f64)> {
+    let sides = pairs
+        .iter()
+        .flat_map(|pair| [&pair.baseline, &pair.candidate]);
+    let spreads: Option<Vec<_>> = sides
+        .map(|side| side.log_spread(statistic, resampling))
+        .collect();
+    let spreads = spreads?;
+    let deviations: Vec<f64> = spreads.iter().map(|spread| spread.deviation).collect();
+    let degrees_of_freedom = spreads.iter().map(|spread| spread.degrees_of_freedom).sum();
+    Some((
+        combined(&deviations) / pairs.len() as f64,
+        degrees_of_freedom,
+    ))
+}
+
+/// Mean of the logarithms of the pairs' ratios.
+struct MeanOfPairs {
+    value: f64,
+    order_effect: Option<f64>,
+    error: f64,
+    degrees_of_freedom: f64,
+}
+
+fn mean_of_pairs(pairs: &[Pair], differences: &[f64]) -> Option<MeanOfPairs> {
+    let n = pairs.len() as f64;
+    let order = |pair: &Pair| if pair.baseline_first { 1.0 } else { -1.0 };
+    let orders: Vec<f64> = pairs.iter().map(order).collect();
+    let balance: f64 = orders.iter().sum();
+    let both_orders = balance.abs() < n;
+    let takes_order_out = pairs.len() >= MIN_PAIRS_FOR_ORDER && both_orders;
+    let sum: f64 = differences.iter().sum();
+    // Least squares of `value + order · effect`; the inverse of the matrix has the errors.
+    let (value, effect, inverse) = if takes_order_out {
+        let weighted = orders.iter().zip(differences).map(|(o, d)| o * d).sum();
+        let matrix = [[n, balance], [balance, n]];
+        let [value, effect] = solve(matrix, [sum, weighted])?;
+        (value, effect, solve(matrix, [1.0, 0.0])?[0])
+    } else {
+        (sum / n, 0.0, 1.0 / n)
+    };
+    let residuals = orders
+        .iter()
+        .zip(differences)
+        .map(|(o, d)| d - value - o * effect);
+    let degrees_of_freedom = n - if takes_order_out { 2.0 } else { 1.0 };
+    let variance = residuals.map(|r| r * r).sum::<f64>() / degrees_of_freedom;
+    Some(MeanOfPairs {
+        value,
+        order_effect: takes_order_out.then_some(effect),
+        error: (variance * inverse).sqrt(),
+        degrees_of_freedom,
+    })
+}
+
+#[cfg(test)]
+mod tests;
