@@ -1,0 +1,285 @@
+//! The number of clients that gives the highest rate in a closed loop, for X_max.
+//!
+//! The number of clients doubles until the rate has not grown by [`ClientsSettings::gain_ratio`] for
+//! two doublings in a row. Then the geometric middles on both sides of the best number are tried,
+//! until its neighbours are within [`ClientsSettings::neighbour_ratio`]. The best is measured once
+//! more; if it still is the best by its mean, it is elected.
+//!
+//! The best of many noisy numbers is too good, so what elected a number of clients does not count
+//! for the rate that is reported: that is the mean of [`ClientsSettings::repeats`] new measurements.
+
+use crate::estimate::Estimate;
+use crate::uncertainty::mean::of_repetitions;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Limits and costs of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClientsSettings {
+    /// First number of clients, at least 1.
+    pub start_clients: u32,
+    /// No number above is tried.
+    pub max_clients: u32,
+    /// Growth of the rate that counts, as a share.
+    pub gain_ratio: f64,
+    /// Ratio of neighbouring numbers of clients at which the search is fine enough; above 1.
+    pub neighbour_ratio: f64,
+    /// New measurements of the elected number; at least 1.
+    pub repeats: u32,
+    /// The search ends after this many measurements, decided or not.
+    pub max_measurements: u32,
+    /// Confidence of the interval of the rate.
+    pub confidence_ratio: f64,
+}
+
+impl Default for ClientsSettings {
+    fn default() -> Self {
+        ClientsSettings {
+            start_clients: 1,
+            max_clients: 1024,
+            gain_ratio: 0.03,
+            neighbour_ratio: 1.3,
+            repeats: 3,
+            max_measurements: 60,
+            confidence_ratio: crate::estimate::DEFAULT_CONFIDENCE_RATIO,
+        }
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientsStep {
+    /// Run a closed loop with this many clients, and [record](ClientsSearch::record) its rate.
+    Measure {
+        /// Number of clients.
+        clients: u32,
+    },
+    /// The search is over.
+    Done(ClientsResult),
+}
+
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientsEnd {
+    /// More clients do not raise the rate.
+    Plateau,
+    /// The rate still grew at the largest number of clients: the maximum is higher.
+    StillGrowing,
+    /// The number of measurements was spent first.
+    OutOfMeasurements,
+}
+
+/// A number of clients and the rates that were measured with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TriedClients {
+    /// Number of clients.
+    pub clients: u32,
+    /// Operations per second of each measurement, in their order.
+    pub rates_per_s: Vec<f64>,
+}
+
+/// The maximum.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientsResult {
+    /// Number of clients with the highest rate.
+    pub clients: u32,
+    /// Its rate, operations per second: mean of the measurements after its election.
+    pub rate_per_s: f64,
+    /// The rate with its confidence interval; absent if there are less than two such measurements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate_per_s: Option<Estimate>,
+    /// Fewest clients whose rate is within `gain_ratio` of the highest: more of them only wait.
+    pub enough_clients: u32,
+    /// Why the search ended.
+    pub end: ClientsEnd,
+    /// All numbers tried, from the lowest.
+    pub tried: Vec<TriedClients>,
+}
+
+/// The search.
+#[derive(Clone, Debug)]
+pub struct ClientsSearch {
+    settings: ClientsSettings,
+    tried: BTreeMap<u32, Vec<f64>>,
+    measurements: u32,
+    elected: Option<Elected>,
+}
+
+/// The number of clients that was found, and its rates since.
+#[derive(Clone, Debug)]
+struct Elected {
+    clients: u32,
+    rates: Vec<f64>,
+}
+
+/// A best number is elected when it was measured this often and is still the best.
+const VOTES: usize = 2;
+
+impl ClientsSearch {
+    /// A search that has measured nothing yet.
+    pub fn new(settings: ClientsSettings) -> ClientsSearch {
+        ClientsSearch {
+            settings,
+            tried: BTreeMap::new(),
+            measurements: 0,
+            elected: None,
+        }
+    }
+
+    /// What to do next. The same until a rate is recorded.
+    pub fn step(&self) -> ClientsStep {
+        let Some((best, _)) = self.best() else {
+            let limit = self.settings.max_clients.max(1);
+            return ClientsStep::Measure {
+                clients: self.settings.start_clients.clamp(1, limit),
+            };
+        };
+        if self.measurements >= self.settings.max_measurements {
+            return ClientsStep::Done(self.result(best, ClientsEnd::OutOfMeasurements));
+        }
+        match &self.elected {
+            Some(elected) if elected.rates.len() >= self.settings.repeats.max(1) as usize => {
+                ClientsStep::Done(self.result(elected.clients, self.end()))
+            }
+            Some(elected) => ClientsStep::Measure {
+                clients: elected.clients,
+            },
+            None => ClientsStep::Measure {
+                clients: self.explored(best).unwrap_or(best),
+            },
+        }
+    }
+
+    /// Takes the rate of the step that [`Self::step`] asks for, in operations per second; without
+    /// effect after the end. What is not a positive number counts as 0.
+    pub fn record(&mut self, rate_per_s: f64) {
+        let ClientsStep::Measure { clients } = self.step() else {
+            return;
+        };
+        let rate = if rate_per_s.is_finite() {
+            rate_per_s.max(0.0)
+        } else {
+            0.0
+        };
+        self.measurements += 1;
+        self.tried.entry(clients).or_default().push(rate);
+        match &mut self.elected {
+            Some(elected) => elected.rates.push(rate),
+            None => self.elect(),
+        }
+    }
+
+    fn elect(&mut self) {
+        let best = self.best().map(|(clients, _)| clients);
+        let is_found =
+            |best: &u32| self.explored(*best).is_none() && self.tried[best].len() >= VOTES;
+        self.elected = best.filter(is_found).map(|clients| Elected {
+            clients,
+            rates: Vec::new(),
+        });
+    }
+
+    /// The next new number of clients that is worth a try.
+    fn explored(&self, best: u32) -> Option<u32> {
+        self.doubled().or_else(|| self.between(best))
+    }
+
+    /// The number of clients with the highest mean rate, the fewest of equals.
+    fn best(&self) -> Option<(u32, f64)> {
+        let means = self
+            .tried
+            .iter()
+            .map(|(clients, rates)| (*clients, mean(rates)));
+        means.reduce(|best, other| if other.1 > best.1 { other } else { best })
+    }
+
+    /// Twice the largest number of the doubling, while it pays.
+    fn doubled(&self) -> Option<u32> {
+        let largest = *self.tried.keys().next_back()?;
+        let has_room = largest < self.settings.max_clients;
+        (has_room && self.doublings_without_gain() < 2)
+            .then(|| largest.saturating_mul(2).min(self.settings.max_clients))
+    }
+
+    /// How many of the largest numbers of clients did not raise the rate over the best before them.
+    fn doublings_without_gain(&self) -> usize {
+        let (mut best, mut without_gain) = (0.0, 0);
+        let mut power = None;
+        for (clients, rates) in &self.tried {
+            // Numbers between the doublings were chosen later.
+            let is_doubling = power.is_none_or(|p: u32| {
+                *clients == p.saturating_mul(2).min(self.settings.max_clients)
+            });
+            if !is_doubling {
+                continue;
+            }
+            power = Some(*clients);
+            // The first measurement only: later ones must not start the doubling again.
+            without_gain = match rates[0] > best * (1.0 + self.settings.gain_ratio) {
+                true => 0,
+                false => without_gain + 1,
+            };
+            best = rates[0].max(best);
+        }
+        without_gain
+    }
+
+    /// The middle of the wider gap beside the best number, if it is too wide.
+    fn between(&self, best: u32) -> Option<u32> {
+        let below = self
+            .tried
+            .range(..best)
+            .next_back()
+            .map(|(n, _)| (*n, best));
+        let above = self.tried.range(best + 1..).next().map(|(n, _)| (best, *n));
+        let ratio = |gap: &(u32, u32)| f64::from(gap.1) / f64::from(gap.0);
+        let gaps = [below, above].into_iter().flatten();
+        let wide =
+            gaps.filter(|gap| ratio(gap) > self.settings.neighbour_ratio && gap.1 - gap.0 > 1);
+        let (low, high) = wide.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
+        let middle = (f64::from(low) * f64::from(high)).sqrt().round() as u32;
+        Some(middle.clamp(low + 1, high - 1))
+    }
+
+    fn end(&self) -> ClientsEnd {
+        match self.doublings_without_gain() {
+            0 => ClientsEnd::StillGrowing,
+            _ => ClientsEnd::Plateau,
+        }
+    }
+
+    fn result(&self, best: u32, end: ClientsEnd) -> ClientsResult {
+        let since = self.elected.as_ref().map(|elected| &elected.rates);
+        let counted = since
+            .filter(|rates| !rates.is_empty())
+            .unwrap_or(&self.tried[&best]);
+        let rate_per_s = mean(counted);
+        let enough =
+            |rates: &Vec<f64>| mean(rates) >= rate_per_s * (1.0 - self.settings.gain_ratio);
+        let tried = |(clients, rates): (&u32, &Vec<f64>)| TriedClients {
+            clients: *clients,
+            rates_per_s: rates.clone(),
+        };
+        ClientsResult {
+            clients: best,
+            rate_per_s,
+            estimate_per_s: of_repetitions(counted, self.settings.confidence_ratio),
+            enough_clients: self
+                .tried
+                .iter()
+                .find(|(_, rates)| enough(rates))
+                .map_or(best, |(n, _)| *n),
+            end,
+            tried: self.tried.iter().map(tried).collect(),
+        }
+    }
+}
+
+fn mean(rates: &[f64]) -> f64 {
+    rates.iter().sum::<f64>() / rates.len() as f64
+}
+
+#[cfg(test)]
+mod tests;

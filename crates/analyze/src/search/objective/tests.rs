@@ -1,0 +1,167 @@
+use super::*;
+use dyno_testkit::simulate::{Service, Source, Station, System, normal, simulate};
+
+fn settings() -> ObjectiveSettings {
+    ObjectiveSettings::starting_at(1000.0)
+}
+
+/// Searches with a server that answers whether the objective was kept at a rate.
+fn search(
+    settings: ObjectiveSettings,
+    mut kept: impl FnMut(f64) -> bool,
+) -> (ObjectiveResult, u32) {
+    let mut search = ObjectiveSearch::new(settings);
+    for measurements in 0.. {
+        match search.step() {
+            ObjectiveStep::Measure { rate_per_s } => search.record(kept(rate_per_s)),
+            ObjectiveStep::Done(result) => return (result, measurements),
+        }
+    }
+    unreachable!("the number of measurements is limited")
+}
+
+#[test]
+fn a_sharp_boundary_is_found_to_within_a_step_wherever_it_lies() {
+    for boundary in [1.5, 40.0, 999.0, 1001.0, 3333.0, 250_000.0, 9.9e6] {
+        let (found, measurements) = search(settings(), |rate| rate <= boundary);
+        let rate = found.rate_per_s.unwrap();
+        assert!(
+            rate <= boundary && rate * 1.041 > boundary,
+            "{boundary}: {found:?}"
+        );
+        assert_eq!(found.end, ObjectiveEnd::Resolved);
+        assert_eq!(found.always_kept_up_to_per_s, found.rate_per_s);
+        let missed = found.always_missed_from_per_s.unwrap();
+        assert!((missed / rate - 1.04).abs() < 0.01, "{boundary}: {missed}");
+        assert!(measurements <= 20, "{boundary}: {measurements}");
+    }
+}
+
+#[test]
+fn both_ends_are_decided_by_a_majority() {
+    let (found, _) = search(settings(), |rate| rate <= 3000.0);
+    let boundary = found.rate_per_s.unwrap();
+    let ends = found
+        .tried
+        .iter()
+        .filter(|t| (t.rate_per_s / boundary).ln().abs() < 0.05);
+    let most: Vec<u32> = ends
+        .map(|t| t.kept_count.max(t.missed_count))
+        .filter(|n| *n > 1)
+        .collect();
+    assert_eq!(most, [3, 3]);
+}
+
+#[test]
+fn limits_end_the_search_with_their_reason() {
+    let (found, _) = search(settings(), |_| true);
+    assert_eq!(
+        (found.end, found.rate_per_s),
+        (ObjectiveEnd::AlwaysKept, Some(1e7))
+    );
+    let (found, _) = search(settings(), |_| false);
+    assert_eq!(
+        (found.end, found.rate_per_s),
+        (ObjectiveEnd::NeverKept, None)
+    );
+    assert_eq!(found.always_missed_from_per_s, Some(1.0));
+    let few = ObjectiveSettings {
+        max_measurements: 3,
+        ..settings()
+    };
+    let (found, measurements) = search(few, |rate| rate < 3000.0);
+    assert_eq!(
+        (found.end, measurements),
+        (ObjectiveEnd::OutOfMeasurements, 3)
+    );
+    assert_eq!(found.rate_per_s, Some(found.tried[1].rate_per_s));
+}
+
+#[test]
+fn a_start_outside_of_the_limits_is_moved_to_them() {
+    let limited = ObjectiveSettings {
+        min_rate_per_s: 2000.0,
+        max_rate_per_s: 5000.0,
+        ..settings()
+    };
+    let mut rates = Vec::new();
+    search(limited, |rate| {
+        rates.push(rate);
+        rate < 3000.0
+    });
+    assert_eq!(rates[0], 2000.0);
+    assert!(
+        rates.iter().all(|rate| (2000.0..=5000.0).contains(rate)),
+        "{rates:?}"
+    );
+}
+
+#[test]
+fn an_unlucky_first_measurement_is_made_good() {
+    for unlucky in 0..6 {
+        let mut number = 0;
+        let (found, _) = search(settings(), |rate| {
+            number += 1;
+            (rate <= 5000.0) != (number == unlucky + 1)
+        });
+        let rate = found.rate_per_s.unwrap();
+        assert!((rate / 5000.0).ln().abs() < 0.08, "{unlucky}: {found:?}");
+    }
+}
+
+/// Share of 100 times that three searches agree within 10 %, and their mean rate.
+fn agreement(mut one: impl FnMut(u64) -> f64) -> (usize, f64) {
+    let (mut agreed, mut sum) = (0, 0.0);
+    for trial in 0..100 {
+        let rates = [0, 1, 2].map(|run| one(trial * 3 + run));
+        let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let highest = rates.iter().copied().fold(0.0, f64::max);
+        agreed += usize::from(highest <= lowest * 1.1);
+        sum += rates.iter().sum::<f64>();
+    }
+    (agreed, sum / 300.0)
+}
+
+#[test]
+fn three_searches_agree_although_the_boundary_is_blurred() {
+    // Measured p99s err by 10 %, and grow with the rate as on one exponential server.
+    let (agreed, mean) = agreement(|seed| {
+        let errors = normal(seed, 100);
+        let mut number = 0;
+        let server = |rate: f64| {
+            number += 1;
+            let p99_s = 100f64.ln() / (6000.0 - rate).max(1.0);
+            p99_s * (0.1 * errors[number]).exp() <= 0.005
+        };
+        search(settings(), server).0.rate_per_s.unwrap()
+    });
+    let truth = 6000.0 - 100f64.ln() / 0.005;
+    assert!(agreed >= 95, "{agreed} of 100");
+    assert!((mean / truth - 1.0).abs() < 0.03, "{mean} {truth}");
+}
+
+#[test]
+fn searches_on_a_simulated_server_agree_and_find_its_boundary() {
+    let (agreed, mean) = agreement(|seed| {
+        let mut number = 0;
+        let server = |rate_per_s: f64| {
+            number += 1;
+            let system = System {
+                source: Source::Open { rate_per_s },
+                stations: vec![Station {
+                    servers: 1,
+                    service: Service::Exponential(0.001),
+                }],
+                warm_up_s: 1.0,
+                window_s: 10.0,
+            };
+            let seen = simulate(&system, seed * 1000 + number);
+            seen.response_quantile_s(0.99) <= 0.02
+        };
+        let settings = ObjectiveSettings::starting_at(100.0);
+        search(settings, server).0.rate_per_s.unwrap()
+    });
+    let truth = 1000.0 - 100f64.ln() / 0.02;
+    assert!(agreed >= 95, "{agreed} of 100");
+    assert!((mean / truth - 1.0).abs() < 0.05, "{mean} {truth}");
+}
