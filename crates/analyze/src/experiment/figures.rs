@@ -191,7 +191,7 @@ pub fn of_run(
         response_us: PERCENTILES
             .iter()
             .filter_map(|(name, percent)| {
-                let figure = figure(Statistic::Percentile(*percent), US_PER_NS)?;
+                let figure = figure(Statistic::Percentile { percent: *percent }, US_PER_NS)?;
                 Some(((*name).to_owned(), figure))
             })
             .collect(),

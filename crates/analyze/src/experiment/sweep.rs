@@ -251,7 +251,7 @@ fn level(
     }
     for (name, percent) in PERCENTILES {
         if let Some(alone) = first.percentile(name) {
-            let merged = figure(Statistic::Percentile(percent), US_PER_NS, alone);
+            let merged = figure(Statistic::Percentile { percent }, US_PER_NS, alone);
             level.response_us.insert(name.to_owned(), merged);
         }
     }
