@@ -10,6 +10,7 @@ pub mod laws;
 mod least_squares;
 pub mod little;
 pub mod resampling;
+pub mod search;
 pub mod steady_state;
 mod student;
 pub mod uncertainty;

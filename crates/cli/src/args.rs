@@ -59,6 +59,12 @@ pub(crate) enum Command {
     Ycsb(YcsbArguments),
     /// Measure at several loads or settings: bounds, scalability, laws
     Sweep(Box<SweepArguments>),
+    /// Find the highest rate that the server sustains
+    Xmax(Box<XmaxArguments>),
+    /// Find the highest offered rate that keeps an objective, such as `--p99 5ms`
+    Slo(Box<SloArguments>),
+    /// Compare two plans, or one with itself under other settings, in interleaved pairs of runs
+    Ab(Box<AbArguments>),
     /// Go on with an experiment that was interrupted
     Resume(ResumeArguments),
     /// Render a recorded run again
@@ -135,7 +141,7 @@ pub(crate) struct RunArguments {
 }
 
 /// What all experiments have in common.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ExperimentArguments {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
@@ -198,6 +204,107 @@ pub(crate) struct SweepArguments {
         help_heading = "Sweep"
     )]
     pub(crate) order: OrderName,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct XmaxArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// Most clients that are tried
+    #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "Search",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) max_clients: u32,
+    /// Runs with the best number of clients, after it was found
+    #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Search",
+          value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) repeat: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SloArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// Concurrent connections; default: those of the plan
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub(crate) clients: Option<u32>,
+    /// When operations start; default: that of the plan, or `constant`
+    #[arg(long, value_name = "SCHEDULE", help_heading = "Load")]
+    pub(crate) schedule: Option<ScheduleName>,
+    /// Largest mean response time
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    pub(crate) mean: Option<Span>,
+    /// Largest median response time
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    pub(crate) p50: Option<Span>,
+    /// Largest 90th percentile of the response time
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    pub(crate) p90: Option<Span>,
+    /// Largest 95th percentile of the response time
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    pub(crate) p95: Option<Span>,
+    /// Largest 99th percentile of the response time
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    pub(crate) p99: Option<Span>,
+    /// Largest 99.9th percentile of the response time
+    #[arg(long = "p99.9", value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    pub(crate) p999: Option<Span>,
+    /// Largest share of operations that may fail, 0 to 1
+    #[arg(
+        long,
+        value_name = "RATIO",
+        default_value_t = 0.0,
+        help_heading = "Objective"
+    )]
+    pub(crate) errors: f64,
+    /// Distance of neighbouring rates as a share: the rate is found to within this
+    #[arg(
+        long,
+        value_name = "RATIO",
+        default_value_t = 0.04,
+        help_heading = "Search"
+    )]
+    pub(crate) resolution: f64,
+    /// Most runs
+    #[arg(long, value_name = "N", default_value_t = 60, help_heading = "Search",
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) max_runs: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AbArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// The plan of B; default: that of A
+    #[arg(value_name = "PLAN_B", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) workload_b: Option<String>,
+    /// Set a key of the plan for A only; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Plan")]
+    pub(crate) set_a: Vec<(String, String)>,
+    /// Set a key of the plan for both; `--set` is for B only. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Plan")]
+    pub(crate) set_both: Vec<(String, String)>,
+    /// Concurrent connections of both; default: those of the plans
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub(crate) clients: Option<u32>,
+    /// Difference that is of no interest, as a share
+    #[arg(
+        long,
+        value_name = "RATIO",
+        default_value_t = 0.05,
+        help_heading = "Comparison"
+    )]
+    pub(crate) margin: f64,
+    /// Fewest pairs of runs
+    #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Comparison",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) min_pairs: u32,
+    /// Most pairs of runs
+    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Comparison",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) max_pairs: u32,
+    /// Begin no further pair after this time
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Comparison")]
+    pub(crate) time_limit: Option<Span>,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,9 @@
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
 use std::path::{Path, PathBuf};
 
+/// Begin of the names of the load engine's worker threads.
+const WORKER: &str = "worker-";
+
 /// Counters of busy time, each absent where it cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counters {
@@ -13,6 +16,8 @@ struct Counters {
     host_cpu_s: Option<f64>,
     /// Time in which the device had requests.
     disk_s: Option<f64>,
+    /// Time in which worker threads of this process waited for a CPU.
+    client_wait_s: Option<f64>,
 }
 
 /// Reads the counters of some servers, their machine and their disk.
@@ -23,6 +28,8 @@ pub struct UsageSampler {
     /// `stat` of the block device, below `/sys`.
     device: Option<PathBuf>,
     ticks_per_s: f64,
+    /// Most worker threads seen at once.
+    workers: u64,
     samples: Vec<(f64, Counters)>,
 }
 
@@ -36,6 +43,7 @@ impl UsageSampler {
             servers: servers.to_vec(),
             device: data_dir.and_then(|folder| device_counters(root, folder)),
             ticks_per_s: ticks.ok().flatten().map_or(100.0, |ticks| ticks as f64),
+            workers: 0,
             samples: Vec::new(),
         }
     }
@@ -46,14 +54,17 @@ impl UsageSampler {
             server_cpu_s: self.server_cpu_s(),
             host_cpu_s: self.host_cpu_s(),
             disk_s: self.disk_s(),
+            client_wait_s: self.client_wait_s(),
         };
+        self.workers = self.workers.max(self.worker_threads().len() as u64);
         self.samples.push((at_s, counters));
     }
 
     /// How long each resource was busy from `start_s` to `end_s`, as far as it was sampled from before the
     /// start until after the end, or at least within a tenth of the time from both.
     pub fn between(&self, phase: PhaseKind, start_s: f64, end_s: f64) -> Vec<ResourceUse> {
-        let kinds: [(ResourceKind, fn(&Counters) -> Option<f64>, Option<u64>); 3] = [
+        let workers = Some(self.workers).filter(|workers| *workers > 0);
+        let kinds: [(ResourceKind, fn(&Counters) -> Option<f64>, Option<u64>); 4] = [
             (
                 ResourceKind::ServerCpu,
                 |c| c.server_cpu_s,
@@ -61,6 +72,7 @@ impl UsageSampler {
             ),
             (ResourceKind::HostCpu, |c| c.host_cpu_s, self.host_cpus()),
             (ResourceKind::Disk, |c| c.disk_s, Some(1)),
+            (ResourceKind::ClientCpuWait, |c| c.client_wait_s, workers),
         ];
         kinds
             .into_iter()
@@ -120,6 +132,36 @@ impl UsageSampler {
         // Field 10: milliseconds with requests. Source: Documentation/block/stat.rst of Linux.
         let busy_ms: u64 = text.split_whitespace().nth(9)?.parse().ok()?;
         Some(busy_ms as f64 / 1e3)
+    }
+
+    /// The second field of `schedstat` is the time on a run queue in nanoseconds.
+    /// Source: Documentation/scheduler/sched-stats.rst of Linux.
+    fn client_wait_s(&self) -> Option<f64> {
+        let threads = self.worker_threads();
+        let wait_ns: Option<u64> = threads
+            .iter()
+            .map(|thread| {
+                let text = self.read(&format!("proc/self/task/{thread}/schedstat"))?;
+                text.split_whitespace().nth(1)?.parse::<u64>().ok()
+            })
+            .sum();
+        wait_ns
+            .filter(|_| !threads.is_empty())
+            .map(|ns| ns as f64 / 1e9)
+    }
+
+    /// Threads of this process that are named as workers of the load engine are.
+    fn worker_threads(&self) -> Vec<u32> {
+        let Ok(tasks) = std::fs::read_dir(self.root.join("proc/self/task")) else {
+            return Vec::new();
+        };
+        tasks
+            .filter_map(|task| {
+                let thread = task.ok()?.file_name().to_str()?.parse().ok()?;
+                let name = self.read(&format!("proc/self/task/{thread}/comm"))?;
+                name.starts_with(WORKER).then_some(thread)
+            })
+            .collect()
     }
 
     /// CPUs that the servers may use, together.
@@ -219,6 +261,31 @@ mod tests {
         (root, sampler)
     }
 
+    #[test]
+    fn workers_that_wait_for_a_cpu_are_counted() {
+        let (root, mut sampler) = fixture();
+        for (thread, name) in [(11, "worker-0\n"), (12, "worker-1\n"), (13, "dyno\n")] {
+            let folder = root.path().join(format!("proc/self/task/{thread}"));
+            std::fs::create_dir_all(&folder).expect("it is new");
+            std::fs::write(folder.join("comm"), name).expect("it is new");
+        }
+        for (at_s, wait_ns) in [(0.0, 0_u64), (2.0, 500_000_000)] {
+            for thread in [11, 12, 13] {
+                let path = root
+                    .path()
+                    .join(format!("proc/self/task/{thread}/schedstat"));
+                std::fs::write(path, format!("9 {wait_ns} 5\n")).expect("there is room");
+            }
+            sampler.sample(at_s);
+        }
+        let uses = sampler.between(PhaseKind::Measure, 0.0, 2.0);
+        let wait = uses
+            .iter()
+            .find(|one| one.resource == ResourceKind::ClientCpuWait)
+            .map(|one| (one.units, one.busy_s));
+        assert_eq!(wait, Some((2, 1.0)));
+    }
+
     fn set(root: &Path, server: u64, host: u64) {
         let stat = format!("7 (my (server) x) S 1 1 1 0 -1 0 0 0 0 0 {server} 50 0 0 20 0 1 0 9");
         std::fs::write(root.join("proc/7/stat"), stat).expect("there is room");
@@ -248,6 +315,7 @@ mod tests {
         assert_eq!(of(ResourceKind::ServerCpu), Some((4, 5.5, 4.0)));
         assert_eq!(of(ResourceKind::HostCpu), Some((2, 5.0, 4.0)));
         assert_eq!(of(ResourceKind::Disk), None);
+        assert_eq!(of(ResourceKind::ClientCpuWait), None);
     }
 
     #[test]

@@ -304,6 +304,8 @@ pub enum ResourceKind {
     HostCpu,
     /// Time in which the device of the data folder had requests.
     Disk,
+    /// Time in which worker threads of the client were ready to run and waited for a CPU; `units` are the threads.
+    ClientCpuWait,
 }
 
 /// What the load generator itself used during a phase.

@@ -1,12 +1,18 @@
 //! Doubts about the load generator: did it offer what the plan says, and was it the limit itself?
 
 use super::{Facts, about_phase, duration_us, percent};
-use dyno_record::model::{Caveat, CaveatKind, LatencySummary, PhaseKind, PhaseRecord};
+use dyno_record::model::{
+    Caveat, CaveatKind, LatencySummary, PhaseKind, PhaseRecord, ResourceKind,
+};
 use serde_json::Value;
 
 /// Share of its CPUs above which the client is the limit. Above 90 % work waits for the CPU: with
 /// random arrivals the queue for a server that is 90 % busy is nine times the work in service.
 const BUSY_RATIO: f64 = 0.9;
+/// Share of the time that threads wait for a CPU from which on the wait, and not their own work, is the reason.
+const WAIT_RATIO: f64 = 0.2;
+/// Share of the machine's CPUs from which on it has nothing left.
+const FULL_RATIO: f64 = 0.95;
 /// Share of the rate that the selfcheck reached above which the client is the limit. The null
 /// responder answers faster than any database, so its rate is not quite reached with a real one.
 const SELFCHECK_RATIO: f64 = 0.9;
@@ -32,6 +38,7 @@ pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Vec<Caveat> {
     };
     let reasons: Vec<String> = [
         busy_cpus(facts, phase),
+        waits_for_cpu(facts, phase),
         near_selfcheck(facts, phase),
         slow_turnaround(phase),
     ]
@@ -62,6 +69,29 @@ fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
         && shortfall(facts, phase).is_none();
     (used / cpus >= BUSY_RATIO && !schedule_kept)
         .then(|| format!("it used {used:.2} of the {cpus} CPUs that its threads can fill"))
+}
+
+/// Worker threads that always either ran or waited for a CPU, while other CPUs of the machine were idle: somebody
+/// else has the CPU that they are bound to. Where all CPUs are busy, that is the load of the shared machine and
+/// has a caveat of its own.
+fn waits_for_cpu(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
+    let used = |kind| {
+        let mut uses = facts.document.resources.iter();
+        uses.find(|one| one.resource == kind && one.phase == phase.name)
+    };
+    let wait = used(ResourceKind::ClientCpuWait)?;
+    let host_is_full = used(ResourceKind::HostCpu)
+        .is_some_and(|host| host.busy_s >= FULL_RATIO * host.duration_s * host.units as f64);
+    let threads = wait.units as f64 * wait.duration_s;
+    let own_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
+    let wait_ratio = wait.busy_s / threads;
+    let is_bound = wait_ratio >= WAIT_RATIO && (own_s + wait.busy_s) / threads >= BUSY_RATIO;
+    (threads > 0.0 && is_bound && !host_is_full && phase.offered_rate_per_s.is_none()).then(|| {
+        format!(
+            "its threads waited {} of the time for a CPU that others used, while other CPUs were idle",
+            percent(wait_ratio)
+        )
+    })
 }
 
 fn near_selfcheck(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {

@@ -2,8 +2,8 @@
 
 use super::*;
 use dyno_record::model::{
-    Arrivals, ClientUsage, Environment, LatencySummary, OperationRecord, RunStatus, SCHEMA_VERSION,
-    ServerRecord, StorageRecord,
+    Arrivals, ClientUsage, Environment, LatencySummary, OperationRecord, ResourceKind, ResourceUse,
+    RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
 };
 use dyno_record::verdict::{Change, CheckName, Level, Verdict};
 use serde_json::json;
@@ -193,6 +193,31 @@ fn a_busy_client_that_keeps_its_schedule_is_spinning() {
         busy(3_001),
         [CaveatKind::GeneratorBottleneck, CaveatKind::LateStarts]
     );
+}
+
+#[test]
+fn a_client_whose_cpu_others_use_is_the_bottleneck_while_other_cpus_are_idle() {
+    let with = |wait_s: f64, host_s: f64| {
+        after(|d| {
+            measure(d).client.cpu_user_s = 5.0;
+            let used = |resource, units, busy_s| ResourceUse {
+                phase: PhaseKind::Measure,
+                resource,
+                units,
+                busy_s,
+                duration_s: 30.0,
+            };
+            d.resources = vec![
+                used(ResourceKind::ClientCpuWait, 1, wait_s),
+                used(ResourceKind::HostCpu, 2, host_s),
+            ];
+        })
+    };
+    // Together with what the client uses itself (17 s, see the sound run): 90 % of 30 s on one worker.
+    let own_s = 5.0 + 12.0;
+    assert_eq!(with(27.0 - own_s - 0.1, 40.0), NONE);
+    assert_eq!(with(27.1 - own_s, 40.0), [CaveatKind::GeneratorBottleneck]);
+    assert_eq!(with(27.1 - own_s, 57.1), NONE);
 }
 
 #[test]

@@ -274,6 +274,7 @@ pub const fn resource_name(kind: ResourceKind) -> &'static str {
         ResourceKind::ClientCpu => "client CPU",
         ResourceKind::HostCpu => "all CPUs of the machine",
         ResourceKind::Disk => "disk",
+        ResourceKind::ClientCpuWait => "waiting for a client CPU",
     }
 }
 
@@ -291,6 +292,7 @@ fn resources(document: &RunDocument, phase: &PhaseRecord) -> Vec<Resource> {
         .resources
         .iter()
         .filter(|one| one.phase == PhaseKind::Measure && one.duration_s > 0.0)
+        .filter(|one| one.resource != ResourceKind::ClientCpuWait)
         .map(|one| resource(one.resource, one.units, one.busy_s, one.duration_s));
     let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
     let cpus = document.environment.cpus.unwrap_or(1);

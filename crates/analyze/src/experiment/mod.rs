@@ -1,8 +1,11 @@
 //! An experiment: several runs that answer one question together, and the answer. The runs are ordinary
 //! run directories beside the document; everything in it can be computed from them again.
 
+pub mod ab;
 pub mod figures;
+pub mod slo;
 pub mod sweep;
+pub mod xmax;
 
 use dyno_record::model::{Caveat, RunStatus};
 use figures::Figures;
@@ -84,6 +87,12 @@ pub struct Experiment {
 pub enum Answer {
     /// See [`Verb::Sweep`].
     Sweep(Box<sweep::SweepAnswer>),
+    /// See [`Verb::Xmax`].
+    Xmax(Box<xmax::XmaxAnswer>),
+    /// See [`Verb::Slo`].
+    Slo(Box<slo::SloAnswer>),
+    /// See [`Verb::Ab`].
+    Ab(Box<ab::AbAnswer>),
 }
 
 /// A plan key and its values.

@@ -297,7 +297,7 @@ fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
 
 /// The stations that operations wait for. On one machine server and client wait for the same CPUs, so that they
 /// are one station there; what other processes use is not theirs.
-fn stations(demands: &[Demand]) -> Vec<Demand> {
+pub(super) fn stations(demands: &[Demand]) -> Vec<Demand> {
     let of = |name: &str| demands.iter().find(|demand| demand.name == name);
     let disk = of("disk").filter(|disk| disk.demand_s > 0.0).cloned();
     let cpus = match (

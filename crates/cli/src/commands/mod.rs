@@ -1,5 +1,6 @@
 //! One file per command, each from its arguments to an exit code: wiring only.
 
+pub(crate) mod ab;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod load;
@@ -10,7 +11,9 @@ pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod selfcheck;
 pub(crate) mod server;
+pub(crate) mod slo;
 pub(crate) mod sweep;
+pub(crate) mod xmax;
 pub(crate) mod ycsb;
 
 use crate::args::{Arguments, Command};
@@ -52,6 +55,9 @@ pub(crate) fn dispatch(
                 Command::Ycsb(ycsb) => ycsb::ycsb(&ycsb, state_dir, hands),
                 Command::Selfcheck(selfcheck) => selfcheck::selfcheck(&selfcheck, state_dir, hands),
                 Command::Sweep(sweep) => sweep::sweep(&sweep, state_dir, hands),
+                Command::Xmax(xmax) => xmax::xmax(&xmax, state_dir, hands),
+                Command::Slo(slo) => slo::slo(&slo, state_dir, hands),
+                Command::Ab(ab) => ab::ab(&ab, state_dir, hands),
                 Command::Resume(resume) => resume::resume(&resume, state_dir, hands),
                 Command::Server(arguments) => server::server(&arguments, state_dir, hands),
                 Command::Responder(responder) => responder::responder(&responder, &interrupt),

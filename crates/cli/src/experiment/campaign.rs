@@ -97,6 +97,25 @@ impl<'a> Campaign<'a> {
         &self.folder
     }
 
+    /// The tasks that the points change.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values()
+    }
+
+    /// An option of the experiment.
+    pub(crate) fn value<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Failure> {
+        let value = self.document.options.get(name).cloned().unwrap_or_default();
+        serde_json::from_value(value).map_err(|error| {
+            Failure::of(Exit::BadInput, error)
+                .context(format!("the experiment has no valid option `{name}`"))
+        })
+    }
+
+    /// A whole number among the options; at least 1.
+    pub(crate) fn option(&self, name: &str) -> u32 {
+        self.value::<u32>(name).unwrap_or(1).max(1)
+    }
+
     pub(crate) fn hands(&self) -> Hands<'a> {
         self.bench.hands
     }
@@ -113,7 +132,6 @@ impl<'a> Campaign<'a> {
 
     /// Runs one more point with these settings, or gives the figures of an interrupted experiment that
     /// has it. Searches ask for the same points again when they are resumed.
-    #[expect(dead_code, reason = "for searches")]
     pub(crate) fn measure(
         &mut self,
         settings: &[(&str, String)],

@@ -1,9 +1,12 @@
 //! Experiments: several runs that answer one question, from what was typed to the saved answer. What the
 //! runs mean is found by `analyze`.
 
+pub(crate) mod ab;
 pub(crate) mod campaign;
 pub(crate) mod folder;
+pub(crate) mod slo;
 pub(crate) mod sweep;
+pub(crate) mod xmax;
 
 use crate::args::{ExperimentArguments, ExperimentFormat, ResumeArguments};
 use crate::exit::{Exit, Failure};
@@ -170,7 +173,9 @@ fn bench<'a>(
 fn perform(campaign: &mut Campaign<'_>, format: ExperimentFormat) -> Result<Exit, Failure> {
     let result = match campaign.document.verb {
         Verb::Sweep => sweep::run(campaign),
-        Verb::Xmax | Verb::Slo | Verb::Ab => unreachable!("there are no such experiments yet"),
+        Verb::Xmax => xmax::run(campaign),
+        Verb::Slo => slo::run(campaign),
+        Verb::Ab => ab::run(campaign),
     };
     campaign.end(result)?;
     show(campaign, format)?;
@@ -179,7 +184,10 @@ fn perform(campaign: &mut Campaign<'_>, format: ExperimentFormat) -> Result<Exit
 
 /// The runs that would be made, one per line.
 fn design(document: &Experiment) -> String {
-    let mut text = String::new();
+    let mut text = format!("{}\n", document.question);
+    if document.points.is_empty() {
+        text.push_str("the runs follow from what is measured\n");
+    }
     for point in &document.points {
         let settings: Vec<String> = point
             .settings

@@ -1,0 +1,96 @@
+//! What a search for the highest rate says: the closed-loop maximum, whether it is the server's, and the
+//! highest open-loop rate just below it that the server keeps up with.
+
+use super::figures::{Figure, Figures};
+use crate::laws::demand::{Demand, bottleneck};
+use crate::search::clients::ClientsResult;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Share of the offered rate that must be achieved for a confirmation.
+pub const KEPT_RATIO: f64 = 0.99;
+
+/// Shares of the closed-loop maximum that are offered, one after the other, until one is kept.
+pub const CONFIRMATION_RATIOS: [f64; 6] = [0.98, 0.95, 0.9, 0.85, 0.8, 0.7];
+
+/// An open-loop run just below the maximum.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Confirmation {
+    /// Offered rate as a share of the closed-loop maximum.
+    pub ratio: f64,
+    /// Offered rate.
+    pub offered_rate_per_s: f64,
+    /// Achieved rate.
+    pub rate_per_s: Figure,
+    /// 99th percentile of the response time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_us: Option<Figure>,
+    /// Whether the server kept up: [`KEPT_RATIO`] of the rate, nothing dropped, nothing failed.
+    pub kept: bool,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct XmaxAnswer {
+    /// X_max: mean rate of the repeated closed-loop runs with the best number of clients; absent if the client
+    /// was the limit, as it is then not a property of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_max_per_s: Option<Figure>,
+    /// The closed-loop search.
+    pub search: ClientsResult,
+    /// Why the client was the limit, one sentence each; empty if the server was.
+    pub generator_bound: Vec<String>,
+    /// Open-loop runs below the maximum, in their order.
+    pub confirmations: Vec<Confirmation>,
+    /// The highest offered rate that was kept; absent if none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustained_rate_per_s: Option<f64>,
+    /// What an operation needed of each resource at the maximum.
+    pub demands: Vec<Demand>,
+    /// The resource that saturates first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<Demand>,
+}
+
+/// Judges an open-loop run.
+pub fn confirmation(ratio: f64, offered_rate_per_s: f64, figures: &Figures) -> Confirmation {
+    Confirmation {
+        ratio,
+        offered_rate_per_s,
+        rate_per_s: figures.rate_per_s,
+        p99_us: figures.percentile("p99"),
+        kept: figures.rate_per_s.value >= offered_rate_per_s * KEPT_RATIO
+            && figures.dropped_ratio == 0.0
+            && figures.failed_ratio == 0.0,
+    }
+}
+
+/// Puts the answer together. `best` are the figures of the runs with the best number of clients, and `reasons`
+/// why their client was the limit.
+pub fn answer(
+    search: ClientsResult,
+    best: &[&Figures],
+    reasons: Vec<String>,
+    confirmations: Vec<Confirmation>,
+) -> XmaxAnswer {
+    let demands = best
+        .last()
+        .map(|figures| super::sweep::stations(&figures.demands))
+        .unwrap_or_default();
+    let figure = search
+        .estimate_per_s
+        .map_or(Figure::bare(search.rate_per_s), Figure::from);
+    XmaxAnswer {
+        x_max_per_s: reasons.is_empty().then_some(figure),
+        generator_bound: reasons,
+        sustained_rate_per_s: confirmations
+            .iter()
+            .filter(|one| one.kept)
+            .map(|one| one.offered_rate_per_s)
+            .reduce(f64::max),
+        confirmations,
+        bottleneck: bottleneck(&demands).cloned(),
+        demands,
+        search,
+    }
+}

@@ -1,0 +1,124 @@
+//! `dyno xmax`: closed-loop runs with more and more clients, then open-loop runs just below the best.
+
+use super::campaign::Campaign;
+use super::document;
+use crate::args::XmaxArguments;
+use crate::exit::{Exit, Failure};
+use crate::session::task::{self, Task};
+use crate::surroundings::Surroundings;
+use dyno_analyze::experiment::figures::Figures;
+use dyno_analyze::experiment::sweep::{CLIENTS, RATE};
+use dyno_analyze::experiment::xmax::{CONFIRMATION_RATIOS, Confirmation, answer, confirmation};
+use dyno_analyze::experiment::{Answer, Experiment, Verb};
+use dyno_analyze::search::clients::{ClientsResult, ClientsSearch, ClientsSettings, ClientsStep};
+use dyno_plan::model::Schedule;
+use dyno_record::model::CaveatKind;
+
+/// The experiment that was asked for.
+pub(crate) fn plan(
+    arguments: &XmaxArguments,
+    surroundings: &Surroundings,
+) -> Result<(Experiment, Task), Failure> {
+    let settings = &arguments.experiment.target.start.settings;
+    let task = task::of_experiment(&arguments.experiment, settings, None, surroundings)?;
+    if task.plan.schedule != (Schedule::Closed {}) {
+        let text = "the plan offers a rate, but the highest one is searched with a closed loop";
+        return Err(Failure::new(Exit::BadInput, text)
+            .with_hint("use a plan without `[schedule]`, or `dyno slo` or `dyno sweep --rates`"));
+    }
+    let question = format!(
+        "How many operations of `{}` per second can it take?",
+        task.plan.name
+    );
+    let mut experiment = document(Verb::Xmax, question, &task);
+    let options = &mut experiment.options;
+    options.insert("max_clients".into(), arguments.max_clients.into());
+    options.insert("repeat".into(), arguments.repeat.into());
+    Ok((experiment, task))
+}
+
+/// Searches, confirms, and finds the answer.
+pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
+    let mut search = ClientsSearch::new(ClientsSettings {
+        max_clients: campaign.option("max_clients"),
+        repeats: campaign.option("repeat"),
+        ..ClientsSettings::default()
+    });
+    let mut number = 0;
+    let result = loop {
+        match search.step() {
+            ClientsStep::Done(result) => break result,
+            ClientsStep::Measure { clients } => {
+                let figures = campaign.measure(&[(CLIENTS, clients.to_string())], None, number)?;
+                search.record(figures.rate_per_s.value);
+                number += 1;
+            }
+        }
+    };
+    let best = best_runs(campaign, result.clients);
+    let reasons = generator_bound(&result, &best);
+    let mut confirmations = Vec::new();
+    if reasons.is_empty() {
+        confirm(campaign, &result, number, &mut confirmations)?;
+    }
+    let best: Vec<&Figures> = best.iter().collect();
+    let found = answer(result, &best, reasons, confirmations);
+    campaign.document.answer = Some(Answer::Xmax(Box::new(found)));
+    Ok(())
+}
+
+/// Figures of the closed-loop runs with this many clients.
+fn best_runs(campaign: &Campaign<'_>, clients: u32) -> Vec<Figures> {
+    let settings = [(CLIENTS.to_owned(), clients.to_string())].into();
+    let points = campaign.document.points.iter();
+    points
+        .filter(|point| point.settings == settings)
+        .filter_map(|point| point.figures.clone())
+        .collect()
+}
+
+/// Why the maximum is not that of the server.
+fn generator_bound(result: &ClientsResult, best: &[Figures]) -> Vec<String> {
+    let bound = best
+        .iter()
+        .filter(|figures| figures.is_generator_bound())
+        .count();
+    // A single run may have been unlucky.
+    if bound * 2 <= best.len() {
+        return Vec::new();
+    }
+    vec![format!(
+        "{bound} of {} runs with {} clients say that the client was the limit (caveat `{}` of these runs)",
+        best.len(),
+        result.clients,
+        serde_json::to_value(CaveatKind::GeneratorBottleneck)
+            .ok()
+            .and_then(|name| name.as_str().map(str::to_owned))
+            .unwrap_or_default()
+    )]
+}
+
+/// Offers less and less until the server keeps up.
+fn confirm(
+    campaign: &mut Campaign<'_>,
+    result: &ClientsResult,
+    first: usize,
+    confirmations: &mut Vec<Confirmation>,
+) -> Result<(), Failure> {
+    for (step, ratio) in CONFIRMATION_RATIOS.into_iter().enumerate() {
+        let offered = (result.rate_per_s * ratio).max(1.0).floor();
+        // Twice the clients, so that a server that keeps up is not held back by the number of connections.
+        let clients = result.clients.saturating_mul(2).max(2);
+        let settings = [
+            (CLIENTS, clients.to_string()),
+            ("schedule.kind", "constant".to_owned()),
+            (RATE, offered.to_string()),
+        ];
+        let figures = campaign.measure(&settings, None, first + step)?;
+        confirmations.push(confirmation(ratio, offered, &figures));
+        if confirmations.last().is_some_and(|last| last.kept) {
+            break;
+        }
+    }
+    Ok(())
+}
