@@ -3,9 +3,10 @@
 //! It is started as a child process under either name, prints the lines that readiness is read
 //! from, speaks OP_MSG, and answers the commands that make replica sets and clusters as a small
 //! state machine. Every argument and every command is checked against what MongoDB's manual
-//! documents; what is wrong is answered by an error and noted in a file. It stores no data,
-//! encrypts nothing, and takes a password in clear: it shows that the right things are sent in the
-//! right order, and nothing about the real server.
+//! documents; what is wrong is answered by an error and noted in a file. Documents are kept in
+//! memory by the server that takes writes; nothing is replicated, and all documents of a cluster
+//! are on its first shard. It encrypts nothing, and takes a password in clear: it shows that the
+//! right things are sent in the right order, and nothing about the real server.
 //!
 //! The process is the test program itself, in a test that does nothing but [`serve`]:
 //!
@@ -25,10 +26,14 @@ use std::path::{Path, PathBuf};
 mod arguments;
 mod cluster;
 mod commander;
+mod concerns;
+mod data;
+mod hello;
 mod membership;
 mod node;
 mod server;
 mod shapes;
+mod store;
 mod wire;
 
 pub use commander::DoubleCommander;
@@ -81,7 +86,9 @@ impl MongoDouble {
     }
 
     /// Adds a misbehaviour, known to all processes from their next command on:
-    /// `never-primary SET`, `stuck MEMBER`, `die MEMBER COMMAND`, `refuse COMMAND`.
+    /// `never-primary SET`, `stuck MEMBER`, `die MEMBER COMMAND`, `refuse COMMAND`, and
+    /// `cache MEMBER BYTES` for a member that tells a size of its cache that is not what it was
+    /// started with.
     ///
     /// # Panics
     /// When it cannot be written.
@@ -94,10 +101,45 @@ impl MongoDouble {
         lines(&self.folder, "violations")
     }
 
-    /// `NAME started`, `NAME COMMAND` for every command but questions for a state, and
-    /// `NAME stopped` for a process that was asked to end, in this order.
+    /// `NAME started`, `NAME COMMAND` for every command but those on documents and questions for a
+    /// state, and `NAME stopped` for a process that was asked to end, in this order.
     pub fn events(&self) -> Vec<String> {
         lines(&self.folder, "events")
+    }
+
+    /// The commands on documents that clients sent to processes which have been asked to end since.
+    ///
+    /// # Panics
+    /// When the notes are not those of the double.
+    pub fn operations(&self) -> Vec<Operations> {
+        let noted = lines(&self.folder, "operations");
+        noted.iter().map(|line| Operations::read(line)).collect()
+    }
+}
+
+/// Commands of one kind that a process was sent with the same concern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operations {
+    /// Name of the process.
+    pub member: String,
+    /// Name of the command.
+    pub command: String,
+    /// How many there were.
+    pub count: u64,
+    /// Their write or read concern, such as `{ "w": "majority" }`; `None` if they had none.
+    pub concern: Option<String>,
+}
+
+impl Operations {
+    fn read(line: &str) -> Operations {
+        let mut parts = line.splitn(4, ' ').map(str::to_owned);
+        let mut part = || parts.next().expect("a note has four parts");
+        Operations {
+            member: part(),
+            command: part(),
+            count: part().parse().expect("the third part is a number"),
+            concern: Some(part()).filter(|concern| concern != "none"),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use bson::{Binary, Bson, Document, doc};
 
 use super::node::Node;
 use super::shapes::Refusal;
-use super::wire;
+use super::{note, wire};
 
 /// What a router knows.
 #[derive(Debug, Default)]
@@ -93,6 +93,8 @@ impl Node {
         if self.cluster.shards.contains(&name) {
             return Err((96, format!("{name} is a shard already")));
         }
+        // Other routers know the shard as well.
+        note(&self.folder, &self.shards_file(), hosts);
         self.cluster.shards.push(name.clone());
         Ok(doc! { "shardAdded": name })
     }
@@ -136,6 +138,7 @@ impl Node {
             hashed,
             chunks: even_chunks(count, &self.cluster.shards),
         });
+        self.create_sharded(namespace)?;
         Ok(doc! { "collectionsharded": namespace })
     }
 

@@ -32,7 +32,7 @@ impl DoubleCommander {
             Entry::Occupied(kept) => kept.into_mut(),
             Entry::Vacant(free) => free.insert(connect(target, limit)?),
         };
-        let reply = wire::write(stream, command).and_then(|()| wire::read(stream));
+        let reply = wire::exchange(stream, command);
         if reply.is_err() {
             self.connections.remove(&key);
         }
@@ -49,8 +49,7 @@ fn connect(target: Target<'_>, limit: Duration) -> io::Result<TcpStream> {
             "pwd": credentials.password(),
             "$db": "admin",
         };
-        wire::write(&mut stream, &login)?;
-        if let Some(failure) = CommandFailure::from_reply(&wire::read(&mut stream)?) {
+        if let Some(failure) = CommandFailure::from_reply(&wire::exchange(&mut stream, &login)?) {
             return Err(io::Error::other(failure));
         }
     }

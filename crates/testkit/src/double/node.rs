@@ -1,15 +1,18 @@
 //! One process of the double: users, replica set, and what it says of itself.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use bson::{Bson, Document, doc};
 
 use super::arguments::Arguments;
 use super::cluster::Cluster;
+use super::concerns::Tally;
 use super::membership::{SetMember, check_configuration, described, members};
 use super::shapes::{self, Refusal};
+use super::store::Store;
 use super::{lines, note, wire};
 
 /// Questions after which a member that starts is a secondary, and then the primary.
@@ -17,13 +20,15 @@ const QUESTIONS_TO_SECONDARY: u32 = 2;
 const QUESTIONS_TO_PRIMARY: u32 = 4;
 
 /// What anybody may ask.
-const OPEN: [&str; 7] = [
+const OPEN: [&str; 9] = [
     "buildInfo",
     "doubleAuthenticate",
+    "doubleForward",
     "doubleJoin",
     "doubleState",
     "hello",
     "isMaster",
+    "ismaster",
     "ping",
 ];
 
@@ -39,8 +44,11 @@ const EXCEPTION: [&str; 4] = [
 /// What it may do on an arbiter besides, which never has users.
 const ARBITER_EXCEPTION: [&str; 3] = ["getCmdLineOpts", "getParameter", "serverStatus"];
 
+/// What is asked so often that nobody wants to read of it.
+const UNNOTED: [&str; 5] = ["hello", "isMaster", "ismaster", "ping", "replSetGetStatus"];
+
 /// Refusals that a correct client may provoke.
-const EXPECTED: [i32; 4] = [76, 94, 8000, 10107];
+const EXPECTED: [i32; 6] = [26, 48, 76, 94, 8000, 10107];
 
 /// A process.
 #[derive(Debug)]
@@ -54,12 +62,31 @@ pub(super) struct Node {
     pub(super) configuration: Option<Document>,
     pub(super) questions: u32,
     pub(super) cluster: Cluster,
+    pub(super) store: Store,
+    /// Of the data commands. It is written down when the process ends.
+    pub(super) tally: Arc<Mutex<Tally>>,
+    /// To the shard that holds the documents, of a router.
+    pub(super) shard: Option<TcpStream>,
 }
 
 /// What one connection has shown.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Session {
+    pub(super) number: i32,
     authenticated: bool,
+    /// Whether the client has said what it is.
+    pub(super) introduced: bool,
+}
+
+impl Session {
+    /// Of the connection with this number.
+    pub(super) fn new(number: i32) -> Session {
+        Session {
+            number,
+            authenticated: false,
+            introduced: false,
+        }
+    }
 }
 
 impl Node {
@@ -76,7 +103,7 @@ impl Node {
                     let line = format!("{} {name}: {code} {message}", self.name);
                     note(&self.folder, "violations", &line);
                 }
-                doc! { "ok": 0.0, "code": code, "errmsg": message }
+                doc! { "ok": 0.0, "code": code, "codeName": code_name(code), "errmsg": message }
             }
         }
     }
@@ -84,7 +111,10 @@ impl Node {
     fn answer(&mut self, command: &Document, session: &mut Session) -> Result<Document, Refusal> {
         shapes::check(command)?;
         let name = command.keys().next().cloned().unwrap_or_default();
-        if !name.starts_with("double") && name != "replSetGetStatus" && name != "hello" {
+        let is_data = self.is_data(&name, command);
+        if is_data {
+            self.count(&name, command);
+        } else if !name.starts_with("double") && !UNNOTED.contains(&name.as_str()) {
             note(&self.folder, "events", &format!("{} {name}", self.name));
         }
         if self.misbehaves(&format!("die {} {name}", self.name)) {
@@ -95,17 +125,20 @@ impl Node {
             return Err((8000, format!("told to refuse '{name}'")));
         }
         self.permit(&name, session)?;
+        if is_data {
+            return self.data(&name, command);
+        }
         match name.as_str() {
-            "ping" => Ok(doc! {}),
+            "ping" | "endSessions" => Ok(doc! {}),
             "buildInfo" => Ok(doc! { "version": &self.version_text }),
-            "hello" => Ok(doc! { "isWritablePrimary": self.is_writable() }),
-            "isMaster" => Ok(doc! { "ismaster": self.is_writable() }),
+            "hello" | "isMaster" | "ismaster" => self.hello(&name, command, session),
             "createUser" => self.create_user(command),
             "doubleAuthenticate" => self.authenticate(command, session),
             "getCmdLineOpts" => Ok(self.command_line()),
             "getParameter" => Ok(self.parameters()),
             "serverStatus" => Ok(self.status()),
             _ if self.router => self.route(&name, command),
+            "doubleForward" => self.forwarded(command),
             "doubleState" => Ok(self.state()),
             "doubleJoin" => {
                 self.configuration = command.get_document("doubleJoin").ok().cloned();
@@ -125,6 +158,13 @@ impl Node {
             .any(|line| line == rule)
     }
 
+    /// What follows `rule` in a misbehaviour.
+    pub(super) fn misbehaviour(&self, rule: &str) -> Option<String> {
+        let all = lines(&self.folder, "misbehave");
+        let mut values = all.iter().filter_map(|line| line.strip_prefix(rule));
+        values.next().map(|value| value.trim().to_owned())
+    }
+
     fn is_arbiter(&self) -> bool {
         let own = self.own_address().to_string();
         self.members()
@@ -134,10 +174,12 @@ impl Node {
 
     fn permit(&self, name: &str, session: &Session) -> Result<(), Refusal> {
         let open = OPEN.contains(&name) || !self.arguments.needs_user() || session.authenticated;
-        let excepted = self.users().is_empty()
-            && (EXCEPTION.contains(&name)
-                || (self.is_arbiter() && ARBITER_EXCEPTION.contains(&name)));
-        match open || excepted {
+        let excepted = || {
+            self.users().is_empty()
+                && (EXCEPTION.contains(&name)
+                    || (self.is_arbiter() && ARBITER_EXCEPTION.contains(&name)))
+        };
+        match open || excepted() {
             true => Ok(()),
             false => Err((13, format!("Command {name} requires authentication"))),
         }
@@ -163,6 +205,14 @@ impl Node {
         }
     }
 
+    /// Whether the user `database.name` is there.
+    pub(super) fn has_user(&self, user: &str) -> bool {
+        let name = user.strip_prefix("admin.").unwrap_or_default();
+        let users = self.users();
+        let mut names = users.iter().filter_map(|line| line.split(' ').next());
+        names.any(|found| found == name)
+    }
+
     fn create_user(&mut self, command: &Document) -> Result<Document, Refusal> {
         if !self.router && !self.is_writable() {
             return Err((10107, "not primary".to_owned()));
@@ -178,16 +228,8 @@ impl Node {
                 return Err((2, format!("unknown auth mechanism {mechanism}")));
             }
         }
-        let holders = self
-            .members()
-            .iter()
-            .filter(|member| !member.arbiter)
-            .count();
-        if let Ok(concern) = command.get_document("writeConcern")
-            && let Ok(wanted) = concern.get_i32("w")
-            && usize::try_from(wanted).unwrap_or(0) > holders.max(1)
-        {
-            return Err((100, "Not enough data-bearing nodes".to_owned()));
+        if let Some(failure) = self.fulfilment().failure(command) {
+            return Err(failure);
         }
         let (user, password) = (command.get_str("createUser"), command.get_str("pwd"));
         let line = format!(
@@ -219,7 +261,7 @@ impl Node {
         port.unwrap_or_default()
     }
 
-    fn own_address(&self) -> SocketAddr {
+    pub(super) fn own_address(&self) -> SocketAddr {
         ([127, 0, 0, 1], self.port()).into()
     }
 
@@ -231,7 +273,7 @@ impl Node {
         self.configuration.as_ref().ok_or_else(none)
     }
 
-    fn members(&self) -> Vec<SetMember> {
+    pub(super) fn members(&self) -> Vec<SetMember> {
         self.configuration.as_ref().map(members).unwrap_or_default()
     }
 
@@ -272,25 +314,29 @@ impl Node {
         Ok(doc! {})
     }
 
-    /// Whether this member is the one that leads: the first with the highest priority.
-    fn leads(&self) -> bool {
+    /// The member that leads: the first with the highest priority.
+    pub(super) fn leader(&self) -> Option<String> {
         let members = self.members();
         let highest = members
             .iter()
             .map(|member| member.priority)
             .fold(0.0, f64::max);
         let first = members.iter().find(|member| member.priority == highest);
-        first.is_some_and(|member| member.host == self.own_address().to_string())
+        first.map(|member| member.host.clone())
     }
 
-    fn is_writable(&self) -> bool {
+    fn leads(&self) -> bool {
+        self.leader() == Some(self.own_address().to_string())
+    }
+
+    pub(super) fn is_writable(&self) -> bool {
         match self.arguments.has("replSet") {
             true => self.own_state() == 1,
             false => true,
         }
     }
 
-    fn own_state(&self) -> i32 {
+    pub(super) fn own_state(&self) -> i32 {
         let set = self.arguments.get("replSet").unwrap_or_default();
         let members = self.members();
         if members.is_empty() {
@@ -381,13 +427,38 @@ impl Node {
                 .arguments
                 .get("wiredTigerCacheSizeGB")
                 .and_then(|text| text.parse().ok());
-            let bytes = size.unwrap_or(1.0) * f64::from(1 << 30);
+            let told = self.misbehaviour(&format!("cache {} ", self.name));
+            let told = told.and_then(|text| text.parse().ok());
+            let bytes = told.unwrap_or(size.unwrap_or(1.0) * f64::from(1 << 30));
             status.insert("storageEngine", doc! { "name": "wiredTiger" });
             let cache = doc! { "maximum bytes configured": bytes };
             status.insert("wiredTiger", doc! { "cache": cache });
         }
         status
     }
+}
+
+/// Source: `error_codes.yml` of MongoDB.
+fn code_name(code: i32) -> String {
+    let name = match code {
+        2 => "BadValue",
+        9 => "FailedToParse",
+        13 => "Unauthorized",
+        14 => "TypeMismatch",
+        18 => "AuthenticationFailed",
+        26 => "NamespaceNotFound",
+        43 => "CursorNotFound",
+        48 => "NamespaceExists",
+        59 => "CommandNotFound",
+        72 => "InvalidOptions",
+        76 => "NoReplicationEnabled",
+        94 => "NotYetInitialized",
+        10_107 => "NotWritablePrimary",
+        13_435 => "NotPrimaryNoSecondaryOk",
+        // Servers name codes without a name after their number.
+        code => return format!("Location{code}"),
+    };
+    name.to_owned()
 }
 
 /// The file that makes a data folder one of `mongod`.

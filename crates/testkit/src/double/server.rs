@@ -13,6 +13,7 @@ use signal_hook::iterator::Signals;
 use super::arguments::Arguments;
 use super::cluster::Cluster;
 use super::node::{Node, Session, mark_data_folder};
+use super::store::Store;
 use super::{ARGUMENTS, FOLDER, PROGRAM, VERSION, note, wire};
 
 /// Exit codes of `mongod`: bad options, and a port that is in use.
@@ -54,6 +55,9 @@ pub fn serve() {
         configuration: None,
         questions: 0,
         cluster: Cluster::default(),
+        store: Store::default(),
+        tally: Arc::default(),
+        shard: None,
     };
     if node.router {
         await_config_servers(&node);
@@ -64,9 +68,10 @@ pub fn serve() {
         r#"{{"s":"I",  "c":"NETWORK",  "id":23016,   "ctx":"listener","msg":"Waiting for connections","attr":{{"port":{port},"ssl":"off"}}}}"#
     ));
     let node = Arc::new(Mutex::new(node));
-    for stream in listener.incoming().flatten() {
+    for (number, stream) in (1..).zip(listener.incoming().flatten()) {
         let node = Arc::clone(&node);
-        thread::spawn(move || converse(&node, stream));
+        let session = Session::new(number);
+        thread::spawn(move || converse(&node, stream, session));
     }
 }
 
@@ -116,23 +121,29 @@ fn await_config_servers(node: &Node) {
 
 fn obey_signals(node: &Node) {
     let (folder, name) = (node.folder.clone(), node.name.clone());
+    let tally = Arc::clone(&node.tally);
     let mut signals = Signals::new([SIGTERM]).expect("signals can be waited for");
     thread::spawn(move || {
         if signals.forever().next().is_some() {
+            let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            for line in tally.lines() {
+                note(&folder, "operations", &format!("{name} {line}"));
+            }
             note(&folder, "events", &format!("{name} stopped"));
             end("shutting down", 0);
         }
     });
 }
 
-fn converse(node: &Mutex<Node>, mut stream: TcpStream) {
-    let mut session = Session::default();
-    while let Ok(command) = wire::read(&mut stream) {
+fn converse(node: &Mutex<Node>, mut stream: TcpStream, mut session: Session) {
+    // The clients measure, and an answer is one small write. What cannot be set is only slower.
+    let _ = stream.set_nodelay(true);
+    while let Ok(message) = wire::read(&mut stream) {
         let reply = node
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .reply(&command, &mut session);
-        if wire::write(&mut stream, &reply).is_err() {
+            .reply(&message.body, &mut session);
+        if wire::write(&mut stream, &reply, message.id).is_err() {
             break;
         }
     }

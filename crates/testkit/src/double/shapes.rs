@@ -3,9 +3,15 @@
 
 use bson::{Bson, Document};
 
+use super::concerns;
+
+mod commands;
+
+use commands::{COMMANDS, DELETE, GENERIC, UPDATE};
+
 /// Types of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Text,
     /// A whole number of any type.
     Whole,
@@ -19,93 +25,11 @@ enum Kind {
 
 use Kind::{Any, Boolean, List, Number, Object, Text, Whole};
 
+/// Most writes in one command. Source: MongoDB manual, `hello.maxWriteBatchSize`.
+pub(super) const MOST_WRITES: usize = 100_000;
+
 /// A field: name, type, whether it must be there.
-type Field = (&'static str, Kind, bool);
-
-/// Fields that every command may have.
-const GENERIC: &[Field] = &[
-    ("$db", Text, true),
-    ("maxTimeMS", Whole, false),
-    ("comment", Any, false),
-    ("writeConcern", Object, false),
-    ("readConcern", Object, false),
-];
-
-/// Commands with the type of their first field and the other fields.
-const COMMANDS: &[(&str, Kind, &[Field])] = &[
-    ("addShard", Text, &[("name", Text, false)]),
-    ("balancerStart", Number, &[]),
-    ("balancerStop", Number, &[]),
-    ("buildInfo", Number, &[]),
-    (
-        "createUser",
-        Text,
-        &[
-            ("pwd", Text, true),
-            ("roles", List, true),
-            ("customData", Object, false),
-            ("authenticationRestrictions", List, false),
-            ("mechanisms", List, false),
-            ("digestPassword", Boolean, false),
-        ],
-    ),
-    ("enableSharding", Text, &[("primaryShard", Text, false)]),
-    (
-        "find",
-        Text,
-        &[
-            ("filter", Object, false),
-            ("sort", Object, false),
-            ("projection", Object, false),
-            ("limit", Whole, false),
-            ("batchSize", Whole, false),
-        ],
-    ),
-    ("getCmdLineOpts", Number, &[]),
-    ("getParameter", Any, &[]),
-    ("hello", Number, &[]),
-    ("isMaster", Number, &[]),
-    (
-        "moveChunk",
-        Text,
-        &[
-            ("find", Object, false),
-            ("bounds", List, false),
-            ("to", Text, true),
-            ("forceJumbo", Boolean, false),
-        ],
-    ),
-    ("ping", Number, &[]),
-    ("replSetGetConfig", Number, &[]),
-    ("replSetGetStatus", Number, &[]),
-    ("replSetInitiate", Object, &[]),
-    ("serverStatus", Number, &[]),
-    (
-        "shardCollection",
-        Text,
-        &[
-            ("key", Object, true),
-            ("unique", Boolean, false),
-            ("numInitialChunks", Whole, false),
-            ("presplitHashedZones", Boolean, false),
-            ("collation", Object, false),
-            ("timeseries", Object, false),
-        ],
-    ),
-    (
-        "split",
-        Text,
-        &[
-            ("find", Object, false),
-            ("middle", Object, false),
-            ("bounds", List, false),
-        ],
-    ),
-    // Between doubles.
-    ("doubleAuthenticate", Text, &[("pwd", Text, true)]),
-    ("doubleJoin", Object, &[]),
-    ("doubleState", Number, &[]),
-];
+pub(super) type Field = (&'static str, Kind, bool);
 
 /// Fields of the configuration of a replica set, and of one of its members.
 const CONFIGURATION: &[Field] = &[
@@ -144,8 +68,35 @@ pub(super) fn check(command: &Document) -> Result<(), Refusal> {
     matches_kind(name, argument, *kind)?;
     let all: Vec<Field> = fields.iter().chain(GENERIC).copied().collect();
     check_fields(command.iter().skip(1), &all)?;
-    if name == "replSetInitiate" || name == "doubleJoin" {
-        check_configuration(argument.as_document().unwrap_or(&Document::new()))?;
+    concerns::check(name, command)?;
+    match name.as_str() {
+        "replSetInitiate" | "doubleJoin" => {
+            check_configuration(argument.as_document().unwrap_or(&Document::new()))
+        }
+        "insert" => check_writes(command, "documents", None),
+        "update" => check_writes(command, "updates", Some(UPDATE)),
+        "delete" => check_writes(command, "deletes", Some(DELETE)),
+        _ => Ok(()),
+    }
+}
+
+/// Number and shape of the writes of a command.
+fn check_writes(command: &Document, list: &str, fields: Option<&[Field]>) -> Result<(), Refusal> {
+    let writes = command.get_array(list).map(Vec::as_slice);
+    let writes = writes.unwrap_or_default();
+    if !(1..=MOST_WRITES).contains(&writes.len()) {
+        return Err((
+            16,
+            format!("Write batch sizes must be between 1 and {MOST_WRITES}"),
+        ));
+    }
+    for write in writes {
+        let write = write
+            .as_document()
+            .ok_or_else(|| (14, format!("a member of '{list}' is no object")))?;
+        if let Some(fields) = fields {
+            check_fields(write.iter(), fields)?;
+        }
     }
     Ok(())
 }
@@ -161,7 +112,7 @@ fn check_configuration(configuration: &Document) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_fields<'a>(
+pub(super) fn check_fields<'a>(
     fields: impl Iterator<Item = (&'a String, &'a Bson)>,
     known: &[Field],
 ) -> Result<(), Refusal> {
@@ -225,6 +176,23 @@ mod tests {
         assert_eq!(code(doc! { "addShards": "a/b:1" }), 59);
         assert_eq!(check(&doc! { "ping": 1 }).unwrap_err().0, 40414);
         assert_eq!(check(&doc! {}).unwrap_err().0, 9);
+    }
+
+    #[test]
+    fn writes_are_checked_one_by_one() {
+        let update =
+            |update: Document| code(doc! { "update": "c", "updates": [update], "ordered": true });
+        assert_eq!(update(doc! { "q": {}, "u": {}, "upsert": true }), 0);
+        assert_eq!(update(doc! { "q": {} }), 40414);
+        assert_eq!(update(doc! { "q": {}, "u": {}, "upset": true }), 40415);
+        let delete = |delete: Document| code(doc! { "delete": "c", "deletes": [delete] });
+        assert_eq!(delete(doc! { "q": {}, "limit": 1 }), 0);
+        assert_eq!(delete(doc! { "q": {} }), 40414);
+        assert_eq!(
+            code(doc! { "insert": "c", "documents": bson::Bson::Array(Vec::new()) }),
+            16
+        );
+        assert_eq!(code(doc! { "insert": "c", "documents": [1] }), 14);
     }
 
     #[test]

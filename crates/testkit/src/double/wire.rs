@@ -1,25 +1,38 @@
-//! OP_MSG with one body, both ways. Source: MongoDB manual, "MongoDB Wire Protocol".
+//! OP_MSG both ways. Source: MongoDB manual, "MongoDB Wire Protocol".
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use bson::Document;
+use bson::{Bson, Document};
 
 const OP_MSG: i32 = 2013;
 const HEADER_BYTES: usize = 16;
+const FLAG_BYTES: usize = 4;
 /// Flags and the kind of the only section.
 const PREFIX_BYTES: usize = 5;
 const LARGEST_BYTES: usize = 48_000_000;
 
-/// Writes a message with `body`.
-pub(super) fn write(stream: &mut TcpStream, body: &Document) -> io::Result<()> {
+/// The sender wants no answer, or sends a checksum: clients of the double do neither.
+const REFUSED_FLAGS: i32 = 0b11;
+
+/// A message that arrived.
+#[derive(Debug)]
+pub(super) struct Message {
+    /// Number that the answer refers to.
+    pub(super) id: i32,
+    /// The body, with each sequence of documents as a list in it.
+    pub(super) body: Document,
+}
+
+/// Writes a message with `body` that answers `response_to`; 0 if it is a question.
+pub(super) fn write(stream: &mut TcpStream, body: &Document, response_to: i32) -> io::Result<()> {
     let mut bytes = Vec::new();
     body.to_writer(&mut bytes).map_err(io::Error::other)?;
     let length =
         i32::try_from(HEADER_BYTES + PREFIX_BYTES + bytes.len()).map_err(io::Error::other)?;
     let mut message = Vec::with_capacity(bytes.len() + HEADER_BYTES + PREFIX_BYTES);
-    for number in [length, 1, 0, OP_MSG, 0] {
+    for number in [length, 1, response_to, OP_MSG, 0] {
         message.extend_from_slice(&number.to_le_bytes());
     }
     message.push(0);
@@ -27,31 +40,132 @@ pub(super) fn write(stream: &mut TcpStream, body: &Document) -> io::Result<()> {
     stream.write_all(&message)
 }
 
-/// Reads a message and returns its body.
-pub(super) fn read(stream: &mut TcpStream) -> io::Result<Document> {
+/// Reads a message.
+pub(super) fn read(stream: &mut TcpStream) -> io::Result<Message> {
     let mut header = [0; HEADER_BYTES];
     stream.read_exact(&mut header)?;
-    let word = |at: usize| {
-        let bytes = [header[at], header[at + 1], header[at + 2], header[at + 3]];
-        i32::from_le_bytes(bytes)
-    };
-    let length = usize::try_from(word(0)).unwrap_or(0);
-    if word(12) != OP_MSG || !(HEADER_BYTES + PREFIX_BYTES..LARGEST_BYTES).contains(&length) {
+    let length = usize::try_from(word(&header, 0)?).unwrap_or(0);
+    if word(&header, 12)? != OP_MSG
+        || !(HEADER_BYTES + PREFIX_BYTES..LARGEST_BYTES).contains(&length)
+    {
         return Err(io::Error::other("not an OP_MSG"));
     }
     let mut rest = vec![0; length - HEADER_BYTES];
     stream.read_exact(&mut rest)?;
-    if rest[4] != 0 {
-        return Err(io::Error::other("the first section is no body"));
+    if word(&rest, 0)? & REFUSED_FLAGS != 0 {
+        return Err(io::Error::other("flags that the double does not know"));
     }
-    Document::from_reader(&rest[PREFIX_BYTES..]).map_err(io::Error::other)
+    Ok(Message {
+        id: word(&header, 4)?,
+        body: sections(&rest[FLAG_BYTES..])?,
+    })
+}
+
+/// The body among the sections, with the sequences put into it.
+fn sections(mut bytes: &[u8]) -> io::Result<Document> {
+    let mut body = None;
+    let mut sequences = Vec::new();
+    while let Some((kind, rest)) = bytes.split_first() {
+        let length = usize::try_from(word(rest, 0)?).unwrap_or(0);
+        let section = rest
+            .get(..length)
+            .ok_or_else(|| io::Error::other("a section is cut short"))?;
+        match kind {
+            0 if body.is_none() => body = Some(document(section)?),
+            1 => sequences.push(sequence(&section[4..])?),
+            _ => return Err(io::Error::other("a section of no known kind")),
+        }
+        bytes = &rest[length..];
+    }
+    let mut body = body.ok_or_else(|| io::Error::other("there is no body"))?;
+    for (name, documents) in sequences {
+        if body.insert(name, documents).is_some() {
+            return Err(io::Error::other("a sequence has the name of a field"));
+        }
+    }
+    Ok(body)
+}
+
+/// Name and documents of a sequence, after its length.
+fn sequence(bytes: &[u8]) -> io::Result<(String, Bson)> {
+    let end = bytes.iter().position(|byte| *byte == 0);
+    let end = end.ok_or_else(|| io::Error::other("a sequence has no name"))?;
+    let name = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let mut rest = &bytes[end + 1..];
+    let mut documents = Vec::new();
+    while !rest.is_empty() {
+        let length = usize::try_from(word(rest, 0)?).unwrap_or(0);
+        let one = rest
+            .get(..length)
+            .ok_or_else(|| io::Error::other("a document is cut short"))?;
+        documents.push(Bson::Document(document(one)?));
+        rest = &rest[length..];
+    }
+    Ok((name, Bson::Array(documents)))
+}
+
+fn document(bytes: &[u8]) -> io::Result<Document> {
+    Document::from_reader(bytes).map_err(io::Error::other)
+}
+
+fn word(bytes: &[u8], at: usize) -> io::Result<i32> {
+    let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
+    four.map(i32::from_le_bytes)
+        .ok_or_else(|| io::Error::other("the message is cut short"))
 }
 
 /// Asks another process one question.
 pub(super) fn ask(address: SocketAddr, command: &Document) -> io::Result<Document> {
+    exchange(&mut connect(address)?, command)
+}
+
+/// Opens a connection for [`exchange`].
+pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let limit = Duration::from_secs(10);
-    let mut stream = TcpStream::connect_timeout(&address, limit)?;
+    let stream = TcpStream::connect_timeout(&address, limit)?;
     stream.set_read_timeout(Some(limit))?;
-    write(&mut stream, command)?;
-    read(&mut stream)
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Asks a question over a connection that is kept.
+pub(super) fn exchange(stream: &mut TcpStream, command: &Document) -> io::Result<Document> {
+    write(stream, command, 0)?;
+    Ok(read(stream)?.body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+
+    fn section(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = vec![kind];
+        for part in parts {
+            bytes.extend_from_slice(part);
+        }
+        bytes
+    }
+
+    #[test]
+    fn sequences_become_lists_of_the_body() {
+        let body = doc! { "insert": "c", "$db": "d" };
+        let one = doc! { "_id": 1 }.to_vec().unwrap();
+        let length = i32::try_from(4 + 10 + 2 * one.len()).unwrap();
+        let sequence = section(1, &[&length.to_le_bytes(), b"documents\0", &one, &one]);
+        let bytes = [section(0, &[&body.to_vec().unwrap()]), sequence].concat();
+        let read = sections(&bytes).unwrap();
+        assert_eq!(read.get_array("documents").unwrap().len(), 2);
+        for end in 1..bytes.len() {
+            assert!(
+                sections(&bytes[..end]).is_err() || end == 1 + body.to_vec().unwrap().len(),
+                "cut at {end}"
+            );
+        }
+        let twice = [
+            section(0, &[&body.to_vec().unwrap()]),
+            section(0, &[&body.to_vec().unwrap()]),
+        ];
+        assert!(sections(&twice.concat()).is_err());
+    }
 }
