@@ -3,6 +3,8 @@
 
 use bson::Bson;
 
+use crate::{ServerError, ServerProgram};
+
 mod text;
 
 /// Members that a replica set can have, and of those the voting ones.
@@ -177,6 +179,30 @@ impl Topology {
         match self {
             Topology::Pairs { n } => *n,
             _ => 1,
+        }
+    }
+
+    /// Checks that servers of this kind can be joined in this way.
+    ///
+    /// # Errors
+    /// [`ServerError::Setting`] for the embedded server, which stands alone: it says what can be
+    /// used instead.
+    pub fn check_program(&self, program: ServerProgram) -> Result<(), ServerError> {
+        let lacks = match self {
+            Topology::ReplicaSet(_) => "replica sets",
+            Topology::Sharded(_) => "sharding",
+            Topology::Standalone | Topology::Pairs { .. } => return Ok(()),
+        };
+        match program {
+            ServerProgram::Mongod | ServerProgram::Mongos => Ok(()),
+            ServerProgram::Embedded => Err(ServerError::Setting {
+                program: program.executable(),
+                setting: "server.topology",
+                value: self.to_string(),
+                reason: format!(
+                    "it has no {lacks}; install MongoDB 4.4 or later and choose `mongod`"
+                ),
+            }),
         }
     }
 

@@ -14,8 +14,8 @@ use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
     DataDir, Deployment, DeploymentOptions, Duty, EmbeddedPlaces, EndedMember, Instance, Member,
-    MemberSettings, Namespace, ServerOptions, Topology, instances, locate_embedded, locate_mongod,
-    locate_mongos,
+    MemberSettings, Namespace, ServerOptions, ServerProgram, Topology, instances, locate_embedded,
+    locate_mongod, locate_mongos,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,11 +43,18 @@ pub(crate) fn topology_of(plan: &Plan) -> Result<Topology, Failure> {
 }
 
 /// Gives each topology one form: independent servers are `pairs`, and one server needs no words.
+///
+/// # Errors
+/// A text that is no topology, and one that the servers of the plan cannot form.
 pub(crate) fn settle_topology(plan: &mut Plan) -> Result<(), Failure> {
     if plan.server.topology.is_none() {
         return Ok(());
     }
-    match topology_of(plan)? {
+    let topology = topology_of(plan)?;
+    if plan.server.kind == ServerKind::Embedded {
+        topology.check_program(ServerProgram::Embedded)?;
+    }
+    match topology {
         Topology::Standalone => plan.server.topology = None,
         Topology::Pairs { n } => {
             plan.server.topology = None;
@@ -321,8 +328,22 @@ mod tests {
 
     fn plan(topology: &str) -> Plan {
         let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.server.kind = ServerKind::Mongod;
         plan.server.topology = Some(topology.into());
         plan
+    }
+
+    #[test]
+    fn the_embedded_server_forms_no_sets_and_the_error_says_what_was_asked_for() {
+        let mut plan = plan("replica-set=2+1");
+        plan.server.kind = ServerKind::Embedded;
+        let failure = settle_topology(&mut plan).expect_err("it has none");
+        assert_eq!(failure.exit, Exit::BadInput);
+        let text = failure.error.to_string();
+        assert!(
+            text.contains("`server.topology` = `replica-set=2+1`") && text.contains("install"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(super) fn planned(
     topology: &Topology,
     options: &DeploymentOptions,
 ) -> Result<Vec<(Instance, ServerOptions)>, ServerError> {
+    topology.check_program(options.server.kind)?;
     let all = instances(topology);
     let folders = data_folders(topology, &all, &options.data_dirs, options.mapping)?;
     check_collection(topology, options)?;

@@ -88,3 +88,18 @@ fn members_after_the_seventh_voter_neither_vote_nor_become_primary() {
     assert!(set.votes(5) && !set.votes(6));
     assert_eq!((set.priority(5), set.priority(6)), (1, 0));
 }
+
+#[test]
+fn the_embedded_server_stands_alone_and_says_what_does_not() {
+    for text in ["replica-set=3", "sharded=2x2,chunks=4"] {
+        let topology: Topology = text.parse().unwrap();
+        assert!(topology.check_program(ServerProgram::Mongod).is_ok());
+        let error = topology.check_program(ServerProgram::Embedded).unwrap_err();
+        let text = format!("`server.topology` = `{text}`: it has no ");
+        assert!(error.to_string().contains(&text), "{error}");
+    }
+    for text in ["standalone", "pairs=2"] {
+        let topology: Topology = text.parse().unwrap();
+        assert!(topology.check_program(ServerProgram::Embedded).is_ok());
+    }
+}
