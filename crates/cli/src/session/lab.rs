@@ -99,7 +99,8 @@ impl Lab {
                 servers: vec![server],
             });
         }
-        let (deployment, settings) = start(plan, places, place, interrupt)?;
+        let interrupted = || interrupt.requested();
+        let (deployment, settings) = start(plan, places, place, &interrupted)?;
         let mut servers = Vec::new();
         for (number, uri) in deployment.uris().iter().enumerate() {
             let remote = Remote {
@@ -209,20 +210,19 @@ pub(crate) fn with_options(uri: &str, plan: &Plan) -> String {
     }
 }
 
-/// Starts the deployment and reads its settings back.
+/// Starts the deployment and reads its settings back. `interrupted` is asked until it is ready.
 pub(crate) fn start(
     plan: &Plan,
     places: &ServerPlaces<'_>,
     place: Option<&Place>,
-    interrupt: &Interrupt,
+    interrupted: &dyn Fn() -> bool,
 ) -> Result<(Deployment, Vec<MemberSettings>), Failure> {
     let topology = topology_of(plan)?;
     let options = options(plan, &topology, places, place)?;
     let program = options.server.kind.executable();
     let mut commander = ControlCommander::default();
-    let interrupted = || interrupt.requested();
     let deployment =
-        Deployment::start(&topology, &options, &mut commander, &interrupted).map_err(|error| {
+        Deployment::start(&topology, &options, &mut commander, interrupted).map_err(|error| {
             let what = match topology {
                 Topology::Standalone => format!("the server `{program}`"),
                 _ => format!("the servers `{program}` of `{topology}`"),

@@ -10,14 +10,17 @@ use crate::session::lab;
 use crate::session::place::Place as Placement;
 use crate::session::server::ServerPlaces;
 use dyno_plan::Plan;
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, dup2_stderr, dup2_stdout, setsid};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -108,6 +111,8 @@ pub(crate) fn supervise(
     let _ = setsid();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
         .map_err(|error| Failure::of(Exit::Environment, error).context("cannot handle signals"))?;
+    let orphaned = notice_end_of_parent()?;
+    let interrupted = || hands.interrupt.requested() || orphaned.load(Ordering::Relaxed);
     let path = folder.join(PLAN);
     let text = std::fs::read_to_string(&path).map_err(|error| unusable(&path, error))?;
     let plan = dyno_plan::file::parse(&text, &path.to_string_lossy())
@@ -118,7 +123,7 @@ pub(crate) fn supervise(
         folder,
     };
     let placement = Placement::of_plan(&plan)?;
-    let (deployment, settings) = lab::start(&plan, &places, placement.as_ref(), hands.interrupt)?;
+    let (deployment, settings) = lab::start(&plan, &places, placement.as_ref(), &interrupted)?;
     State::of(&plan, &deployment, &settings).write(folder, &plan, &deployment)?;
     if announce(folder)? && !hands.interrupt.requested() {
         signals.forever().next();
@@ -131,9 +136,22 @@ pub(crate) fn supervise(
     Ok(Exit::Done)
 }
 
+/// A flag that is set when the command that waits for the servers is gone: until they are ready they
+/// are of use to nobody else. One that is gone already has closed the pipe to it.
+fn notice_end_of_parent() -> Result<Arc<AtomicBool>, Failure> {
+    let orphaned = Arc::new(AtomicBool::new(false));
+    // The kernel sends it once for each thread of the parent, which must not count as a second Ctrl-C.
+    signal_hook::flag::register(SIGUSR1, Arc::clone(&orphaned))
+        .and_then(|_| set_pdeathsig(Signal::SIGUSR1).map_err(Into::into))
+        .map_err(|error| Failure::of(Exit::Environment, error).context("cannot handle signals"))?;
+    Ok(orphaned)
+}
+
 /// Says that the servers are ready, and lets go of the terminal. `false` if nobody listens: then
 /// nobody knows of the servers either.
 fn announce(folder: &Path) -> Result<bool, Failure> {
+    // What cannot be turned off does no harm any more.
+    let _ = set_pdeathsig(None);
     let mut output = std::io::stdout().lock();
     let said = writeln!(output, "{READY}").and_then(|()| output.flush());
     let path = folder.join(LOG);
