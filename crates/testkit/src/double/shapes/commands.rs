@@ -159,6 +159,8 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
 
 /// Source: MongoDB manual, `hello`, and the specification of the handshake of drivers.
 const HELLO: &[Field] = &[
+    // A newer field of drivers, whose value servers ignore.
+    ("backpressure", Any, false),
     ("client", Object, false),
     ("compression", List, false),
     ("helloOk", Boolean, false),
