@@ -7,6 +7,8 @@
     reason = "helpers of tests outside of test functions"
 )]
 
+pub(crate) mod lab;
+
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -1,0 +1,108 @@
+//! A bench with the double of `mongod` and `mongos`.
+
+use super::{Bench, names, processes_with};
+use dyno_testkit::double::MongoDouble;
+use std::process::Command;
+
+/// Name of the test that each test program has for the processes of the double.
+const HELPER: &str = "helper_that_is_a_server";
+
+/// See the module. Deployments that are left are stopped at the end, also of a test that fails.
+pub(crate) struct Lab {
+    pub(crate) bench: Bench,
+    pub(crate) double: MongoDouble,
+    /// Path of the double.
+    pub(crate) mongod: String,
+}
+
+impl Lab {
+    pub(crate) fn new(version: &str) -> Self {
+        let bench = Bench::new();
+        let double = MongoDouble::install(&bench.path("bin"), version, HELPER);
+        Lab {
+            mongod: double.mongod().to_str().unwrap().to_owned(),
+            bench,
+            double,
+        }
+    }
+
+    /// Processes of the double that have this text among their arguments.
+    pub(crate) fn processes(&self, text: &str) -> Vec<u32> {
+        let folder = format!("DYNO_DOUBLE_FOLDER={}", self.bench.path("bin").display());
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(process) = entry.file_name().to_string_lossy().parse::<u32>() else {
+                continue;
+            };
+            let variables = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            let variables = String::from_utf8_lossy(&variables);
+            let arguments = variables
+                .split('\0')
+                .find_map(|one| one.strip_prefix("DYNO_DOUBLE_ARGUMENTS="));
+            let ours = variables.split('\0').any(|one| one == folder);
+            if ours && arguments.is_some_and(|arguments| arguments.contains(text)) {
+                found.push(process);
+            }
+        }
+        found
+    }
+
+    /// How often a member was sent a command with this concern.
+    pub(crate) fn asked(&self, member: &str, command: &str, concern: &str) -> u64 {
+        let sent = self.double.operations();
+        sent.iter()
+            .filter(|sent| sent.member == member && sent.command == command)
+            .filter(|sent| sent.concern.as_deref().unwrap_or("none") == concern)
+            .map(|sent| sent.count)
+            .sum()
+    }
+
+    /// Folders of data and secrets in the run directory.
+    pub(crate) fn folders(&self) -> Vec<String> {
+        let run = self.bench.path("r");
+        let mut found = if run.exists() {
+            names(&run)
+        } else {
+            Vec::new()
+        };
+        found.retain(|name| name == "server-data" || name == "server-secrets");
+        found
+    }
+
+    /// Names of the deployments that are there.
+    pub(crate) fn deployments(&self) -> Vec<String> {
+        let folder = self.bench.path("state/servers");
+        if folder.exists() {
+            names(&folder)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Nothing is left, and nothing was sent that the manual does not know.
+    #[track_caller]
+    pub(crate) fn assert_clean(&self) {
+        assert_eq!(self.processes(""), Vec::<u32>::new());
+        let place = self.bench.folder.path().to_str().unwrap();
+        assert_eq!(processes_with(place), Vec::<u32>::new());
+        assert_eq!(self.folders(), Vec::<String>::new());
+        assert_eq!(self.deployments(), Vec::<String>::new());
+        assert_eq!(self.double.violations(), Vec::<String>::new());
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for name in self.deployments() {
+            let _ = self.bench.dyno(&["server", "stop", &name]);
+        }
+    }
+}
+
+/// Ends a process at once.
+pub(crate) fn kill(process: u32) {
+    let status = Command::new("kill")
+        .args(["-9", &process.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
