@@ -33,7 +33,7 @@ pub(crate) struct CommonArguments {
     /// Say more on standard error: details of connections and of the server's start
     #[arg(long, short, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
-    /// Folder for what is kept between runs (the result of `selfcheck`)
+    /// Folder for what is kept between runs: the result of `selfcheck`, deployments of `server start`
     ///
     /// Default: `$XDG_STATE_HOME/mongodyno`, or `~/.local/state/mongodyno`.
     #[arg(
