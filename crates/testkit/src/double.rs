@@ -34,6 +34,7 @@ mod node;
 mod server;
 mod shapes;
 mod store;
+mod users;
 mod wire;
 
 pub use commander::DoubleCommander;

@@ -33,7 +33,7 @@ fn check_client(command: &Document, session: &mut Session) -> Result<(), Refusal
     for (part, fields) in [("driver", &["name", "version"][..]), ("os", &["type"])] {
         let part_of = client.get_document(part).ok();
         for field in fields {
-            if !part_of.is_some_and(|part| part.get_str(field).is_ok()) {
+            if part_of.is_none_or(|part| part.get_str(field).is_err()) {
                 let message =
                     format!("Missing required field '{part}.{field}' in the client metadata");
                 return Err((183, message));
