@@ -4,6 +4,7 @@ use bson::Document;
 use dyno_load::connect::{Connector, Control, ControlError};
 use dyno_servers::{CommandFailure, Commander, Target};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -21,14 +22,13 @@ impl ControlCommander {
         limit: Duration,
     ) -> Result<&mut Control, CommandFailure> {
         let place = (target.address, target.credentials.is_some());
-        if !self.connections.contains_key(&place) {
-            let control = connect(target, limit).map_err(CommandFailure::Unreachable)?;
-            self.connections.insert(place, control);
+        match self.connections.entry(place) {
+            Entry::Occupied(kept) => Ok(kept.into_mut()),
+            Entry::Vacant(free) => {
+                let control = connect(target, limit).map_err(CommandFailure::Unreachable)?;
+                Ok(free.insert(control))
+            }
         }
-        Ok(self
-            .connections
-            .get_mut(&place)
-            .expect("it was put there if it was missing"))
     }
 }
 

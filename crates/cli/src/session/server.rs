@@ -211,7 +211,6 @@ impl ServerUnderTest {
             authentication: probe::asks_for_password(&self.target),
             round_trip: subject::round_trip(control, CHECK_COMMANDS, CHECK_LIMIT),
             instances,
-            ..ServerFacts::default()
         }
     }
 }
