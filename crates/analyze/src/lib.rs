@@ -3,9 +3,11 @@
 //! argument, so that the same input always gives the same answer.
 
 pub mod caveats;
+pub mod change_point;
 pub mod comparison;
 pub mod estimate;
 pub mod experiment;
+pub mod knee;
 pub mod laws;
 mod least_squares;
 pub mod little;

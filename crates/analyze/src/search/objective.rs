@@ -241,18 +241,18 @@ impl ObjectiveSearch {
         match (self.kept, self.missed) {
             (None, None) => Ok(0),
             (Some(kept), None) if kept >= highest => {
-                self.confirm(kept).map_or(Err(ObjectiveEnd::AlwaysKept), Ok)
+                self.confirm(kept).ok_or(ObjectiveEnd::AlwaysKept)
             }
             (Some(kept), None) => Ok(kept.saturating_add(self.stride).min(highest)),
-            (None, Some(missed)) if missed <= lowest => self
-                .confirm(missed)
-                .map_or(Err(ObjectiveEnd::NeverKept), Ok),
+            (None, Some(missed)) if missed <= lowest => {
+                self.confirm(missed).ok_or(ObjectiveEnd::NeverKept)
+            }
             (None, Some(missed)) => Ok(missed.saturating_sub(self.stride).max(lowest)),
             (Some(kept), Some(missed)) if missed - kept > 1 => Ok(kept + (missed - kept) / 2),
             (Some(kept), Some(missed)) => self
                 .confirm(kept)
                 .or_else(|| self.confirm(missed))
-                .map_or(Err(ObjectiveEnd::Resolved), Ok),
+                .ok_or(ObjectiveEnd::Resolved),
         }
     }
 

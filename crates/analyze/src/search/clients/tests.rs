@@ -56,7 +56,7 @@ fn a_rate_that_still_grows_at_the_limit_is_no_maximum() {
         max_measurements: 4,
         ..ClientsSettings::default()
     };
-    let (found, measurements) = search(few, |n| f64::from(n));
+    let (found, measurements) = search(few, f64::from);
     assert_eq!(
         (found.end, measurements),
         (ClientsEnd::OutOfMeasurements, 4)
