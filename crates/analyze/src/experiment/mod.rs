@@ -2,7 +2,9 @@
 //! run directories beside the document; everything in it can be computed from them again.
 
 pub mod ab;
+pub mod comparable;
 pub mod figures;
+pub mod history;
 pub mod slo;
 pub mod sweep;
 pub mod xmax;

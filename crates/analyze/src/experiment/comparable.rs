@@ -1,0 +1,196 @@
+//! Whether two runs measured the same thing: what is different between them besides the result.
+
+use dyno_record::model::{CaveatKind, PhaseKind, RunDocument, RunStatus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Caveats after which a run's figures are not a result of its server.
+const SPOILING: [CaveatKind; 5] = [
+    CaveatKind::GeneratorBottleneck,
+    CaveatKind::LittleLaw,
+    CaveatKind::DocumentCount,
+    CaveatKind::Partial,
+    CaveatKind::Integrity,
+];
+
+/// Caveats that touch a comparison only if one of the runs has them.
+const ONE_SIDED: [CaveatKind; 6] = [
+    CaveatKind::NotSteady,
+    CaveatKind::Errors,
+    CaveatKind::DroppedArrivals,
+    CaveatKind::RateNotAchieved,
+    CaveatKind::FitsInCache,
+    CaveatKind::SharedMachine,
+];
+
+/// Parts of the plan that make a workload; what may differ on purpose (the server, the number of clients) is told
+/// as a difference as well, but is no reason against the comparison.
+const WORKLOAD: [&str; 4] = ["data", "operations", "keys", "access"];
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// What differs, such as `data.records`.
+    pub what: String,
+    /// In the first run.
+    pub a: String,
+    /// In the second run.
+    pub b: String,
+    /// Whether it forbids the comparison: the runs did other work, with other promises, or one of them is no
+    /// result.
+    pub forbids: bool,
+}
+
+/// All differences between two runs, those that forbid a comparison first.
+pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let mut note = |what: &str, a: String, b: String, forbids: bool| {
+        if a != b {
+            found.push(Difference {
+                what: what.to_owned(),
+                a,
+                b,
+                forbids,
+            });
+        }
+    };
+    for section in WORKLOAD {
+        compare_values(
+            section,
+            a.plan.get(section),
+            b.plan.get(section),
+            &mut |what, a, b| note(what, a, b, true),
+        );
+    }
+    let schedule = |document: &RunDocument| text(document.plan.pointer("/schedule/kind"));
+    note("schedule.kind", schedule(a), schedule(b), true);
+    compare_values(
+        "schedule",
+        a.plan.get("schedule"),
+        b.plan.get("schedule"),
+        &mut |what, a, b| {
+            if what != "schedule.kind" {
+                note(what, a, b, true);
+            }
+        },
+    );
+    // What is promised about a write decides what it costs.
+    note(
+        "write concern",
+        a.server.write_concern.clone(),
+        b.server.write_concern.clone(),
+        true,
+    );
+    note(
+        "read concern",
+        a.server.read_concern.clone(),
+        b.server.read_concern.clone(),
+        true,
+    );
+    compare_values("server", a.plan.get("server"), b.plan.get("server"), &mut |what, a, b| {
+        if what != "server.uri" {
+            note(what, a, b, false);
+        }
+    });
+    compare_values("client", a.plan.get("client"), b.plan.get("client"), &mut |what, a, b| {
+        if what != "client.seed" {
+            note(what, a, b, false);
+        }
+    });
+    let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| UNKNOWN.into());
+    note("server version", optional(&a.server.version), optional(&b.server.version), false);
+    note("server product", optional(&a.server.product), optional(&b.server.product), false);
+    note(
+        "CPU model",
+        optional(&a.environment.cpu_model),
+        optional(&b.environment.cpu_model),
+        false,
+    );
+    note("kernel", optional(&a.environment.kernel), optional(&b.environment.kernel), false);
+    let number = |value: Option<u64>| value.map_or(UNKNOWN.into(), |value| value.to_string());
+    note("CPUs", number(a.environment.cpus), number(b.environment.cpus), false);
+    compare_states(a, b, &mut note);
+    found.sort_by_key(|difference| !difference.forbids);
+    found
+}
+
+const UNKNOWN: &str = "unknown";
+
+/// How the runs ended and what they say against themselves.
+fn compare_states(
+    a: &RunDocument,
+    b: &RunDocument,
+    note: &mut impl FnMut(&str, String, String, bool),
+) {
+    let has_measured = |document: &RunDocument| {
+        document
+            .phases
+            .iter()
+            .any(|phase| phase.name == PhaseKind::Measure && phase.succeeded > 0)
+    };
+    let state = |document: &RunDocument| match (document.status, has_measured(document)) {
+        (RunStatus::Complete, true) => "complete",
+        (_, false) => "nothing measured",
+        _ => "not complete",
+    };
+    // Two runs that are both no result differ from what a comparison needs.
+    if state(a) != "complete" || state(b) != "complete" {
+        let of = |document, letter: &str| format!("{} ({letter})", state(document));
+        note("status", of(a, "A"), of(b, "B"), true);
+    }
+    let caveats = |document: &RunDocument, wanted: &[CaveatKind]| -> BTreeSet<String> {
+        let own = document.caveats.iter().map(|caveat| caveat.kind);
+        own.filter(|kind| wanted.contains(kind))
+            .map(|kind| text(serde_json::to_value(kind).ok().as_ref()))
+            .collect()
+    };
+    for kind in SPOILING {
+        let has = |document| !caveats(document, &[kind]).is_empty();
+        let (in_a, in_b) = (has(a), has(b));
+        if in_a || in_b {
+            let name = text(serde_json::to_value(kind).ok().as_ref());
+            let word = |has: bool| if has { "yes" } else { "no" };
+            // Both having it is no difference, and still a reason.
+            let mark = |has: bool, letter: &str| format!("{} ({letter})", word(has));
+            note(&format!("caveat {name}"), mark(in_a, "A"), mark(in_b, "B"), true);
+        }
+    }
+    let join = |set: BTreeSet<String>| {
+        let all: Vec<String> = set.into_iter().collect();
+        if all.is_empty() { "none".into() } else { all.join(", ") }
+    };
+    note(
+        "other caveats",
+        join(caveats(a, &ONE_SIDED)),
+        join(caveats(b, &ONE_SIDED)),
+        false,
+    );
+}
+
+/// Goes through two values side by side, down to the keys.
+fn compare_values(
+    name: &str,
+    a: Option<&Value>,
+    b: Option<&Value>,
+    note: &mut dyn FnMut(&str, String, String),
+) {
+    match (a, b) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                compare_values(&format!("{name}.{key}"), a.get(key), b.get(key), note);
+            }
+        }
+        (a, b) => note(name, text(a), text(b)),
+    }
+}
+
+fn text(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => "default".into(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}

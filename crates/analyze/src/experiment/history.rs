@@ -1,0 +1,139 @@
+//! A series of runs of the same plan, such as every night: where its level changed, and whether the latest
+//! change is for the worse.
+
+use crate::change_point::{ChangePoint, ChangePointSettings, change_points};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One run of a series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HistoryRun {
+    /// Its folder, relative to that of the series.
+    pub directory: String,
+    /// Start, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Values by the name of the statistic, in the order of [`STATISTICS`].
+    pub values: Vec<f64>,
+}
+
+/// What is followed: name, unit, and whether more is better.
+pub const STATISTICS: [(&str, &str, bool); 4] = [
+    ("rate", "operations per second", true),
+    ("mean response", "µs", false),
+    ("p95 response", "µs", false),
+    ("p99 response", "µs", false),
+];
+
+/// The changes of one statistic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HistoryStatistic {
+    /// Name, from [`STATISTICS`].
+    pub name: String,
+    /// Unit.
+    pub unit: String,
+    /// Whether more is better.
+    pub larger_is_better: bool,
+    /// Changes of level in the order of time.
+    pub changes: Vec<ChangePoint>,
+    /// Whether the latest change is for the worse, by more than the margin.
+    pub regression: bool,
+}
+
+/// The series and what is found in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct History {
+    /// Name of the workload.
+    pub name: String,
+    /// The runs in the order of time.
+    pub runs: Vec<HistoryRun>,
+    /// Runs that were left out, with the reason.
+    pub left_out: Vec<String>,
+    /// What was followed.
+    pub statistics: Vec<HistoryStatistic>,
+    /// Probability of a false alarm in a series without a change, for each statistic.
+    pub significance_ratio: f64,
+    /// Change that is of no interest, as a share.
+    pub margin_ratio: f64,
+}
+
+impl History {
+    /// Whether a statistic has got worse and has not recovered.
+    pub fn has_regression(&self) -> bool {
+        self.statistics.iter().any(|one| one.regression)
+    }
+}
+
+/// Looks for changes in a series of runs in the order of time.
+pub fn analyze(
+    name: &str,
+    runs: Vec<HistoryRun>,
+    left_out: Vec<String>,
+    margin_ratio: f64,
+    settings: ChangePointSettings,
+) -> History {
+    let statistics = STATISTICS
+        .iter()
+        .enumerate()
+        .map(|(place, (name, unit, larger_is_better))| {
+            let series: Vec<f64> = runs.iter().map(|run| run.values[place]).collect();
+            let changes = change_points(&series, settings);
+            let is_worse = |change: &ChangePoint| match larger_is_better {
+                true => change.change_ratio < -margin_ratio,
+                false => change.change_ratio > margin_ratio,
+            };
+            HistoryStatistic {
+                name: (*name).to_owned(),
+                unit: (*unit).to_owned(),
+                larger_is_better: *larger_is_better,
+                regression: changes.last().is_some_and(is_worse),
+                changes,
+            }
+        })
+        .collect();
+    History {
+        name: name.to_owned(),
+        runs,
+        left_out,
+        statistics,
+        significance_ratio: settings.significance_ratio,
+        margin_ratio,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(place: usize, rate: f64) -> HistoryRun {
+        // Some noise that repeats nowhere.
+        let noise = 1.0 + 0.01 * ((place * 7919) % 13) as f64 / 13.0;
+        let us = 1e6 / rate;
+        HistoryRun {
+            directory: place.to_string(),
+            started_at: format!("2026-01-{:02}T00:00:00Z", place + 1),
+            values: vec![rate * noise, us * noise, 2.0 * us * noise, 3.0 * us * noise],
+        }
+    }
+
+    fn history(rates: &[f64]) -> History {
+        let runs = rates.iter().enumerate().map(|(at, rate)| run(at, *rate)).collect();
+        analyze("a", runs, Vec::new(), 0.05, ChangePointSettings::seeded(1))
+    }
+
+    #[test]
+    fn a_lasting_loss_is_a_regression_and_a_recovered_one_is_not() {
+        let steady = vec![1000.0; 12];
+        assert!(!history(&steady).has_regression());
+        let mut worse = steady.clone();
+        worse.extend([800.0; 8]);
+        let found = history(&worse);
+        assert!(found.has_regression());
+        assert_eq!(found.statistics[0].changes[0].position, 12);
+        let mut recovered = worse.clone();
+        recovered.extend([1000.0; 10]);
+        assert!(!history(&recovered).has_regression());
+        let mut better = steady;
+        better.extend([1300.0; 8]);
+        assert!(!history(&better).has_regression());
+    }
+}
