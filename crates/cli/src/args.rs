@@ -65,6 +65,14 @@ pub(crate) enum Command {
     Slo(Box<SloArguments>),
     /// Compare two plans, or one with itself under other settings, in interleaved pairs of runs
     Ab(Box<AbArguments>),
+    /// Compare two runs that exist already
+    ///
+    /// Exit status: 0 done; 1 with `--fail-if-slower`: B is slower, or the runs cannot be compared.
+    Compare(CompareArguments),
+    /// Look for changes over a series of runs of the same plan
+    ///
+    /// Exit status: 0 no regression; 1 the latest change is for the worse.
+    History(HistoryArguments),
     /// Go on with an experiment that was interrupted
     Resume(ResumeArguments),
     /// Render a recorded run again
@@ -305,6 +313,50 @@ pub(crate) struct AbArguments {
     /// Begin no further pair after this time
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Comparison")]
     pub(crate) time_limit: Option<Span>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// Run directory of A, the baseline
+    #[arg(value_name = "RUN_A")]
+    pub(crate) run_a: PathBuf,
+    /// Run directory of B
+    #[arg(value_name = "RUN_B")]
+    pub(crate) run_b: PathBuf,
+    /// Compare the response times of this operation only, such as `read`
+    #[arg(long, value_name = "OPERATION")]
+    pub(crate) operation: Option<String>,
+    /// Difference that is of no interest, such as `5%` or `0.05`
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%")]
+    pub(crate) margin: f64,
+    /// End with status 1 if B is certainly slower, and by more than this, such as `5%`; it is the margin, too
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) fail_if_slower: Option<f64>,
+    /// What is printed on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: ExperimentFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArguments {
+    /// Folder that holds run directories, also in folders below
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Only runs of this workload
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workload: Option<String>,
+    /// Change that is of no interest, such as `5%` or `0.05`
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%")]
+    pub(crate) margin: f64,
+    /// Probability of a false alarm in a series without a change, for each figure
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1%")]
+    pub(crate) significance: f64,
+    /// Draw the series into this SVG file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
+    /// What is printed on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: ExperimentFormat,
 }
 
 #[derive(Debug, Args)]
@@ -851,6 +903,18 @@ fn setting(text: &str) -> Result<(String, String), String> {
             Ok((key.trim().to_owned(), value.trim().to_owned()))
         }
         _ => Err("it must be `KEY=VALUE`, such as `server.cache=1GiB`".into()),
+    }
+}
+
+/// A share above 0 and below 1: `5%` or `0.05`.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.trim().strip_suffix('%') {
+        Some(percent) => (percent, 0.01),
+        None => (text, 1.0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(value) if value > 0.0 && value * unit < 1.0 => Ok(value * unit),
+        _ => Err("it must be above 0 and below 1, such as `5%` or `0.05`".into()),
     }
 }
 

@@ -1,9 +1,11 @@
 //! What a comparison of two plans says.
 
+use super::comparable::{Difference, differences};
 use super::{Experiment, Side};
-use crate::comparison::{Comparison, Pair, compare};
+use crate::comparison::{Comparison, ComparisonVerdict, Pair, compare};
 use crate::resampling::Resampling;
 use crate::uncertainty::series::{IntervalSample, Series, Statistic};
+use dyno_record::model::RunDocument;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -74,6 +76,67 @@ pub fn pairs(experiment: &Experiment, windows: &BTreeMap<usize, Vec<IntervalSamp
             })
         })
         .collect()
+}
+
+/// Two runs that exist already, with what differs between them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunComparison {
+    /// Run directory of A, the baseline.
+    pub a: String,
+    /// Run directory of B.
+    pub b: String,
+    /// What differs besides the result.
+    pub differences: Vec<Difference>,
+    /// Whether nothing forbids the comparison.
+    pub comparable: bool,
+    /// The comparison of their windows; absent where they are too short.
+    pub answer: Option<AbAnswer>,
+}
+
+impl RunComparison {
+    /// Compares two runs by the windows of their measure phases.
+    pub fn new(
+        names: [String; 2],
+        documents: [&RunDocument; 2],
+        windows: [&[IntervalSample]; 2],
+        margin_ratio: f64,
+        resampling: Resampling,
+    ) -> RunComparison {
+        let differences = differences(documents[0], documents[1]);
+        let pair = Pair {
+            baseline: Series::new(windows[0]),
+            candidate: Series::new(windows[1]),
+            baseline_first: documents[0].started_at <= documents[1].started_at,
+        };
+        let is_open = documents.iter().any(|document| {
+            let kind = document.plan.pointer("/schedule/kind");
+            kind.and_then(|kind| kind.as_str()) != Some("closed")
+        });
+        let [a, b] = names;
+        RunComparison {
+            a,
+            b,
+            comparable: differences.iter().all(|difference| !difference.forbids),
+            differences,
+            answer: analyze(&[pair], is_open, margin_ratio, resampling),
+        }
+    }
+
+    /// Whether B is slower in the statistic that decides, by more than this share: its interval does not hold 1,
+    /// and the ratio itself is beyond the share.
+    pub fn is_slower_by(&self, share: f64) -> bool {
+        let first = self
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.comparisons.first());
+        first.is_some_and(|first| {
+            let ratio = match first.statistic.larger_is_better() {
+                true => 1.0 / first.ratio.value,
+                false => first.ratio.value,
+            };
+            first.verdict == ComparisonVerdict::Slower && ratio > 1.0 + share
+        })
+    }
 }
 
 /// Compares the pairs; `None` if there is nothing to compare. `margin_ratio` is the difference that is of no

@@ -89,28 +89,58 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
         b.server.read_concern.clone(),
         true,
     );
-    compare_values("server", a.plan.get("server"), b.plan.get("server"), &mut |what, a, b| {
-        if what != "server.uri" {
-            note(what, a, b, false);
-        }
-    });
-    compare_values("client", a.plan.get("client"), b.plan.get("client"), &mut |what, a, b| {
-        if what != "client.seed" {
-            note(what, a, b, false);
-        }
-    });
+    compare_values(
+        "server",
+        a.plan.get("server"),
+        b.plan.get("server"),
+        &mut |what, a, b| {
+            if what != "server.uri" {
+                note(what, a, b, false);
+            }
+        },
+    );
+    compare_values(
+        "client",
+        a.plan.get("client"),
+        b.plan.get("client"),
+        &mut |what, a, b| {
+            if what != "client.seed" {
+                note(what, a, b, false);
+            }
+        },
+    );
     let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| UNKNOWN.into());
-    note("server version", optional(&a.server.version), optional(&b.server.version), false);
-    note("server product", optional(&a.server.product), optional(&b.server.product), false);
+    note(
+        "server version",
+        optional(&a.server.version),
+        optional(&b.server.version),
+        false,
+    );
+    note(
+        "server product",
+        optional(&a.server.product),
+        optional(&b.server.product),
+        false,
+    );
     note(
         "CPU model",
         optional(&a.environment.cpu_model),
         optional(&b.environment.cpu_model),
         false,
     );
-    note("kernel", optional(&a.environment.kernel), optional(&b.environment.kernel), false);
+    note(
+        "kernel",
+        optional(&a.environment.kernel),
+        optional(&b.environment.kernel),
+        false,
+    );
     let number = |value: Option<u64>| value.map_or(UNKNOWN.into(), |value| value.to_string());
-    note("CPUs", number(a.environment.cpus), number(b.environment.cpus), false);
+    note(
+        "CPUs",
+        number(a.environment.cpus),
+        number(b.environment.cpus),
+        false,
+    );
     compare_states(a, b, &mut note);
     found.sort_by_key(|difference| !difference.forbids);
     found
@@ -154,12 +184,21 @@ fn compare_states(
             let word = |has: bool| if has { "yes" } else { "no" };
             // Both having it is no difference, and still a reason.
             let mark = |has: bool, letter: &str| format!("{} ({letter})", word(has));
-            note(&format!("caveat {name}"), mark(in_a, "A"), mark(in_b, "B"), true);
+            note(
+                &format!("caveat {name}"),
+                mark(in_a, "A"),
+                mark(in_b, "B"),
+                true,
+            );
         }
     }
     let join = |set: BTreeSet<String>| {
         let all: Vec<String> = set.into_iter().collect();
-        if all.is_empty() { "none".into() } else { all.join(", ") }
+        if all.is_empty() {
+            "none".into()
+        } else {
+            all.join(", ")
+        }
     };
     note(
         "other caveats",

@@ -116,7 +116,11 @@ mod tests {
     }
 
     fn history(rates: &[f64]) -> History {
-        let runs = rates.iter().enumerate().map(|(at, rate)| run(at, *rate)).collect();
+        let runs = rates
+            .iter()
+            .enumerate()
+            .map(|(at, rate)| run(at, *rate))
+            .collect();
         analyze("a", runs, Vec::new(), 0.05, ChangePointSettings::seeded(1))
     }
 

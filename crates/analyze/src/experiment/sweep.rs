@@ -4,6 +4,7 @@
 use super::figures::{Figure, Figures, PERCENTILES};
 use super::{Experiment, Point};
 use crate::estimate::{Estimate, Quantity};
+use crate::knee::{Knee, LoadPoint, knee};
 use crate::laws::bounds::{Bounds, ClosedSystem};
 use crate::laws::demand::{Demand, bottleneck};
 use crate::laws::{self, LawCheck};
@@ -100,6 +101,10 @@ pub struct SweepAnswer {
     /// The fitted curve over the measured range.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usl_curve: Vec<CurvePoint>,
+    /// The load where more of it begins to cost more response time than it brings rate; absent where the swept key
+    /// is no load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<Knee>,
 }
 
 /// Analyses the points that were run. `windows` are the recording windows of each point's measure phase, by its
@@ -145,6 +150,7 @@ pub fn analyze(
         usl: None,
         usl_problem: None,
         usl_curve: Vec::new(),
+        knee: axis.map(|axis| knee(&load_points(&levels, axis))),
         system,
         levels,
     };
@@ -343,6 +349,26 @@ fn bounds(system: &ClosedSystem, levels: &[Level]) -> Vec<Bounds> {
     numbers
         .into_iter()
         .filter_map(|clients| system.bounds(clients))
+        .collect()
+}
+
+fn load_points(levels: &[Level], axis: &str) -> Vec<LoadPoint> {
+    levels
+        .iter()
+        .map(|level| {
+            let response = level.response_mean_us.quantity();
+            LoadPoint {
+                load: match axis {
+                    RATE => level.offered_rate_per_s.unwrap_or(0.0),
+                    _ => f64::from(level.clients),
+                },
+                rate_per_s: level.rate_per_s.quantity(),
+                response_s: Quantity {
+                    value: response.value * 1e-6,
+                    ..response
+                },
+            }
+        })
         .collect()
 }
 

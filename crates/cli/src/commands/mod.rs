@@ -1,8 +1,10 @@
 //! One file per command, each from its arguments to an exit code: wiring only.
 
 pub(crate) mod ab;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod history;
 pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod report;
@@ -39,6 +41,8 @@ pub(crate) fn dispatch(
     let state_dir = state_dir.as_deref();
     match arguments.command {
         Command::Report(report) => report::report(&report, surroundings),
+        Command::Compare(compare) => compare::compare(&compare, messages),
+        Command::History(history) => history::history(&history, messages),
         Command::Completions(completions) => completions::completions(&completions),
         Command::Man(man) => man::man(&man, messages),
         Command::Doctor(doctor) => doctor::doctor(&doctor, state_dir, surroundings, messages),
@@ -62,6 +66,8 @@ pub(crate) fn dispatch(
                 Command::Server(arguments) => server::server(&arguments, state_dir, hands),
                 Command::Responder(responder) => responder::responder(&responder, &interrupt),
                 Command::Report(_)
+                | Command::Compare(_)
+                | Command::History(_)
                 | Command::Completions(_)
                 | Command::Man(_)
                 | Command::Doctor(_) => {

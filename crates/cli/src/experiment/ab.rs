@@ -42,12 +42,6 @@ pub(crate) fn plan(
             "one plan has an offered rate and the other a closed loop, which cannot be compared";
         return Err(Failure::new(Exit::BadInput, text).with_hint("give both the same schedule"));
     }
-    for (name, value, most) in [("--margin", arguments.margin, 1.0)] {
-        if !(value > 0.0 && value <= most) {
-            let text = format!("`{name}` is `{value}`, but must be above 0 and at most {most}");
-            return Err(Failure::new(Exit::BadInput, text));
-        }
-    }
     let question = match (&arguments.workload_b, arguments.set_a.len() + set_b.len()) {
         (None, 0) => format!("Is `{}` as fast as itself?", a.plan.name),
         _ => format!(

@@ -90,13 +90,6 @@ fn objectives(arguments: &SloArguments) -> Result<Objectives, Failure> {
         let text = format!("`--errors` is `{}`, but must be 0 to 1", arguments.errors);
         return Err(Failure::new(Exit::BadInput, text));
     }
-    if !(0.001..=1.0).contains(&arguments.resolution) {
-        let text = format!(
-            "`--resolution` is `{}`, but must be 0.001 to 1",
-            arguments.resolution
-        );
-        return Err(Failure::new(Exit::BadInput, text));
-    }
     Ok(Objectives {
         responses,
         failed_ratio: arguments.errors,

@@ -1,0 +1,60 @@
+//! `dyno compare`: two runs that exist already, side by side.
+
+use crate::args::{CompareArguments, ExperimentFormat};
+use crate::exit::{Exit, Failure};
+use crate::messages::{Messages, print_data};
+use crate::session::output;
+use dyno_analyze::experiment::ab::RunComparison;
+use dyno_analyze::experiment::figures::samples;
+use dyno_analyze::resampling::Resampling;
+use dyno_record::model::PhaseKind;
+use dyno_record::responses::responses;
+use dyno_report::experiment::comparison;
+use std::path::Path;
+
+/// See the module.
+pub(crate) fn compare(
+    arguments: &CompareArguments,
+    messages: Messages,
+) -> Result<Exit, Failure> {
+    let margin = arguments.fail_if_slower.unwrap_or(arguments.margin);
+    let runs = [&arguments.run_a, &arguments.run_b];
+    let documents = [output::open(runs[0])?.document, output::open(runs[1])?.document];
+    let operation = arguments.operation.as_deref();
+    let windows = |run: &Path| {
+        responses(run, PhaseKind::Measure, operation).map(|windows| samples(&windows))
+    };
+    let found = RunComparison::new(
+        runs.map(|run| run.display().to_string()),
+        [&documents[0], &documents[1]],
+        [&windows(runs[0])?, &windows(runs[1])?],
+        margin,
+        Resampling::seeded(SEED),
+    );
+    print_data(&match arguments.format {
+        ExperimentFormat::Json => {
+            serde_json::to_string_pretty(&found).expect("it is plain data") + "\n"
+        }
+        ExperimentFormat::Human => comparison::human(&found),
+        ExperimentFormat::Markdown => comparison::markdown(&found),
+    })?;
+    if found.answer.is_none() {
+        let text = "the runs are too short to compare: they need some windows of operations";
+        return Err(Failure::new(Exit::CheckFailed, text));
+    }
+    let Some(share) = arguments.fail_if_slower else {
+        return Ok(Exit::Done);
+    };
+    if !found.comparable {
+        let text = "the runs are not comparable, so that nothing can be said about being slower";
+        return Err(Failure::new(Exit::CheckFailed, text));
+    }
+    if found.is_slower_by(share) {
+        messages.warning(&format!("B is slower by more than {} %", share * 100.0));
+        return Ok(Exit::CheckFailed);
+    }
+    Ok(Exit::Done)
+}
+
+/// The same runs give the same intervals.
+const SEED: u64 = 42;
