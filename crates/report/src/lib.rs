@@ -6,6 +6,7 @@
 
 pub mod caveat;
 mod error;
+pub mod experiment;
 pub mod facts;
 mod html;
 pub mod instances;

@@ -13,17 +13,16 @@ use dyno_report::experiment::comparison;
 use std::path::Path;
 
 /// See the module.
-pub(crate) fn compare(
-    arguments: &CompareArguments,
-    messages: Messages,
-) -> Result<Exit, Failure> {
+pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Result<Exit, Failure> {
     let margin = arguments.fail_if_slower.unwrap_or(arguments.margin);
     let runs = [&arguments.run_a, &arguments.run_b];
-    let documents = [output::open(runs[0])?.document, output::open(runs[1])?.document];
+    let documents = [
+        output::open(runs[0])?.document,
+        output::open(runs[1])?.document,
+    ];
     let operation = arguments.operation.as_deref();
-    let windows = |run: &Path| {
-        responses(run, PhaseKind::Measure, operation).map(|windows| samples(&windows))
-    };
+    let windows =
+        |run: &Path| responses(run, PhaseKind::Measure, operation).map(|windows| samples(&windows));
     let found = RunComparison::new(
         runs.map(|run| run.display().to_string()),
         [&documents[0], &documents[1]],

@@ -41,7 +41,10 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
     runs.sort_by(|a, b| a.1.started_at.cmp(&b.1.started_at));
     check_same_plan(&runs)?;
     let Some((first, _)) = runs.first() else {
-        let text = format!("there are no complete runs in `{}`", arguments.directory.display());
+        let text = format!(
+            "there are no complete runs in `{}`",
+            arguments.directory.display()
+        );
         let failure = Failure::new(Exit::BadInput, text);
         return Err(match left_out.first() {
             Some(one) => failure.with_hint(format!("left out: {one}")),
@@ -94,7 +97,9 @@ fn read(
     name: &str,
     workload: Option<&str>,
 ) -> Result<Option<(RunDocument, HistoryRun)>, String> {
-    let document = Run::open(folder).map_err(|error| error.to_string())?.document;
+    let document = Run::open(folder)
+        .map_err(|error| error.to_string())?
+        .document;
     if workload.is_some_and(|workload| workload != document.name) {
         return Ok(None);
     }
@@ -131,7 +136,9 @@ fn check_same_plan(runs: &[(RunDocument, HistoryRun)]) -> Result<(), Failure> {
         let part = |name: &str| document.plan.get(name).cloned().unwrap_or_default();
         ["name", "data", "operations", "keys", "access", "schedule"].map(part)
     };
-    let other = runs.iter().find(|(document, _)| key(document) != key(first));
+    let other = runs
+        .iter()
+        .find(|(document, _)| key(document) != key(first));
     match other {
         None => Ok(()),
         Some((document, run)) => {
@@ -139,8 +146,9 @@ fn check_same_plan(runs: &[(RunDocument, HistoryRun)]) -> Result<(), Failure> {
                 "the runs are of different plans: `{}` is of `{}`, `{}` of another one or with other data",
                 run.directory, document.name, first.name
             );
-            Err(Failure::new(Exit::BadInput, text)
-                .with_hint("choose one with `--workload NAME`, or keep each series in a folder of its own"))
+            Err(Failure::new(Exit::BadInput, text).with_hint(
+                "choose one with `--workload NAME`, or keep each series in a folder of its own",
+            ))
         }
     }
 }

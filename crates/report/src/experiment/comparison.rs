@@ -1,0 +1,134 @@
+//! Two runs side by side: what differs, and by how much one is faster.
+
+use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
+use dyno_analyze::experiment::ab::RunComparison;
+use dyno_analyze::uncertainty::runs::Basis;
+use dyno_analyze::uncertainty::series::Statistic;
+use std::fmt::Write as _;
+
+/// Tables for people.
+pub fn human(comparison: &RunComparison) -> String {
+    let mut text = format!("A  {}\nB  {}\n", comparison.a, comparison.b);
+    if !comparison.comparable {
+        text.push_str("\nThe runs are not comparable.\n");
+    }
+    if !comparison.differences.is_empty() {
+        text.push_str("\nDifferences\n");
+        for difference in &comparison.differences {
+            let mark = if difference.forbids { "!" } else { " " };
+            let _ = writeln!(
+                text,
+                " {mark} {}: {} in A, {} in B",
+                difference.what, difference.a, difference.b
+            );
+        }
+        if comparison.differences.iter().any(|one| one.forbids) {
+            text.push_str("   ! forbids the comparison\n");
+        }
+    }
+    let Some(answer) = &comparison.answer else {
+        return text;
+    };
+    text.push_str("\nB divided by A\n");
+    for row in &answer.comparisons {
+        let _ = writeln!(
+            text,
+            "  {:<14}  {:.3}  [{:.3}, {:.3}]  {}",
+            statistic(row.statistic),
+            row.ratio.value,
+            row.ratio.low,
+            row.ratio.high,
+            verdict(row)
+        );
+    }
+    text.push('\n');
+    text.push_str(&basis(&answer.comparisons));
+    text
+}
+
+/// The same in Markdown.
+pub fn markdown(comparison: &RunComparison) -> String {
+    let mut text = format!(
+        "# B against A\n\n- A: `{}`\n- B: `{}`\n",
+        comparison.a, comparison.b
+    );
+    if !comparison.comparable {
+        text.push_str("\n**The runs are not comparable.**\n");
+    }
+    if !comparison.differences.is_empty() {
+        text.push_str("\n| Difference | A | B | Forbids the comparison |\n|---|---|---|---|\n");
+        for difference in &comparison.differences {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} |",
+                cell(&difference.what),
+                cell(&difference.a),
+                cell(&difference.b),
+                if difference.forbids { "yes" } else { "no" }
+            );
+        }
+    }
+    let Some(answer) = &comparison.answer else {
+        return text;
+    };
+    text.push_str("\n| Figure | B / A | 95 % interval | Verdict |\n|---|---|---|---|\n");
+    for row in &answer.comparisons {
+        let _ = writeln!(
+            text,
+            "| {} | {:.3} | {:.3} to {:.3} | {} |",
+            statistic(row.statistic),
+            row.ratio.value,
+            row.ratio.low,
+            row.ratio.high,
+            verdict(row)
+        );
+    }
+    text.push('\n');
+    text.push_str(&basis(&answer.comparisons));
+    text
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// Name of a figure.
+pub fn statistic(statistic: Statistic) -> String {
+    match statistic {
+        Statistic::Rate => "rate".into(),
+        Statistic::MeanTime => "mean response".into(),
+        Statistic::Percentile { percent } => format!("p{percent} response"),
+    }
+}
+
+/// The verdict in words.
+pub fn verdict(row: &Comparison) -> String {
+    let margin = |margin_ratio: f64| format!("{:.3}", margin_ratio * 100.0);
+    let margin = |margin_ratio: f64| {
+        let text = margin(margin_ratio);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    match row.verdict {
+        ComparisonVerdict::Faster => "B is faster".into(),
+        ComparisonVerdict::Slower => "B is slower".into(),
+        ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => {
+            format!("no difference larger than {} %", margin(margin_ratio))
+        }
+        ComparisonVerdict::NotEnoughData => format!(
+            "not enough data to tell a difference of {} %",
+            margin(row.margin_ratio)
+        ),
+    }
+}
+
+/// What the intervals rest on.
+pub fn basis(rows: &[Comparison]) -> String {
+    match rows.first() {
+        Some(row) if row.basis == Basis::WithinRun => {
+            "Intervals of 95 % from the windows of one run each: what differs from run to run is not in them.\n"
+                .into()
+        }
+        Some(row) => format!("Intervals of 95 % from {} pairs of runs.\n", row.pairs),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,4 @@
+//! Experiments, comparisons and histories as text and pictures.
+
+pub mod comparison;
+pub mod history;
