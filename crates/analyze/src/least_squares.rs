@@ -3,6 +3,16 @@
 //! Levenberg's and Marquardt's method: D. W. Marquardt, "An Algorithm for Least-Squares Estimation
 //! of Nonlinear Parameters", *SIAM Journal* 11 (1963). A parameter that sits on its bound and is
 //! pushed outwards is held there for the step; other steps are cut off at the bounds.
+//!
+//! Intervals of the parameters come from drawn data: points on the fitted curve with errors of a
+//! variance that is itself drawn (residual squares over χ²), each refitted. For a linear model that
+//! gives Student's interval, so that few points give wide intervals (A. Gelman et al., *Bayesian
+//! Data Analysis* (2013), section 14.2). Assumed: independent normal errors around the right curve.
+
+use crate::estimate::Quantity;
+use crate::resampling::Resampling;
+use rand::Rng;
+use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
 /// Steps after which the search gives up; the curves here need about ten.
 const MOST_STEPS: usize = 200;
@@ -59,6 +69,63 @@ pub(crate) fn minimize<const P: usize>(
         }
     }
     Some(best)
+}
+
+/// A fitted curve as the source of drawn data. All values are on the scale that was fitted.
+pub(crate) struct Fitted {
+    /// The curve at each point.
+    pub(crate) values: Vec<f64>,
+    /// Deviation of each point in the unit of the residuals, see [`deviations`].
+    pub(crate) deviations: Vec<f64>,
+    /// Sum of squared residuals.
+    pub(crate) squares: f64,
+    /// Points less parameters; at least 1.
+    pub(crate) degrees_of_freedom: f64,
+}
+
+impl Fitted {
+    /// Parameters refitted to drawn data, less those draws that could not be fitted.
+    pub(crate) fn draws<const P: usize>(
+        &self,
+        resampling: Resampling,
+        mut rng: impl Rng,
+        refit: impl Fn(&[f64]) -> Option<Solution<P>>,
+    ) -> Vec<[f64; P]> {
+        let chi_squared = ChiSquared::new(self.degrees_of_freedom)
+            .expect("a fit without a degree of freedom is refused before");
+        let mut draw = |_| {
+            let deviation = (self.squares / chi_squared.sample(&mut rng)).sqrt();
+            let point = |(value, own): (&f64, &f64)| {
+                let error: f64 = StandardNormal.sample(&mut rng);
+                value + deviation * own * error
+            };
+            let drawn: Vec<f64> = self
+                .values
+                .iter()
+                .zip(&self.deviations)
+                .map(point)
+                .collect();
+            refit(&drawn).map(|solution| solution.parameters)
+        };
+        (0..resampling.draws).filter_map(&mut draw).collect()
+    }
+}
+
+/// A point's own uncertainty counts as at least this share of the median of all: a lucky
+/// estimate from a short series must not rule the fit.
+const LEAST_SHARE_OF_MEDIAN: f64 = 0.25;
+
+/// Relative deviations of points against each other; all 1 unless every point has its own.
+pub(crate) fn deviations(points: impl Iterator<Item = Quantity>) -> Vec<f64> {
+    let own: Vec<f64> = points.map(|point| point.uncertainty_ratio).collect();
+    if !own.iter().all(|u| u.is_finite() && *u > 0.0) {
+        return vec![1.0; own.len()];
+    }
+    let mut sorted = own.clone();
+    sorted.sort_by(f64::total_cmp);
+    let median = sorted[sorted.len() / 2];
+    let limited = |u: &f64| (u / median).max(LEAST_SHARE_OF_MEDIAN);
+    own.iter().map(limited).collect()
 }
 
 fn squares<const P: usize>(

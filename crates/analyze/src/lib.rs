@@ -4,6 +4,7 @@
 
 pub mod caveats;
 pub mod change_point;
+pub mod closed_network;
 pub mod comparison;
 pub mod estimate;
 pub mod experiment;
@@ -11,8 +12,10 @@ pub mod knee;
 pub mod laws;
 mod least_squares;
 pub mod little;
+pub mod open_queue;
 pub mod resampling;
 pub mod search;
+pub mod stationary_part;
 pub mod steady_state;
 mod student;
 pub mod uncertainty;

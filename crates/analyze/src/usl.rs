@@ -5,15 +5,13 @@
 //! chapters 4 to 6. Without `κ` the rate tends to `λ / σ`; with it, it peaks at `N = √((1 − σ) / κ)`.
 //!
 //! The fit is least squares on logarithms, as rates err in proportion to themselves, each point
-//! weighted by its own uncertainty where it has one. Intervals are drawn from the fitted curve with
-//! errors of a variance that is itself drawn (residual squares over χ²), and refitted: for a linear
-//! model that gives Student's interval, so that few points give wide intervals. Assumed:
-//! independent errors, and that the law is the right curve; `residual_ratio` shows where it is not.
+//! weighted by its own uncertainty where it has one, with intervals from drawn data
+//! (`least_squares.rs`). Assumed: independent errors, and that the law is the right curve;
+//! `residual_ratio` shows where it is not.
 
 use crate::estimate::{Estimate, Quantity};
-use crate::least_squares::{Solution, minimize};
+use crate::least_squares::{Fitted, Solution, deviations, minimize};
 use crate::resampling::{Resampling, middle};
-use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,10 +20,6 @@ pub const MIN_POINTS: usize = 4;
 
 /// Fewest different numbers of clients.
 pub const MIN_LEVELS: usize = 3;
-
-/// A point's own uncertainty counts as at least this share of the median of all: a lucky
-/// estimate from a short series must not rule the fit.
-const LEAST_SHARE_OF_MEDIAN: f64 = 0.25;
 
 /// Random numbers of this method, see [`Resampling::rng`].
 const STREAM: u64 = 1;
@@ -137,7 +131,8 @@ pub fn fit(points: &[UslPoint], resampling: Resampling) -> Result<UslFit, UslErr
     let data = Data::of(points);
     let best = data.fit(&data.logarithms).ok_or(UslError::NoSolution)?;
     let degrees_of_freedom = (points.len() - 3) as f64;
-    let draws = data.draws(&best, degrees_of_freedom, resampling);
+    let fitted = data.fitted(&best, degrees_of_freedom);
+    let draws = fitted.draws(resampling, resampling.rng(STREAM), |drawn| data.fit(drawn));
     let estimate = |of: fn(&[f64; 3]) -> f64| {
         let (value, low, high) = interval(&best.parameters, &draws, of, resampling);
         Estimate {
@@ -251,7 +246,7 @@ impl Data {
         Data {
             clients: points.iter().map(|p| f64::from(p.clients)).collect(),
             logarithms: points.iter().map(|p| p.rate_per_s.value.ln()).collect(),
-            deviations: deviations(points),
+            deviations: deviations(points.iter().map(|p| p.rate_per_s)),
         }
     }
 
@@ -292,30 +287,14 @@ impl Data {
         Some([1.0 / a, b / a, c / a])
     }
 
-    fn draws(
-        &self,
-        best: &Solution<3>,
-        degrees_of_freedom: f64,
-        resampling: Resampling,
-    ) -> Vec<[f64; 3]> {
-        let mut rng = resampling.rng(STREAM);
-        let chi_squared = ChiSquared::new(degrees_of_freedom)
-            .expect("a fit is refused below one degree of freedom");
-        let mut draw = |_| {
-            let deviation = (best.squares / chi_squared.sample(&mut rng)).sqrt();
-            let point = |(n, own): (&f64, &f64)| {
-                let error: f64 = StandardNormal.sample(&mut rng);
-                curve(&best.parameters, *n).ln() + deviation * own * error
-            };
-            let logarithms: Vec<f64> = self
-                .clients
-                .iter()
-                .zip(&self.deviations)
-                .map(point)
-                .collect();
-            self.fit(&logarithms).map(|solution| solution.parameters)
-        };
-        (0..resampling.draws).filter_map(&mut draw).collect()
+    fn fitted(&self, best: &Solution<3>, degrees_of_freedom: f64) -> Fitted {
+        let clients = self.clients.iter();
+        Fitted {
+            values: clients.map(|n| curve(&best.parameters, *n).ln()).collect(),
+            deviations: self.deviations.clone(),
+            squares: best.squares,
+            degrees_of_freedom,
+        }
     }
 
     fn residual_ratio(&self, best: &Solution<3>, degrees_of_freedom: f64) -> f64 {
@@ -323,22 +302,6 @@ impl Data {
         let distances = self.clients.iter().zip(&self.logarithms).map(distance);
         (distances.map(|d| d * d).sum::<f64>() / degrees_of_freedom).sqrt()
     }
-}
-
-/// Relative deviations of the points against each other; all 1 unless every point has its own.
-fn deviations(points: &[UslPoint]) -> Vec<f64> {
-    let own: Vec<f64> = points
-        .iter()
-        .map(|p| p.rate_per_s.uncertainty_ratio)
-        .collect();
-    if !own.iter().all(|u| u.is_finite() && *u > 0.0) {
-        return vec![1.0; points.len()];
-    }
-    let mut sorted = own.clone();
-    sorted.sort_by(f64::total_cmp);
-    let median = sorted[sorted.len() / 2];
-    let limited = |u: &f64| (u / median).max(LEAST_SHARE_OF_MEDIAN);
-    own.iter().map(limited).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,271 @@
+//! The queue with Poisson arrivals, exponential service and `m` servers (M/M/m, for one server
+//! M/M/1), with a constant delay in front of it: what an open load should see of a server that is
+//! nothing but busy.
+//!
+//! A. K. Erlang, "Solution of some Problems in the Theory of Probabilities of Significance in
+//! Automatic Telephone Exchanges" (1917); L. Kleinrock, *Queueing Systems*, volume 1 (1975),
+//! section 3.5. Real servers are often near it in the mean and never in every percentile: service
+//! that varies less waits less. [`QueueFit::applies`] tells by how well the curve passes the points.
+
+use crate::estimate::{Estimate, Quantity};
+use crate::least_squares::{Fitted, Solution, deviations, minimize};
+use crate::resampling::{Resampling, middle};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Fewest points for a fit of two parameters with one degree of freedom left.
+pub const MIN_POINTS: usize = 3;
+
+/// Root mean square distance of the points from the curve above which it does not describe them.
+pub const MOST_RESIDUAL_RATIO: f64 = 0.1;
+
+/// Random numbers of this method, see [`Resampling::rng`].
+const STREAM: u64 = 5;
+
+/// A queue with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenQueue {
+    /// Servers that work side by side, at least 1.
+    pub servers: u32,
+    /// Mean time of one service, in seconds.
+    pub service_s: f64,
+    /// Time that is added to every response and does not depend on the load, in seconds.
+    pub delay_s: f64,
+}
+
+impl OpenQueue {
+    /// The rate that is never reached, operations per second.
+    pub fn capacity_per_s(&self) -> f64 {
+        f64::from(self.servers) / self.service_s
+    }
+
+    /// Share of operations that find all servers busy, by Erlang's C formula; 1 from the capacity on.
+    pub fn waiting_ratio(&self, rate_per_s: f64) -> f64 {
+        let offered = rate_per_s * self.service_s;
+        let utilization = offered / f64::from(self.servers);
+        if utilization >= 1.0 {
+            return 1.0;
+        }
+        // Erlang's B formula, from one server to the next.
+        let blocked = (1..=self.servers).fold(1.0, |blocked, servers| {
+            offered * blocked / (f64::from(servers) + offered * blocked)
+        });
+        blocked / (1.0 - utilization * (1.0 - blocked))
+    }
+
+    /// Mean response time in seconds; infinite from the capacity on.
+    pub fn mean_response_s(&self, rate_per_s: f64) -> f64 {
+        let spare_per_s = self.capacity_per_s() - rate_per_s;
+        if spare_per_s <= 0.0 {
+            return f64::INFINITY;
+        }
+        self.delay_s + self.service_s + self.waiting_ratio(rate_per_s) / spare_per_s
+    }
+
+    /// The response time that this percentage of operations does not exceed, in seconds, when the
+    /// queue is served first come, first served; infinite from the capacity on and at 100 %.
+    pub fn response_percentile_s(&self, rate_per_s: f64, percent: f64) -> f64 {
+        let above = 1.0 - percent / 100.0;
+        if rate_per_s >= self.capacity_per_s() || above <= 0.0 {
+            return f64::INFINITY;
+        }
+        let (mut low, mut high) = (0.0, self.service_s);
+        while self.share_above(rate_per_s, high) > above {
+            (low, high) = (high, high * 2.0);
+        }
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            match self.share_above(rate_per_s, middle) > above {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        self.delay_s + high
+    }
+
+    /// Share of operations whose time in the queue and in service is longer.
+    fn share_above(&self, rate_per_s: f64, time_s: f64) -> f64 {
+        let rate = 1.0 / self.service_s;
+        let spare = self.capacity_per_s() - rate_per_s;
+        let waiting = self.waiting_ratio(rate_per_s);
+        let served = (-rate * time_s).exp();
+        // Waiting is exponential with the spare rate, service with its own; their sum where the two
+        // rates are equal is the limit of the general form.
+        let difference = spare - rate;
+        let sum_above = if difference.abs() < 1e-9 * rate {
+            (1.0 + rate * time_s) * served
+        } else {
+            (spare * served - rate * (-spare * time_s).exp()) / difference
+        };
+        (1.0 - waiting) * served + waiting * sum_above
+    }
+}
+
+/// A measured point of the curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ResponsePoint {
+    /// Achieved operations per second.
+    pub rate_per_s: f64,
+    /// Mean response time in seconds. The uncertainties weight the points against each other and
+    /// are used only if all points have one.
+    pub mean_response_s: Quantity,
+}
+
+/// The queue that passes the points most closely.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueFit {
+    /// Its parameters.
+    pub queue: OpenQueue,
+    /// Mean time of one service, in seconds.
+    pub service_s: Estimate,
+    /// Delay that does not depend on the load, in seconds.
+    pub delay_s: Estimate,
+    /// The rate that is never reached, operations per second.
+    pub capacity_per_s: Estimate,
+    /// Root mean square of the relative distances of the points from the curve, corrected for the
+    /// two parameters.
+    pub residual_ratio: f64,
+    /// Smallest rate that was measured, operations per second.
+    pub measured_rate_min_per_s: f64,
+    /// Largest rate that was measured, operations per second.
+    pub measured_rate_max_per_s: f64,
+}
+
+impl QueueFit {
+    /// Whether the curve describes the points: they lie within [`MOST_RESIDUAL_RATIO`] of it.
+    pub fn applies(&self) -> bool {
+        self.residual_ratio <= MOST_RESIDUAL_RATIO
+    }
+
+    /// Whether a rate is outside of those that were measured, so that the curve there is a guess.
+    pub fn is_extrapolated(&self, rate_per_s: f64) -> bool {
+        !(self.measured_rate_min_per_s..=self.measured_rate_max_per_s).contains(&rate_per_s)
+    }
+}
+
+/// Fits service time and delay of a queue with this many servers to means over rates, least squares
+/// on logarithms. `None` for less than [`MIN_POINTS`] usable points, or if nothing fits.
+pub fn fit(points: &[ResponsePoint], servers: u32, resampling: Resampling) -> Option<QueueFit> {
+    let usable = |value: f64| value.is_finite() && value > 0.0;
+    let all_usable = points
+        .iter()
+        .all(|point| usable(point.rate_per_s) && usable(point.mean_response_s.value));
+    if points.len() < MIN_POINTS || !all_usable || servers == 0 {
+        return None;
+    }
+    let data = Data::of(points, servers);
+    let best = data.fit(&data.logarithms)?;
+    let degrees_of_freedom = (points.len() - 2) as f64;
+    let fitted = data.fitted(&best, degrees_of_freedom);
+    let draws = fitted.draws(resampling, resampling.rng(STREAM), |drawn| data.fit(drawn));
+    let estimate = |of: &dyn Fn(&[f64; 2]) -> f64| {
+        let value = of(&best.parameters);
+        let mut values: Vec<f64> = draws.iter().map(of).collect();
+        let (low, high) = middle(&mut values, resampling.confidence_ratio)?;
+        Some(Estimate {
+            value,
+            low: low.min(value),
+            high: high.max(value),
+            confidence_ratio: resampling.confidence_ratio,
+        })
+    };
+    let distances = fitted
+        .values
+        .iter()
+        .zip(&data.logarithms)
+        .map(|(a, b)| a - b);
+    let rates = || points.iter().map(|point| point.rate_per_s);
+    Some(QueueFit {
+        queue: data.queue(&best.parameters),
+        service_s: estimate(&|p| p[0])?,
+        delay_s: estimate(&|p| p[1])?,
+        capacity_per_s: estimate(&|p| f64::from(servers) / p[0])?,
+        residual_ratio: (distances.map(|d| d * d).sum::<f64>() / degrees_of_freedom).sqrt(),
+        measured_rate_min_per_s: rates().fold(f64::INFINITY, f64::min),
+        measured_rate_max_per_s: rates().fold(0.0, f64::max),
+    })
+}
+
+/// Points in the form that the fit works on. Parameters are the service time and the delay.
+struct Data {
+    servers: u32,
+    rates: Vec<f64>,
+    logarithms: Vec<f64>,
+    deviations: Vec<f64>,
+}
+
+impl Data {
+    fn of(points: &[ResponsePoint], servers: u32) -> Data {
+        Data {
+            servers,
+            rates: points.iter().map(|p| p.rate_per_s).collect(),
+            logarithms: points
+                .iter()
+                .map(|p| p.mean_response_s.value.ln())
+                .collect(),
+            deviations: deviations(points.iter().map(|p| p.mean_response_s)),
+        }
+    }
+
+    fn queue(&self, parameters: &[f64; 2]) -> OpenQueue {
+        OpenQueue {
+            servers: self.servers,
+            service_s: parameters[0],
+            delay_s: parameters[1],
+        }
+    }
+
+    /// From several starts, as the curve has no value where the largest rate passes the capacity.
+    fn fit(&self, logarithms: &[f64]) -> Option<Solution<2>> {
+        let largest = self.rates.iter().copied().fold(0.0, f64::max);
+        let shortest = logarithms
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min)
+            .exp();
+        let solution = |utilization: &f64| {
+            let saturating = utilization * f64::from(self.servers) / largest;
+            let service_s = saturating.min(shortest);
+            let start = [service_s, (shortest - service_s).max(0.0)];
+            let residual = |p: &[f64; 2], i: usize| self.residual(p, i, logarithms[i]);
+            minimize(self.rates.len(), residual, start, [shortest * 1e-6, 0.0])
+        };
+        let starts = [0.02, 0.2, 0.5, 0.8, 0.95];
+        let solutions = starts.iter().filter_map(solution);
+        solutions.min_by(|a, b| a.squares.total_cmp(&b.squares))
+    }
+
+    fn residual(&self, parameters: &[f64; 2], point: usize, logarithm: f64) -> (f64, [f64; 2]) {
+        let (rate, deviation) = (self.rates[point], self.deviations[point]);
+        let log_response = |service_s: f64| {
+            let queue = self.queue(&[service_s, parameters[1]]);
+            queue.mean_response_s(rate).ln()
+        };
+        let value = log_response(parameters[0]);
+        // One-sided towards the shorter service, which always has a value.
+        let step = parameters[0] * 1e-6;
+        let by_service = (value - log_response(parameters[0] - step)) / step;
+        let by_delay = 1.0 / value.exp();
+        (
+            (value - logarithm) / deviation,
+            [by_service / deviation, by_delay / deviation],
+        )
+    }
+
+    fn fitted(&self, best: &Solution<2>, degrees_of_freedom: f64) -> Fitted {
+        let queue = self.queue(&best.parameters);
+        let values = self
+            .rates
+            .iter()
+            .map(|rate| queue.mean_response_s(*rate).ln());
+        Fitted {
+            values: values.collect(),
+            deviations: self.deviations.clone(),
+            squares: best.squares,
+            degrees_of_freedom,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
