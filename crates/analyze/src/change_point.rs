@@ -61,7 +61,7 @@ pub struct ChangePoint {
     pub before_mean: f64,
     /// Mean of the results up to the next change, in their unit.
     pub after_mean: f64,
-    /// `after_mean / before_mean − 1`.
+    /// `after_mean / before_mean − 1`; of no use for results around 0.
     pub change_ratio: f64,
 }
 

@@ -168,6 +168,21 @@ fn a_drift_is_not_taken_for_a_difference() {
     };
     let mean = (0..50).map(effect).sum::<f64>() / 50.0;
     assert!((mean - 0.99).abs() < 0.004, "{mean}");
+    // With the effect of the order left in, the intervals would be half as wide again.
+    let mean_width = |drift_ratio| {
+        let bench = Bench {
+            drift_ratio,
+            ..drifting
+        };
+        let width = |seed| {
+            bench
+                .compare(seed, 8, Statistic::Rate)
+                .ratio
+                .half_width_ratio()
+        };
+        (0..50).map(width).sum::<f64>() / 50.0
+    };
+    assert!(mean_width(0.03) < 1.2 * mean_width(0.0));
     let few = drifting.compare(1, 5, Statistic::Rate);
     assert_eq!(few.order_effect_ratio, None);
 }

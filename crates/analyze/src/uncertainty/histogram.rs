@@ -106,6 +106,11 @@ impl HistogramTable {
         totals.map(|(count, sum)| sum - mean * count).collect()
     }
 
+    /// Number of values in all intervals.
+    pub(crate) fn total(&self) -> f64 {
+        self.totals.iter().map(|(count, _)| count).sum()
+    }
+
     /// The mean over intervals, each as often as it comes; `None` if nothing was counted.
     pub(crate) fn mean(&self, intervals: impl Iterator<Item = usize>) -> Option<f64> {
         let (mut count, mut sum) = (0.0, 0.0);

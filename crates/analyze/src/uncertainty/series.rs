@@ -21,6 +21,10 @@ use serde::{Deserialize, Serialize};
 /// Random numbers of this method, see [`Resampling::rng`].
 const STREAM: u64 = 2;
 
+/// Fewest operations beyond a percentile for an interval of it: resampling cannot show values that
+/// were never seen, so it is blind to how far the few last ones might have been.
+pub const MIN_BEYOND_PERCENTILE: f64 = 10.0;
+
 /// One recording interval of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntervalSample {
@@ -87,8 +91,9 @@ impl Series {
         self.of_selection(statistic, 0..self.len())
     }
 
-    /// The statistic with its interval. `None` if nothing was done, or if the intervals are worth
-    /// less than three independent ones.
+    /// The statistic with its interval. `None` if nothing was done, if the intervals are worth less
+    /// than three independent ones, or if less than [`MIN_BEYOND_PERCENTILE`] operations lie beyond
+    /// the percentile.
     pub fn estimate(&self, statistic: Statistic, resampling: Resampling) -> Option<Estimate> {
         let value = self.value(statistic)?;
         let spread = self.log_spread(statistic, resampling)?;
@@ -110,6 +115,12 @@ impl Series {
         statistic: Statistic,
         resampling: Resampling,
     ) -> Option<LogSpread> {
+        if let Statistic::Percentile { percent } = statistic {
+            let beyond = self.table.total() * (1.0 - percent / 100.0);
+            if beyond < MIN_BEYOND_PERCENTILE {
+                return None;
+            }
+        }
         let influence = self.influence(statistic)?;
         let length = block_length(&influence);
         let mut rng = resampling.rng(STREAM);
@@ -182,13 +193,17 @@ pub(crate) struct LogSpread {
 /// effective size is known.
 fn too_narrow(influence: &[f64], effective_size: f64, drawn_sums: &[f64]) -> f64 {
     let n = influence.len() as f64;
-    let variance = influence.iter().map(|value| value * value).sum::<f64>() / n;
-    let expected = n * (variance / (effective_size - 1.0)).sqrt();
+    let deviation = standard_deviation(influence);
+    let magnitude = influence
+        .iter()
+        .fold(0.0, |most: f64, value| most.max(value.abs()));
     let drawn = standard_deviation(drawn_sums);
-    match drawn > 0.0 {
-        true => (expected / drawn).max(1.0),
-        false => 1.0,
+    // Without variation there is nothing but rounding to compare.
+    if deviation <= 1e-9 * magnitude || drawn <= 1e-9 * magnitude {
+        return 1.0;
     }
+    let expected = deviation * (n * (n - 1.0) / (effective_size - 1.0)).sqrt();
+    (expected / drawn).max(1.0)
 }
 
 /// Deviation of values around their mean, with the number of them less one.
@@ -293,6 +308,35 @@ mod tests {
             hits += usize::from(estimate.contains(999.5));
         }
         assert!(hits >= 180, "{hits} of 200");
+    }
+
+    #[test]
+    fn times_that_never_vary_are_known_exactly() {
+        let interval = |i: u64| IntervalSample {
+            duration_s: 1.0,
+            operations: 1000 + i % 3,
+            times: SparseHistogram::from_counts([(100, 900), (200 + i % 7, 100)]),
+        };
+        let series = Series::new(&(0..30).map(interval).collect::<Vec<_>>());
+        let median = Statistic::Percentile { percent: 50.0 };
+        let found = series.estimate(median, resampling(1)).unwrap();
+        assert_eq!(found.value, 100.0);
+        assert!(found.half_width_ratio() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn a_percentile_beyond_which_little_was_seen_gets_no_interval() {
+        let series = queue(0.5, 1);
+        let interval = |percent| series.estimate(Statistic::Percentile { percent }, resampling(1));
+        // About 30,000 operations.
+        assert!(interval(99.9).is_some());
+        assert_eq!(interval(99.99), None);
+        assert_eq!(interval(100.0), None);
+        assert!(
+            series
+                .value(Statistic::Percentile { percent: 100.0 })
+                .is_some()
+        );
     }
 
     #[test]
