@@ -437,7 +437,7 @@ pub(crate) struct ServerStatusArguments {
     pub(crate) name: String,
     /// Print the connection strings and nothing else, with the password if there is one
     ///
-    /// Such as `dyno run a --uri "$(dyno server status --uri)"`. Of several pairs there is one on each line.
+    /// Such as `DYNO_URI="$(dyno server status --uri)" dyno run a`, which keeps the password out of the list of processes. Of several pairs there is one on each line.
     #[arg(long)]
     pub(crate) uri: bool,
     /// What is printed on standard output
@@ -473,7 +473,7 @@ const DEFAULT_NAME: &str = "default";
 pub(crate) struct ServerPlanArguments {
     /// Servers, each with a client of its own
     #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
+          value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) pairs: u32,
     /// Policy, as for `dyno run --placement`
     #[arg(long, value_name = "POLICY", default_value = "none",
@@ -540,7 +540,7 @@ pub(crate) struct StartArguments {
     /// Clients, threads, records, rate and operations are those of one of them. The result shows all
     /// together, with merged latencies, and each alone.
     #[arg(long, value_name = "N", help_heading = "Server",
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
+          value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) pairs: Option<u32>,
     /// Servers that are started and joined: `standalone`, `pairs=N`, `replica-set=N[+ARBITERS]`, `sharded=SHARDSxMEMBERS`
     ///

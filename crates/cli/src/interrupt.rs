@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM: the first one ends the work orderly, the second one ends the program at once.
 
 use crate::exit::{Exit, Failure};
+use dyno_load::connect::Patience;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
 use std::sync::Arc;
@@ -36,6 +37,12 @@ impl Interrupt {
     /// Whether a signal has come.
     pub(crate) fn requested(&self) -> bool {
         self.requested.load(Ordering::Relaxed)
+    }
+
+    /// Waits until a signal has come.
+    pub(crate) fn patience(&self) -> Patience {
+        let requested = Arc::clone(&self.requested);
+        Patience::new(move || requested.load(Ordering::Relaxed))
     }
 
     /// An error if a signal has come.

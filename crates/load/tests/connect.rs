@@ -13,8 +13,9 @@ mod stub;
 
 use bson::{Document, doc};
 use dyno_load::connect::{
-    Compressor, ConnectError, Connected, Connector, ControlError, TopologyKind, Transport,
+    Compressor, ConnectError, Connected, Connector, ControlError, Patience, TopologyKind, Transport,
 };
+use dyno_load::responder::{Behaviour, Responder, Stall};
 use dyno_plan::uri::{self, Credentials, Target};
 use dyno_wire::command::{CommandOptions, CommandSet, Projection};
 use dyno_wire::compress::Scratch;
@@ -115,6 +116,40 @@ fn insert(connector: &Connector, key: &str, bytes: usize) {
         .run("test", doc! { "insert": "c", "documents": [document] })
         .unwrap();
     assert_eq!(reply.get_i32("n").unwrap(), 1);
+}
+
+#[test]
+fn a_caller_that_gives_up_does_not_wait_for_a_server_that_hangs() {
+    let behaviour = Behaviour {
+        // It answers for a moment, and then for a minute not at all.
+        stall: Some(Stall {
+            every: Duration::from_secs(62),
+            length: Duration::from_secs(60),
+            first: Duration::from_millis(500),
+        }),
+        ..Behaviour::default()
+    };
+    let responder = Responder::start(behaviour).unwrap();
+    let connector = connector(&format!("mongodb://{}/", responder.address()));
+    let mut control = connector.control().unwrap();
+    let given_up = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::clone(&given_up);
+    control.set_patience(Patience::new(move || {
+        asked.fetch_add(1, Ordering::Relaxed) >= 2
+    }));
+    let begin = Instant::now();
+    let error = loop {
+        match control.run("admin", doc! { "ping": 1 }) {
+            Ok(_) => std::thread::sleep(Duration::from_millis(5)),
+            Err(error) => break error,
+        }
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "it does not stall"
+        );
+    };
+    assert!(matches!(error, ControlError::Io { .. }), "{error:?}");
+    assert_eq!(given_up.load(Ordering::Relaxed), 3);
 }
 
 #[test]

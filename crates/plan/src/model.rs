@@ -62,9 +62,9 @@ pub struct ServerPlan {
     /// details, see `docs/servers.md`. One server, or `pairs` of them, when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<String>,
-    /// Independent servers, each with a client of its own that does what the plan says; 1 to 1024. All of
+    /// Independent servers, each with a client of its own that does what the plan says; 1 to 64. All of
     /// them start together, and the result has them together and one by one.
-    #[schemars(range(min = 1, max = 1024))]
+    #[schemars(range(min = 1, max = 64))]
     pub pairs: u32,
     /// CPUs and memory of the servers and their clients on this machine, such as `spread` or
     /// `cores-per-instance=4 client=other`; left to the system when absent.

@@ -129,13 +129,15 @@ impl FromStr for Bytes {
                     units: "`B`, `KiB`, `MiB`, `GiB`, `TiB`, `KB`, `MB`, `GB` or `TB`",
                 })?,
         };
-        number
-            .times(factor)
-            .map(Bytes)
-            .ok_or_else(|| UnitError::Range {
-                text: text.into(),
-                range: "a whole number of bytes below 2^64 is possible",
-            })
+        // A tenth of a gibibyte is no whole number of bytes, and nobody means the rest of one.
+        let bytes = match factor {
+            1_000_000.. => number.times_down(factor),
+            _ => number.times(factor),
+        };
+        bytes.map(Bytes).ok_or_else(|| UnitError::Range {
+            text: text.into(),
+            range: "a whole number of bytes below 2^64 is possible",
+        })
     }
 }
 
@@ -330,6 +332,12 @@ impl Decimal {
         }
         u64::try_from(product / divisor).ok()
     }
+
+    /// The number times `factor`, rounded down, if that has 64 bits.
+    fn times_down(&self, factor: u64) -> Option<u64> {
+        let product = self.digits.checked_mul(u128::from(factor))?;
+        u64::try_from(product / 10u128.checked_pow(self.scale)?).ok()
+    }
 }
 
 /// Reads a quantity from a string, or from a plain number.
@@ -487,6 +495,8 @@ mod tests {
                 .unwrap_err()
                 .contains("whole number of bytes")
         );
+        assert_eq!(bytes("1.7GiB"), Ok(1_825_361_100));
+        assert_eq!(bytes("0.1MB"), Ok(100_000));
         assert!(bytes("16777216TiB").unwrap_err().contains("out of range"));
         for text in [
             "", "KiB", "-1", "+1", "1.2.3", "1.", ".5KB", "1e3", "1_", "\u{663}",

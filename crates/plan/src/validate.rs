@@ -98,8 +98,8 @@ fn check_name(problems: &mut Problems, plan: &Plan) {
     });
 }
 
-/// Most servers of one run: more than any machine has cores to share among them.
-const PAIRS: u32 = 1024;
+/// Most servers of one run: a host is no data centre, and more than this are a typing error.
+const PAIRS: u32 = 64;
 
 fn check_server(problems: &mut Problems, server: &ServerPlan) {
     problems.require((1..=PAIRS).contains(&server.pairs), || {

@@ -103,6 +103,16 @@ impl Member {
         &self.server
     }
 
+    /// Routers end first and config servers last, as the others ask them; in a set the primary last.
+    fn stop_rank(&self) -> (u8, bool) {
+        let duty = match self.instance.duty {
+            Duty::Router => 0,
+            Duty::Arbiter | Duty::Data => 1,
+            Duty::ConfigServer => 2,
+        };
+        (duty, self.is_primary)
+    }
+
     /// Whether it was the primary of its set when the deployment was ready.
     pub fn was_primary(&self) -> bool {
         self.is_primary
@@ -294,16 +304,21 @@ impl Deployment {
 
     fn end(&mut self) -> Result<Vec<(String, Stopped)>, ServerError> {
         let mut members = std::mem::take(&mut self.members);
-        members.sort_by_key(|member| (stop_rank(member.instance.duty), member.is_primary));
+        members.sort_by_key(Member::stop_rank);
         let mut stopped = Vec::new();
         let mut failure = None;
-        for member in members {
-            match member.server.stop() {
-                Ok(ending) => stopped.push((member.instance.name, ending)),
-                Err(source) => {
-                    failure.get_or_insert(of_member(&member.instance.name, source));
+        while let Some(rank) = members.first().map(Member::stop_rank) {
+            let rest = members.partition_point(|member| member.stop_rank() == rank);
+            let later = members.split_off(rest);
+            for (name, ending) in end_together(members) {
+                match ending {
+                    Ok(ending) => stopped.push((name, ending)),
+                    Err(source) => {
+                        failure.get_or_insert(of_member(&name, source));
+                    }
                 }
             }
+            members = later;
         }
         let removed = self.secrets.remove();
         match failure {
@@ -321,13 +336,25 @@ impl Drop for Deployment {
     }
 }
 
-/// Config servers come last, as the others ask them.
-fn stop_rank(duty: Duty) -> u8 {
-    match duty {
-        Duty::Router => 0,
-        Duty::Arbiter | Duty::Data => 1,
-        Duty::ConfigServer => 2,
-    }
+/// Ends servers of one rank side by side: each may have a checkpoint to write, or hang.
+fn end_together(members: Vec<Member>) -> Vec<(String, Result<Stopped, ServerError>)> {
+    thread::scope(|scope| {
+        let ending: Vec<_> = members
+            .into_iter()
+            .map(|member| {
+                let name = member.instance.name;
+                let server = member.server;
+                (name, scope.spawn(move || server.stop()))
+            })
+            .collect();
+        ending
+            .into_iter()
+            .map(|(name, handle)| match handle.join() {
+                Ok(ended) => (name, ended),
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    })
 }
 
 fn of_member(name: &str, source: ServerError) -> ServerError {

@@ -10,6 +10,10 @@ use crate::ServerError;
 use crate::placement::InstancePlacement;
 use crate::settings::{MongodSettings, Role, Security};
 
+/// Time that a server has to end: with data that is kept it may have a large checkpoint to write.
+const KEPT_STOP_LIMIT: Duration = Duration::from_secs(60);
+const TEMPORARY_STOP_LIMIT: Duration = Duration::from_secs(10);
+
 /// The programs that can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerProgram {
@@ -96,7 +100,7 @@ pub struct ServerOptions {
 
 impl ServerOptions {
     /// Options with the settings of a plan, a free port, no placement and limits of two minutes for
-    /// the start and one for the stop. Topology, encryption and several data folders are those of a
+    /// the start, and for the stop of one minute with data that is kept and ten seconds without. Topology, encryption and several data folders are those of a
     /// [`DeploymentOptions`](crate::DeploymentOptions).
     ///
     /// # Errors
@@ -111,6 +115,11 @@ impl ServerOptions {
             ServerKind::Embedded => ServerProgram::Embedded,
             ServerKind::Mongod => ServerProgram::Mongod,
             ServerKind::Uri => return Err(ServerError::NothingToStart),
+        };
+        // What is thrown away needs no last checkpoint.
+        let stop_limit = match data_dir {
+            DataDir::Temporary(_) => TEMPORARY_STOP_LIMIT,
+            DataDir::Kept(_) => KEPT_STOP_LIMIT,
         };
         Ok(ServerOptions {
             kind,
@@ -129,7 +138,7 @@ impl ServerOptions {
             security: Security::default(),
             empty_parent: None,
             start_limit: Duration::from_secs(120),
-            stop_limit: Duration::from_secs(60),
+            stop_limit,
         })
     }
 }

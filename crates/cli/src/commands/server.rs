@@ -79,7 +79,7 @@ fn start(
     })?;
     let name = &place.name;
     hands.messages.note(&format!(
-        "load it with `dyno run a --uri \"$(dyno server status {name} --uri)\"`, stop it with `dyno server stop {name}`"
+        "load it with `DYNO_URI=\"$(dyno server status {name} --uri)\" dyno run a`, stop it with `dyno server stop {name}`"
     ));
     Ok(Exit::Done)
 }

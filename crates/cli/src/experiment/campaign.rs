@@ -289,7 +289,7 @@ impl<'a> Campaign<'a> {
                 self.lab = Some((known, lab));
                 return Ok(());
             }
-            lab.stop()?;
+            stop(lab, self.bench.hands)?;
         }
         let place = match &task.remote {
             None => Place::of_plan(&task.plan)?,
@@ -310,7 +310,7 @@ impl<'a> Campaign<'a> {
     /// Stops the servers.
     pub(crate) fn close(&mut self) -> Result<(), Failure> {
         match self.lab.take() {
-            Some((_, lab)) => lab.stop(),
+            Some((_, lab)) => stop(lab, self.bench.hands),
             None => Ok(()),
         }
     }
@@ -355,6 +355,15 @@ impl<'a> Campaign<'a> {
             .iter()
             .all(|point| point.figures.is_none())
     }
+}
+
+/// Stops servers; what is unusual about their end is told.
+fn stop(lab: Lab, hands: Hands<'_>) -> Result<(), Failure> {
+    let (stopped, caveats) = lab.stop();
+    for caveat in caveats {
+        hands.messages.warning(&caveat.message);
+    }
+    stopped
 }
 
 /// A point that is not run yet.

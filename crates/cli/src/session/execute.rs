@@ -19,7 +19,7 @@ use crate::surroundings::Surroundings;
 use dyno_load::LoadError;
 use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
-use dyno_load::connect::Control;
+use dyno_load::connect::{Control, Patience};
 use dyno_load::engine::{self, Announce, Job, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
@@ -38,6 +38,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Longest time for a command before a run: long for a look, and short enough to find out that a server hangs.
+const SET_UP_LIMIT: Duration = Duration::from_secs(60);
+
+/// Longest time to drop a collection.
+const DROP_LIMIT: Duration = Duration::from_secs(600);
 
 /// Longest time for the look at the collection after a run, and after one that was interrupted: the
 /// server may hang, and what was measured is worth more than the sizes.
@@ -250,13 +256,18 @@ impl<'a> Session<'a> {
         let result = self
             .with_servers(&mut lab)
             .map_err(|failure| explain(failure, &mut lab));
-        result.and(lab.stop())
+        let (stopped, caveats) = lab.stop();
+        self.caveats.extend(caveats);
+        result.and(stopped)
     }
 
     fn with_servers(&mut self, lab: &mut Lab) -> Result<(), Failure> {
         let mut controls = Vec::new();
         for server in &lab.servers {
-            controls.push(server.control()?);
+            let mut control = server.control()?;
+            control.set_patience(self.hands.interrupt.patience());
+            control.set_limit(Some(SET_UP_LIMIT));
+            controls.push(control);
         }
         for (server, control) in lab.servers.iter().zip(&mut controls) {
             self.servers.push(server.describe(control, self.plan)?);
@@ -267,7 +278,10 @@ impl<'a> Session<'a> {
         let is_joined = self.plan.server.topology.is_some();
         if self.conduct.fresh && !is_joined {
             for control in &mut controls {
+                // A large collection takes its time.
+                control.set_limit(Some(DROP_LIMIT));
                 prepare::drop_collection(control, &self.plan.data)?;
+                control.set_limit(Some(SET_UP_LIMIT));
             }
         }
         self.check_machine(&lab.servers, &mut controls);
@@ -706,6 +720,8 @@ impl<'a> Session<'a> {
     /// Sizes after the run, and whether the documents that were written are there.
     fn look_back(&mut self, number: usize, control: &mut Control) {
         let limit = if self.hands.interrupt.requested() {
+            // It has asked for the end already: what is left is this look, with a limit of its own.
+            control.set_patience(Patience::new(|| false));
             LOOK_BACK_LIMIT_INTERRUPTED
         } else {
             LOOK_BACK_LIMIT

@@ -14,8 +14,8 @@ use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
     DataDir, Deployment, DeploymentOptions, Duty, EmbeddedPlaces, EndedMember, Instance, Member,
-    MemberSettings, Namespace, ServerOptions, ServerProgram, Topology, instances, locate_embedded,
-    locate_mongod, locate_mongos,
+    MemberSettings, Namespace, ServerOptions, ServerProgram, Stopped, Topology, instances,
+    locate_embedded, locate_mongod, locate_mongos,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -179,13 +179,34 @@ impl Lab {
         }
     }
 
-    /// Stops the servers that were started and waits until they are gone.
-    pub(crate) fn stop(self) -> Result<(), Failure> {
-        match self.deployment {
-            Some(deployment) => deployment.stop().map(drop).map_err(Failure::from),
-            None => Ok(()),
+    /// Stops the servers that were started and waits until they are gone. A server that had to be killed, or that
+    /// had ended before, is a caveat.
+    pub(crate) fn stop(self) -> (Result<(), Failure>, Vec<Caveat>) {
+        let Some(deployment) = self.deployment else {
+            return (Ok(()), Vec::new());
+        };
+        match deployment.stop() {
+            Ok(stopped) => (Ok(()), stopped.iter().filter_map(ending_caveat).collect()),
+            Err(error) => (Err(error.into()), Vec::new()),
         }
     }
+}
+
+/// What an unusual end of a server means for the run.
+fn ending_caveat((name, ending): &(String, Stopped)) -> Option<Caveat> {
+    let what = if ending.ended_early {
+        format!("it had ended before it was stopped ({})", ending.status)
+    } else if ending.killed {
+        "it did not end when it was asked to and was killed".to_owned()
+    } else {
+        return None;
+    };
+    Some(Caveat {
+        kind: CaveatKind::ServerSetting,
+        message: format!("server `{name}`: {what}"),
+        hint: Some("see its log in `server-logs`; it may have hung for a part of the run".into()),
+        phase: None,
+    })
 }
 
 /// The server that speaks for client `number`: its own, else the primary, else the first with data.

@@ -342,9 +342,6 @@ fn resolve_task(
             overrides.thread_limit = Some(surroundings.cores);
             plan.client.threads = resolve(&overrides)?.plan.client.threads;
         }
-    } else if plan.server.pairs > 1 {
-        let limit = (local_threads(surroundings.cores) / plan.server.pairs).max(1);
-        plan.client.threads = plan.client.threads.min(limit);
     } else if arguments
         .properties
         .iter()
@@ -357,6 +354,12 @@ fn resolve_task(
     }
     check(&plan)?;
     lab::settle_topology(&mut plan)?;
+    if remote.is_none() && plan.server.pairs > 1 {
+        // The clients share what one would have, unless somebody says how many threads there shall be.
+        let limit = (local_threads(surroundings.cores) / plan.server.pairs).max(1);
+        overrides.thread_limit = Some(limit);
+        plan.client.threads = resolve(&overrides)?.plan.client.threads;
+    }
     Ok(Task {
         plan,
         remote,
@@ -490,6 +493,16 @@ mod tests {
         let task =
             task(8, &["--uri", "mongodb://db.example", "--threads", "3"]).expect("it is valid");
         assert_eq!(task.plan.client.threads, 3);
+    }
+
+    #[test]
+    fn clients_of_several_servers_share_the_threads_however_the_servers_are_given() {
+        let threads = |more: &[&str]| task(8, more).expect("it is valid").plan.client.threads;
+        assert_eq!(threads(&["--pairs", "2"]), 2);
+        assert_eq!(threads(&["--topology", "pairs=2"]), 2);
+        assert_eq!(threads(&["--set", "server.pairs=2"]), 2);
+        assert_eq!(threads(&["--pairs", "2", "--threads", "4"]), 4);
+        assert_eq!(threads(&["--pairs", "2", "--set", "client.threads=3"]), 3);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A blocking connection for the commands around a run: create, drop, count, statistics.
 
 use super::endpoint::Endpoint;
-use super::session::{Deadline, ExchangeError, Session};
+use super::session::{Deadline, ExchangeError, Patience, Session};
 use bson::Document;
 use dyno_plan::uri::Host;
 use dyno_wire::frame;
@@ -103,6 +103,11 @@ impl Control {
     /// Changes the longest time for one command; `None` is no limit.
     pub fn set_limit(&mut self, limit: Option<Duration>) {
         self.limit = limit;
+    }
+
+    /// Waits for answers only until `patience` ends; a command under way then ends with [`ControlError::Io`].
+    pub fn set_patience(&mut self, patience: Patience) {
+        self.session.set_patience(patience);
     }
 
     /// Runs one command on a database and returns the reply.

@@ -8,6 +8,7 @@ use super::transport::Transport;
 use dyno_plan::uri::Host;
 use dyno_wire::frame::{self, Opcode};
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -122,6 +123,26 @@ pub(super) fn io_error(
     }
 }
 
+/// How often a caller that waits for an answer is asked whether it still wants it.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Says whether the caller gives up waiting.
+#[derive(Clone)]
+pub struct Patience(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Patience {
+    /// `gives_up` is asked about ten times a second.
+    pub fn new(gives_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Patience(Arc::new(gives_up))
+    }
+}
+
+impl std::fmt::Debug for Patience {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Patience")
+    }
+}
+
 /// One connection with at most one command in flight.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -130,6 +151,7 @@ pub(super) struct Session {
     request: Vec<u8>,
     received: Vec<u8>,
     last_request_id: i32,
+    patience: Option<Patience>,
 }
 
 impl Session {
@@ -140,7 +162,13 @@ impl Session {
             request: Vec::new(),
             received: Vec::new(),
             last_request_id: 0,
+            patience: None,
         }
+    }
+
+    /// Waits for answers only as long as the caller wants them.
+    pub(super) fn set_patience(&mut self, patience: Patience) {
+        self.patience = Some(patience);
     }
 
     pub(super) fn is_tls(&self) -> bool {
@@ -214,15 +242,29 @@ impl Session {
         let start = self.received.len();
         self.received.resize(start + bytes, 0);
         let result = loop {
-            let limited = deadline
-                .remaining()
-                .and_then(|left| self.transport.set_timeouts(left));
+            let limited = deadline.remaining().and_then(|left| {
+                let slice = match &self.patience {
+                    Some(_) => Some(left.map_or(LOOK_INTERVAL, |left| left.min(LOOK_INTERVAL))),
+                    None => left,
+                };
+                self.transport.set_timeouts(slice)
+            });
             if let Err(error) = limited {
                 break Err(error);
             }
             match self.transport.read(&mut self.received[start..]) {
                 Ok(0) => break Err(ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_pause(&error) && self.patience.is_some() => {
+                    if self
+                        .patience
+                        .as_ref()
+                        .is_some_and(|patience| (patience.0)())
+                    {
+                        let given_up = "nobody waits for the answer any more";
+                        break Err(io::Error::other(given_up));
+                    }
+                }
                 result => break result,
             }
         };
@@ -230,4 +272,9 @@ impl Session {
         self.received.truncate(start + count);
         result.map(|_| ())
     }
+}
+
+/// Whether a read ended because its time was over.
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -101,7 +101,7 @@ pub const VARIABLES: &[Variable] = &[
     together("TESTCASE", Form::Text, "the workload"),
     together("WORKLOAD_FILE", Form::Text, "the workload").or("90Read10Update"),
     // Servers and clients
-    plan("CLIENT_SERVER_PAIR", Form::Whole(1, 1024), "server.pairs").or("3"),
+    plan("CLIENT_SERVER_PAIR", Form::Whole(1, 64), "server.pairs").or("3"),
     together("CLIENT_COUNT", Form::Whole(0, 100_000), "a warning").or("1"),
     together("RUN_SINGLE_NODE", Form::Boolean, "a warning").or("false"),
     together("REPLICA_SET", Form::Boolean, "server.topology").or("false"),
