@@ -8,7 +8,8 @@
 mod common;
 
 use common::{
-    Bench, Finished, Responder, names, reads, run_schema, signal, wait_for, wait_for_windows,
+    Bench, Finished, Responder, names, processes_with, reads, run_schema, signal, wait_for,
+    wait_for_windows,
 };
 use serde_json::Value;
 use std::process::Command;
@@ -693,4 +694,56 @@ fn a_watching_program_that_is_missing_is_told_before_anything_starts() {
         .expect(3)
         .says("cannot find the program `no-such-program`");
     assert!(!bench.path("r").exists());
+}
+
+#[test]
+fn a_trace_may_be_any_shell_command_and_one_that_fails_is_a_caveat() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let run = |command: &str, folder: &str| {
+        let window = ["--duration", "500ms", "--format", "json"];
+        let trace = ["--trace", command, "--out", folder];
+        let arguments = [window, trace].concat();
+        bench.dyno(&reads(&responder.uri(), &arguments))
+    };
+    let told = |finished: Finished| {
+        let document = finished.expect(0).json();
+        let caveats = document["caveats"].as_array().unwrap().clone();
+        let messages = caveats.iter().filter_map(|caveat| caveat["message"].as_str());
+        let trace = messages.filter(|message| message.starts_with("trace `trace`"));
+        trace.map(str::to_owned).collect::<Vec<String>>()
+    };
+    for command in ["FOO=1 sleep 600", "cd / && sleep 600"] {
+        assert_eq!(told(run(command, command)), Vec::<String>::new());
+    }
+    let failed = told(run("FOO=1 no-such-program", "failed"));
+    assert!(failed[0].contains("exit status: 127"), "{failed:?}");
+    assert!(failed[0].contains("not found"), "{failed:?}");
+    run("no-such-program", "missing")
+        .expect(3)
+        .says("cannot find the program `no-such-program`");
+    assert!(!bench.path("missing").exists());
+}
+
+#[test]
+fn nothing_of_a_trace_is_left_when_the_program_is_killed() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let marked = bench.path("its-input");
+    std::fs::write(&marked, "").unwrap();
+    let marked = marked.to_str().unwrap();
+    // In the background of a shell, and in a pipeline.
+    let command = format!("tail -f {marked} & tail -f {marked} | cat");
+    let arguments = ["--duration", "10m", "--trace", &command, "--out", "r"];
+    let child = bench.spawn(&reads(&responder.uri(), &arguments));
+    let tails = || {
+        let all = processes_with(marked).into_iter();
+        let is_tail = |process: &u32| {
+            std::fs::read_to_string(format!("/proc/{process}/comm"))
+                .is_ok_and(|name| name.trim() == "tail")
+        };
+        all.filter(is_tail).count()
+    };
+    wait_for("both run", || tails() == 2);
+    signal(&child, "KILL");
+    child.wait_with_output().unwrap();
+    wait_for("nothing is left", || tails() == 0);
 }

@@ -42,3 +42,4 @@ pub use topology::{
     Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology, TopologyError,
 };
 pub use version::EMBEDDED_VERSION;
+pub use watchdog::GroupWatchdog;

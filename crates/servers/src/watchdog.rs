@@ -68,9 +68,34 @@ impl Drop for Watchdog {
     }
 }
 
+/// Ends a group of processes after our death, also by `SIGKILL`, which a death signal does only to
+/// the first of them. Drop it when the group is gone.
+#[derive(Debug)]
+pub struct GroupWatchdog(Watchdog);
+
+impl GroupWatchdog {
+    /// Starts the watchdog. After our death the group is asked to end by `SIGINT`; what is left of it
+    /// is killed when its first process has ended, or after `limit` (whole seconds, at least one).
+    ///
+    /// # Errors
+    /// When no shell can be started.
+    pub fn start(limit: Duration) -> io::Result<Self> {
+        Watchdog::start(None, None, limit).map(GroupWatchdog)
+    }
+
+    /// Names the group by its first process.
+    ///
+    /// # Errors
+    /// When the watchdog is gone.
+    pub fn watch(&mut self, leader: u32) -> io::Result<()> {
+        self.0.order(&format!("group {leader}\n"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
     use std::fs;
     use std::os::unix::process::ExitStatusExt;
     use tempfile::TempDir;
@@ -147,6 +172,31 @@ mod tests {
         watchdog.watch(process).unwrap();
         die(watchdog);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_group_is_ended_with_the_processes_that_ignore_an_interrupt() {
+        let mut leader = Command::new("/bin/sh")
+            .args(["-c", "sleep 600 & echo $!; wait"])
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let output = leader.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let mut watchdog = GroupWatchdog::start(Duration::from_secs(60)).unwrap();
+        watchdog.watch(leader.id()).unwrap();
+        let waiting = std::thread::spawn(move || leader.wait().unwrap());
+        die(watchdog.0);
+        assert_eq!(waiting.join().unwrap().signal(), Some(libc::SIGINT));
+        let stat = format!("/proc/{}/stat", line.trim());
+        let is_alive = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        let begin = std::time::Instant::now();
+        while is_alive() {
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     #[test]

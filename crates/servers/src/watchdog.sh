@@ -1,8 +1,9 @@
 # Clears up after a process that was killed together with its chance to do so.
 # $1: temporary folder to remove, empty for none. $2: seconds that the server has to end.
 # $3: folder to remove after that when nothing else is in it, empty for none.
-# Standard input: `server PID` once it runs, `done` when there is nothing left to do. Its end
-# without `done` means that the other side is dead.
+# Standard input: `server PID` once it runs, or `group PID` of the first process of a group that is to
+# end as a whole; `done` when there is nothing left to do. Its end without `done` means that the other
+# side is dead.
 trap '' HUP INT TERM
 
 # Start time of a live process, which tells it from a later one with the same number.
@@ -19,6 +20,7 @@ alive() {
 
 server=
 born=
+group=
 while read -r word value; do
     case $word in
         server)
@@ -26,17 +28,29 @@ while read -r word value; do
             # Without an identity the server is gone already.
             born=$(identity "$server") || server=
             ;;
+        group)
+            group=$value
+            server=$value
+            born=$(identity "$server") || server=
+            ;;
         done) exit 0 ;;
     esac
 done
 
+# The first process of a group gets the time to end what it began, and the others as long as it.
+if [ -n "$group" ]; then
+    kill -s INT -- "-$group" 2>/dev/null || :
+fi
 # The kernel has sent the server its death signal; this is for one that does not obey.
 rounds=0
 while alive && [ "$rounds" -lt "$(($2 * 10))" ]; do
     sleep 0.1
     rounds=$((rounds + 1))
 done
-if alive; then
+if [ -n "$group" ]; then
+    # Its number is given to nobody else as long as there is something left of it.
+    kill -s KILL -- "-$group" 2>/dev/null || :
+elif alive; then
     kill -KILL "$server"
 fi
 while alive; do

@@ -13,7 +13,7 @@ use crate::session::recorder::{Expectation, Recorder, Totals, Watch};
 use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
 use crate::session::steering::Steering;
 use crate::session::task::Task;
-use crate::session::trace::{self, Watchers};
+use crate::session::trace::{self, Watched, Watchers};
 use crate::session::{document, output};
 use crate::surroundings::Surroundings;
 use dyno_load::LoadError;
@@ -29,7 +29,7 @@ use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
 use dyno_record::model::{
-    Caveat, CaveatKind, PhaseKind, ResourceUse, RunDocument, RunStatus, ServerRecord, TraceRecord,
+    Caveat, CaveatKind, PhaseKind, ResourceUse, RunDocument, RunStatus, ServerRecord,
 };
 use dyno_record::reader::Run;
 use dyno_record::writer::RunWriter;
@@ -629,18 +629,18 @@ impl<'a> Session<'a> {
     }
 
     /// Puts into the document what became of the watching programs, with a caveat where one failed.
-    fn keep_traces(&mut self, records: Vec<TraceRecord>) {
-        for record in &records {
-            if !trace::is_sound(record) {
+    fn keep_traces(&mut self, watched: Vec<Watched>) {
+        for Watched { record, fault } in watched {
+            if let Some(fault) = fault {
                 self.caveats.push(Caveat {
                     kind: CaveatKind::ProbeUnavailable,
-                    message: format!("trace `{}`: {}", record.name, record.outcome),
+                    message: format!("trace `{}`: {fault}", record.name),
                     hint: Some(format!("see `{}/output.log`", record.directory)),
                     phase: None,
                 });
             }
+            self.document.traces.push(record);
         }
-        self.document.traces.extend(records);
     }
 
     fn job(

@@ -140,8 +140,8 @@ fn trace_with(plan: &mut Plan, command: &str, window: Option<&TraceWindow>) {
         }
     }
     for trace in &mut plan.traces {
-        // Replaced by the command, the shell leaves no process between us and it.
-        trace.command = vec!["sh".into(), "-c".into(), format!("exec {command}")];
+        // Without `exec`: more than one program, and assignments, are commands too.
+        trace.command = vec!["sh".into(), "-c".into(), command.to_owned()];
     }
 }
 

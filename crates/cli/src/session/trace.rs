@@ -1,54 +1,29 @@
 //! Windows of a run in which other programs watch: starts each at its time, asks it to end, and keeps
 //! what it wrote in the run directory.
 
-use crate::exit::{Exit, Failure};
+mod check;
+mod group;
+mod program;
+
+pub(crate) use check::check;
+
 use dyno_load::clock::Clock;
 use dyno_plan::model::{TracePhase, TracePlan};
 use dyno_record::model::{PhaseKind, TraceRecord};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Folder of the traces in the run directory.
 const TRACES: &str = "traces";
-/// Time that a program has to write its results after it was asked to end. `perf record` on a large
-/// machine takes seconds.
-const END_LIMIT: Duration = Duration::from_secs(30);
-/// How often a program is looked at.
-const LOOK: Duration = Duration::from_millis(20);
 
-/// Refuses programs that cannot be found before anything is started.
-pub(crate) fn check(traces: &[TracePlan], path: Option<&OsStr>) -> Result<(), Failure> {
-    for trace in traces {
-        let program = trace.command.first().map_or("", String::as_str);
-        if !can_be_found(program, path) {
-            let message = format!(
-                "trace `{}`: cannot find the program `{program}`",
-                trace.name
-            );
-            return Err(
-                Failure::new(Exit::Environment, message).with_hint("install it, or give its path")
-            );
-        }
-    }
-    Ok(())
-}
-
-fn can_be_found(program: &str, path: Option<&OsStr>) -> bool {
-    if program.contains('/') {
-        return Path::new(program).is_file();
-    }
-    path.is_some_and(|path| {
-        std::env::split_paths(path).any(|folder| folder.join(program).is_file())
-    })
+/// What became of a watching program.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) record: TraceRecord,
+    /// What went wrong, with what the program printed last; `None` if it did what it was for.
+    pub(crate) fault: Option<String>,
 }
 
 /// What the watching programs are told.
@@ -63,7 +38,7 @@ pub(crate) struct Subject {
 
 /// The programs of phases that run under one load.
 pub(crate) struct Watchers {
-    threads: Vec<JoinHandle<TraceRecord>>,
+    threads: Vec<JoinHandle<Watched>>,
     over: Arc<Over>,
 }
 
@@ -123,7 +98,7 @@ impl Watchers {
     }
 
     /// Ends what still runs and returns what became of each.
-    pub(crate) fn end(self) -> Vec<TraceRecord> {
+    pub(crate) fn end(self) -> Vec<Watched> {
         self.over.end();
         let ended = self.threads.into_iter().map(JoinHandle::join);
         ended.filter_map(Result::ok).collect()
@@ -166,8 +141,8 @@ impl Window {
     }
 }
 
-/// The life of one program.
-fn watch(trace: &TracePlan, window: Window, subject: &Subject, over: &Over) -> TraceRecord {
+/// Waits for the window of a program and lets it run then.
+fn watch(trace: &TracePlan, window: Window, subject: &Subject, over: &Over) -> Watched {
     let directory = format!("{TRACES}/{}", trace.name);
     let mut record = TraceRecord {
         name: trace.name.clone(),
@@ -178,96 +153,32 @@ fn watch(trace: &TracePlan, window: Window, subject: &Subject, over: &Over) -> T
         outcome: "the phases ended before its window".to_owned(),
     };
     if over.wait_until(window.start) {
-        return record;
+        let fault = Some(record.outcome.clone());
+        return Watched { record, fault };
     }
     let folder = subject.run.join(&record.directory);
     let now_s = || subject.clock.now_ns() as f64 / 1e9;
     record.start_s = Some(now_s());
-    record.outcome = match spawn(trace, &folder, subject) {
-        Err(error) => format!("could not be started: {error}"),
-        Ok(mut child) => {
-            let ended = attend(&mut child, window.end, over);
-            ended.unwrap_or_else(|error| format!("could not be ended: {error}"))
-        }
-    };
+    let ending = program::run(trace, &folder, subject, window.end, over);
     record.end_s = Some(now_s());
-    record
-}
-
-fn spawn(trace: &TracePlan, folder: &Path, subject: &Subject) -> io::Result<Child> {
-    fs::create_dir_all(folder)?;
-    let log = File::create(folder.join("output.log"))?;
-    let (program, arguments) = trace
-        .command
-        .split_first()
-        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let servers: Vec<String> = subject.servers.iter().map(u32::to_string).collect();
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .current_dir(folder)
-        .env("DYNO_SERVER_PIDS", servers.join(","))
-        .env("DYNO_CLIENT_PID", std::process::id().to_string())
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .process_group(0);
-    // SAFETY: between fork and exec only one system call is made; it touches no memory of ours.
-    unsafe {
-        command
-            .pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from));
-    }
-    command.spawn()
-}
-
-/// Lets a program run to the end of its window, then ends it. How it ended, in words.
-fn attend(child: &mut Child, end: Option<Instant>, over: &Over) -> io::Result<String> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(format!("ended by itself: {status}"));
+    record.outcome = ending.outcome;
+    let fault = (!ending.is_sound).then(|| {
+        let last = program::last_words(&folder.join("output.log"));
+        match last.as_str() {
+            "" => record.outcome.clone(),
+            last => format!("{}; it printed at last: {last}", record.outcome),
         }
-        let is_due = end.is_some_and(|end| Instant::now() >= end);
-        let next = Instant::now() + LOOK;
-        if is_due || over.wait_until(end.map_or(next, |end| end.min(next))) {
-            return finish(child);
-        }
-    }
-}
-
-fn finish(child: &mut Child) -> io::Result<String> {
-    // The whole group: a shell does not pass signals on.
-    let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
-    let _ = killpg(group, Signal::SIGINT);
-    let asked = Instant::now();
-    while asked.elapsed() < END_LIMIT {
-        if let Some(status) = child.try_wait()? {
-            return Ok(ending(status));
-        }
-        std::thread::sleep(LOOK);
-    }
-    let _ = killpg(group, Signal::SIGKILL);
-    child.wait()?;
-    Ok(format!(
-        "killed, because it did not end within {} s",
-        END_LIMIT.as_secs()
-    ))
-}
-
-fn ending(status: ExitStatus) -> String {
-    format!("ended at the end of its window: {status}")
-}
-
-/// Whether a program did what it was for: it ran, and nobody had to kill it.
-pub(crate) fn is_sound(record: &TraceRecord) -> bool {
-    record.start_s.is_some()
-        && !record.outcome.starts_with("could not")
-        && !record.outcome.starts_with("killed")
+    });
+    Watched { record, fault }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::program::LOOK;
     use super::*;
     use dyno_plan::units::Span;
+    use std::fs;
+    use std::path::Path;
 
     fn trace(command: &[&str], from_ms: u64, length_ms: Option<u64>) -> TracePlan {
         let span = |ms| Span(Duration::from_millis(ms));
@@ -303,9 +214,9 @@ mod tests {
             assert!(begin.elapsed() < Duration::from_secs(30));
             std::thread::sleep(LOOK);
         }
-        let records = watchers.end();
-        let record = &records[0];
-        assert!(is_sound(record), "{record:?}");
+        let watched = watchers.end();
+        assert!(watched[0].fault.is_none(), "{watched:?}");
+        let record = &watched[0].record;
         assert_eq!(
             fs::read_to_string(log).expect("it is there"),
             "12,34\nend\n"
@@ -332,18 +243,74 @@ mod tests {
             assert!(begin.elapsed() < Duration::from_secs(30));
             std::thread::sleep(LOOK);
         }
-        let records = watchers.end();
-        assert!(records[0].outcome.contains("signal: 2"), "{records:?}");
-        assert_eq!(records[1].start_s, None);
-        assert!(!is_sound(&records[1]));
+        let watched = watchers.end();
+        let outcome = &watched[0].record.outcome;
+        assert!(outcome.contains("signal: 2"), "{outcome}");
+        assert!(watched[0].fault.is_none(), "{watched:?}");
+        assert_eq!(watched[1].record.start_s, None);
+        assert!(watched[1].fault.is_some());
+    }
+
+    /// Runs one command for a window of the measure phase.
+    fn watched(run: &Path, command: &[&str], length_ms: u64) -> Watched {
+        let mut watchers = Watchers::new();
+        let traces = [trace(command, 0, Some(length_ms))];
+        watchers.start(&traces, &[(PhaseKind::Measure, 0)], &subject(run));
+        let thread = watchers.threads.remove(0);
+        thread.join().expect("it does not panic")
+    }
+
+    /// Whether a process is alive, and no zombie.
+    fn is_alive(process: &str) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        state.is_some_and(|state| !"ZX".contains(state))
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named_before_the_run() {
-        let traces = [trace(&["no-such-program"], 0, None)];
-        let failure = check(&traces, Some(OsStr::new("/usr/bin"))).expect_err("it is missing");
-        assert_eq!(failure.exit, Exit::Environment);
-        assert!(failure.error.to_string().contains("no-such-program"));
-        assert!(check(&[trace(&["/bin/sh"], 0, None)], None).is_ok());
+    fn a_program_that_ends_before_its_window_is_a_fault_with_its_last_words() {
+        let run = tempfile::tempdir().expect("a folder");
+        let script = "echo no permission; exit 3";
+        let watched = watched(run.path(), &["sh", "-c", script], 600_000);
+        let fault = watched.fault.expect("it is one");
+        assert!(fault.contains("before the end of its window"), "{fault}");
+        assert!(fault.contains("exit status: 3"), "{fault}");
+        assert!(fault.ends_with("no permission"), "{fault}");
+    }
+
+    #[test]
+    fn a_bad_status_at_the_end_of_the_window_is_a_fault_and_that_of_an_interrupt_is_none() {
+        let run = tempfile::tempdir().expect("a folder");
+        for (status, is_fault) in [(0, false), (1, true), (130, false)] {
+            let script = format!("trap 'exit {status}' INT; while :; do sleep 0.01; done");
+            let watched = watched(run.path(), &["sh", "-c", &script], 200);
+            assert_eq!(watched.fault.is_some(), is_fault, "{watched:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_behind_a_shell_that_ends_first_can_write_its_results() {
+        let run = tempfile::tempdir().expect("a folder");
+        // The shell does not wait: `SIGINT` ends it at once.
+        let slow = "trap \"sleep 0.5; echo results; exit 0\" INT; while :; do sleep 0.01; done";
+        let script = format!("sh -c '{slow}'; true");
+        watched(run.path(), &["sh", "-c", &script], 200);
+        let log = run.path().join("traces/t/output.log");
+        assert_eq!(fs::read_to_string(log).expect("it is there"), "results\n");
+    }
+
+    #[test]
+    fn background_processes_of_a_shell_end_with_it() {
+        let run = tempfile::tempdir().expect("a folder");
+        let script = "sleep 600 & echo $!; wait";
+        let watched = watched(run.path(), &["sh", "-c", script], 200);
+        assert!(watched.fault.is_none(), "{watched:?}");
+        let log = run.path().join("traces/t/output.log");
+        let process = fs::read_to_string(log).expect("it is there");
+        let begin = Instant::now();
+        while is_alive(process.trim()) {
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(LOOK);
+        }
     }
 }
