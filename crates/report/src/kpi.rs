@@ -4,9 +4,10 @@
 //! Its "mean of P99" is the arithmetic mean of the percentiles of the instances, which is the percentile
 //! of nothing; it is printed because it is compared with older results, and the true percentile of all
 //! operations together stands beside it. Its `[CLEANUP]` lines are left out: closing connections is not
-//! measured.
+//! measured. The list of a run that did not end as planned begins with `INCOMPLETE`.
 
 use crate::error::ReportError;
+use crate::incomplete;
 use crate::ycsb::java_double::java_double;
 use dyno_record::model::{LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument};
 use std::fmt::Write;
@@ -21,7 +22,7 @@ const SUMMARY: [&str; 3] = ["insert", "read", "update"];
 /// instance has no figures: a missing one would count as 0.
 pub(crate) fn render(document: &RunDocument) -> Result<String, ReportError> {
     let whole = phase(&document.phases, PhaseKind::Measure).ok_or(ReportError::NoPhase)?;
-    let mut text = String::new();
+    let mut text = incomplete(document);
     let mut runs = Vec::new();
     for (number, phases) in instances(document).into_iter().enumerate() {
         if let Some(load) = phase(phases, PhaseKind::Load) {
@@ -143,7 +144,7 @@ fn line(text: &mut String, label: &str, value: &str) {
 mod tests {
     use super::*;
     use crate::testdata;
-    use dyno_record::model::InstanceRecord;
+    use dyno_record::model::{InstanceRecord, RunStatus};
 
     fn value(text: &str, label: &str) -> f64 {
         let prefix = format!("{label}: ");
@@ -190,6 +191,24 @@ mod tests {
             whole.achieved_rate_per_s
         );
         assert!(text.contains("Counter of [RUN PHASE]: 1\n"), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_did_not_end_as_planned_says_so_first() {
+        let mut document = testdata::closed_run().document;
+        document.status = RunStatus::Complete;
+        let complete = render(&document).expect("it has figures");
+        assert!(!complete.contains("INCOMPLETE"), "{complete}");
+        for (status, reason, line) in [
+            (RunStatus::Partial, Some("interrupted by a signal"), "interrupted by a signal"),
+            (RunStatus::Failed, Some("a server ended:\n  line"), "a server ended: line"),
+            (RunStatus::Running, None, "the run still goes on, or was killed"),
+        ] {
+            document.status = status;
+            document.status_reason = reason.map(str::to_owned);
+            let text = render(&document).expect("it has figures");
+            assert_eq!(text, format!("INCOMPLETE: {line}\n{complete}"));
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod ycsb;
 #[path = "../tests/support/mod.rs"]
 mod testdata;
 
+use dyno_record::model::{RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use model::ReportModel;
 use ycsb::YcsbOptions;
@@ -81,4 +82,19 @@ pub fn render(run: &Run, format: Format, options: &RenderOptions) -> Result<Stri
         Format::Ycsb => ycsb::render(run, &options.ycsb),
         Format::Kpi => kpi::render(&run.document),
     }
+}
+
+/// The first line of the lists that scripts read, if the run did not end as planned: they have no
+/// other place for it. Scripts look for labels, and skip it.
+fn incomplete(document: &RunDocument) -> String {
+    let status = match document.status {
+        RunStatus::Complete => return String::new(),
+        RunStatus::Running => "the run still goes on, or was killed",
+        RunStatus::Partial => "the run was stopped early",
+        RunStatus::Failed => "the run failed",
+    };
+    let reason = document.status_reason.as_deref().unwrap_or(status);
+    // A reason may hold the last lines of a log.
+    let line: Vec<&str> = reason.lines().map(str::trim).collect();
+    format!("INCOMPLETE: {}\n", line.join(" "))
 }

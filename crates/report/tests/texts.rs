@@ -8,7 +8,7 @@
 #[allow(dead_code, reason = "the unit tests use the rest")]
 mod support;
 
-use dyno_record::model::PhaseKind;
+use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::reader::Run;
 use dyno_report::ycsb::{Exporter, MeasurementInterval, MeasurementType, YcsbOptions};
 use dyno_report::{Format, RenderOptions, ReportError, render};
@@ -471,6 +471,16 @@ fn ycsb_output_of_a_closed_loop() {
     [UPDATE], 99thPercentileLatency(us), 773
     [UPDATE], Return=OK, 37152
     "#);
+}
+
+#[test]
+fn ycsb_output_of_a_run_that_failed_says_so_first() {
+    let mut run = support::closed_run();
+    let complete = ycsb(&run, YcsbOptions::default()).unwrap();
+    run.document.status = RunStatus::Failed;
+    run.document.status_reason = Some("server 1 ended".into());
+    let failed = ycsb(&run, YcsbOptions::default()).unwrap();
+    assert_eq!(failed, format!("INCOMPLETE: server 1 ended\n{complete}"));
 }
 
 #[test]

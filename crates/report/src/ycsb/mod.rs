@@ -12,12 +12,14 @@
 //!   measured, and a line without a measurement behind it would be made up.
 //! - In the load phase an operation is a document, as for YCSB; its latency is that of the batch
 //!   it was sent with, where YCSB reports almost zero for all but the last document of a batch.
+//! - The text of a run that did not end as planned begins with a line `INCOMPLETE: REASON`.
 
 mod blocks;
 mod export;
 pub(crate) mod java_double;
 
 use crate::error::ReportError;
+use crate::incomplete;
 use crate::model::result_phase;
 use blocks::Entries;
 use dyno_record::model::{PhaseKind, PhaseRecord};
@@ -114,7 +116,12 @@ pub(crate) fn render(run: &Run, options: &YcsbOptions) -> Result<String, ReportE
     blocks::overall(&mut entries, phase);
     blocks::operations(&mut entries, run, phase, options)?;
     blocks::verify(&mut entries, run, phase);
-    export::write(&entries.into_vec(), options.exporter)
+    let text = export::write(&entries.into_vec(), options.exporter)?;
+    Ok(match options.exporter {
+        Exporter::Text => incomplete(&run.document) + &text,
+        // Readers of JSON do not skip what is none.
+        Exporter::Json | Exporter::JsonArray => text,
+    })
 }
 
 fn chosen_phase<'a>(run: &'a Run, options: &YcsbOptions) -> Result<&'a PhaseRecord, ReportError> {
