@@ -79,7 +79,7 @@ fn two_servers_are_loaded_at_once_and_shown_together_and_one_by_one() {
         .sum();
     let whole = rate(measure(&document["phases"]));
     assert!(
-        (whole / parts - 1.0).abs() < 0.01,
+        (whole / parts - 1.0).abs() < 1e-9,
         "{whole} against {parts}"
     );
     // The sum holds in every window, not only over all.

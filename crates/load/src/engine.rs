@@ -118,8 +118,9 @@ pub type Announce = Box<dyn FnOnce(&[(PhaseKind, u64)]) + Send>;
 pub struct Window {
     /// All pairs together: counts added, histograms merged, CPU time of the whole process.
     pub merged: IntervalRecord,
-    /// By pair, if there are several: absent where a pair did not take part any more. CPU time is that
-    /// of the pair's worker threads.
+    /// By pair, if there are several: absent where a pair did not take part. After the load phase all
+    /// have the length of `merged`, and a pair that has nothing more to do is there without content, so
+    /// that rates of pairs add up to that of all. CPU time is that of the pair's worker threads.
     pub pairs: Vec<Option<IntervalRecord>>,
 }
 
@@ -486,6 +487,8 @@ fn join(
 struct Collector {
     workers: Vec<WorkerQueue>,
     pair_count: usize,
+    /// By pair: the phase that it took part in last.
+    last_phases: Vec<Option<PhaseKind>>,
     spares: Vec<Sender<Box<Part>>>,
     usage: fn() -> ProcessUsage,
     last_usage: ProcessUsage,
@@ -512,6 +515,7 @@ impl Collector {
         Collector {
             workers: pairs.into_iter().map(queue).collect(),
             pair_count,
+            last_phases: vec![None; pair_count],
             spares,
             usage,
             last_usage: usage(),
@@ -586,7 +590,8 @@ impl Collector {
         let merged = self.with_usage(merged?.into_interval());
         let pairs = by_pair
             .into_iter()
-            .map(|pair| pair.map(MergedParts::into_interval))
+            .zip(&mut self.last_phases)
+            .map(|(pair, last)| in_common_window(pair, last, &merged))
             .collect();
         Some(Window { merged, pairs })
     }
@@ -599,6 +604,31 @@ impl Collector {
         self.last_usage = usage;
         interval
     }
+}
+
+/// The window of a pair, as long as that of all. When a pair has loaded its documents it is done, but in
+/// other phases it counts until the last one has ended: it could have done more in that time.
+fn in_common_window(
+    pair: Option<MergedParts>,
+    last_phase: &mut Option<PhaseKind>,
+    merged: &IntervalRecord,
+) -> Option<IntervalRecord> {
+    let took_part = *last_phase == Some(merged.phase);
+    if pair.is_some() {
+        *last_phase = Some(merged.phase);
+    }
+    if merged.phase == PhaseKind::Load {
+        return pair.map(MergedParts::into_interval);
+    }
+    let interval = match pair {
+        Some(pair) => pair,
+        None if took_part => MergedParts::empty(merged.phase, merged.index, merged.start_ns),
+        None => return None,
+    };
+    Some(IntervalRecord {
+        duration_ns: merged.duration_ns,
+        ..interval.into_interval()
+    })
 }
 
 /// A last window without length or content: the phase ended with the window before.

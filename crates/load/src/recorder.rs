@@ -228,11 +228,16 @@ pub(crate) struct MergedParts {
 impl MergedParts {
     /// An empty window like `part`.
     pub(crate) fn like(part: &Part) -> Self {
+        MergedParts::empty(part.phase, part.index, part.start_ns)
+    }
+
+    /// A window without length and content.
+    pub(crate) fn empty(phase: PhaseKind, index: u64, start_ns: u64) -> Self {
         MergedParts {
             interval: IntervalRecord {
-                phase: part.phase,
-                index: part.index,
-                start_ns: part.start_ns,
+                phase,
+                index,
+                start_ns,
                 duration_ns: 0,
                 operations: Vec::new(),
                 errors: Vec::new(),

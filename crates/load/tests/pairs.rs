@@ -133,7 +133,23 @@ fn percentiles_are_those_of_the_merged_histograms_and_rates_add_up_in_every_wind
     );
     assert!(merged < 0.8 * (fast + slow) / 2.0);
     let rates: f64 = outcome.pairs.iter().map(|p| p.achieved_rate_per_s).sum();
-    assert!((outcome.merged.achieved_rate_per_s / rates - 1.0).abs() < 0.01);
+    assert!((outcome.merged.achieved_rate_per_s / rates - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_pair_that_has_nothing_more_to_do_counts_to_the_last_answer_of_all() {
+    let responders = [1, 2_500].map(|ms| Responder::start(slow(ms)).unwrap());
+    let pairs = responders.iter().map(|r| pair(r, mix())).collect();
+    let mut job = job(pairs, PhaseKind::Measure, Schedule::Closed {});
+    job.phases[0].duration = None;
+    job.phases[0].operations = Some(50);
+    let outcome = perform(job);
+    assert!(outcome.merged.duration_s >= 2.5, "{:?}", outcome.merged);
+    for pair in &outcome.pairs {
+        assert_eq!(pair.duration_s, outcome.merged.duration_s);
+    }
+    let rates: f64 = outcome.pairs.iter().map(|p| p.achieved_rate_per_s).sum();
+    assert!((outcome.merged.achieved_rate_per_s / rates - 1.0).abs() < 1e-9);
 }
 
 #[test]

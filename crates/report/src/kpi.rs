@@ -122,7 +122,7 @@ fn summary(text: &mut String, whole: &PhaseRecord, runs: &[&PhaseRecord]) {
         "Mean of [RUN PHASE] Throughput(ops/sec)",
         &java_double(sum / count),
     );
-    // The whole phase, and not the sum of rates over times that may differ.
+    // The sum of the rates above, which are all over the same time.
     line(
         text,
         "*Sum of [RUN PHASE] Throughput(ops/sec)",
