@@ -708,7 +708,9 @@ fn a_trace_may_be_any_shell_command_and_one_that_fails_is_a_caveat() {
     let told = |finished: Finished| {
         let document = finished.expect(0).json();
         let caveats = document["caveats"].as_array().unwrap().clone();
-        let messages = caveats.iter().filter_map(|caveat| caveat["message"].as_str());
+        let messages = caveats
+            .iter()
+            .filter_map(|caveat| caveat["message"].as_str());
         let trace = messages.filter(|message| message.starts_with("trace `trace`"));
         trace.map(str::to_owned).collect::<Vec<String>>()
     };

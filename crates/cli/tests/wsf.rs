@@ -50,6 +50,19 @@ fn the_commands_of_its_manual_become_a_plan() {
 }
 
 #[test]
+fn documents_are_loaded_one_by_one_unless_a_batch_is_given() {
+    let batch = |more: &[&str]| {
+        let plan = dry_plan(&[("TESTCASE", "read")], more);
+        plan["client"]["batch"].as_integer()
+    };
+    assert_eq!(batch(&[]), Some(1));
+    assert_eq!(batch(&["--batch", "50"]), Some(50));
+    assert_eq!(batch(&["-p", "batchsize=7"]), Some(7));
+    assert_eq!(batch(&["-p", "mongodb.batchsize=7"]), Some(7));
+    assert_eq!(batch(&["--set", "client.batch=9"]), Some(9));
+}
+
+#[test]
 fn options_count_more_than_parameters() {
     let variables = [
         ("WORKLOAD_FILE", "write"),
@@ -208,7 +221,7 @@ fn servers_are_started_and_measured_as_the_parameters_say() {
     let measured = &document["phases"][1];
     assert_eq!(measured["succeeded"], 2000);
     assert_eq!(
-        document["instances"][1]["phases"][0]["operations"]["insert_batch"]["documents"],
+        document["instances"][1]["phases"][0]["operations"]["insert"]["documents"],
         500
     );
 }

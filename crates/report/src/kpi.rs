@@ -24,15 +24,16 @@ pub(crate) fn render(document: &RunDocument) -> Result<String, ReportError> {
     let whole = phase(&document.phases, PhaseKind::Measure).ok_or(ReportError::NoPhase)?;
     let mut text = incomplete(document);
     let mut runs = Vec::new();
+    let batch = batch(document);
     for (number, phases) in instances(document).into_iter().enumerate() {
         if let Some(load) = phase(phases, PhaseKind::Load) {
             line(&mut text, "Counter of [LOAD PHASE]", &number.to_string());
-            figures(&mut text, load);
+            figures(&mut text, load, batch);
         }
         let run =
             phase(phases, PhaseKind::Measure).ok_or(ReportError::MissingInstance { number })?;
         line(&mut text, "Counter of [RUN PHASE]", &number.to_string());
-        figures(&mut text, run);
+        figures(&mut text, run, batch);
         runs.push(run);
     }
     summary(&mut text, whole, &runs);
@@ -54,7 +55,13 @@ fn phase(phases: &[PhaseRecord], kind: PhaseKind) -> Option<&PhaseRecord> {
     phases.iter().find(|phase| phase.name == kind)
 }
 
-fn figures(text: &mut String, phase: &PhaseRecord) {
+/// Documents per insert command of the load phase, as planned.
+fn batch(document: &RunDocument) -> u64 {
+    let batch = document.plan.pointer("/client/batch");
+    batch.and_then(|batch| batch.as_u64()).unwrap_or(1)
+}
+
+fn figures(text: &mut String, phase: &PhaseRecord, batch: u64) {
     let rate_per_s = match phase.name {
         // Its clients count documents, whatever one command inserts.
         PhaseKind::Load if phase.duration_s > 0.0 => {
@@ -70,6 +77,8 @@ fn figures(text: &mut String, phase: &PhaseRecord) {
     );
     for (name, operation) in &phase.operations {
         let name = match name.as_str() {
+            // The scripts there read `[INSERT]`, and take it for the time of one document.
+            "insert_batch" if batch > 1 => format!("INSERT BATCH OF {batch}"),
             "insert_batch" => "INSERT".to_owned(),
             name => name.to_uppercase().replace('_', "-"),
         };
@@ -200,14 +209,46 @@ mod tests {
         let complete = render(&document).expect("it has figures");
         assert!(!complete.contains("INCOMPLETE"), "{complete}");
         for (status, reason, line) in [
-            (RunStatus::Partial, Some("interrupted by a signal"), "interrupted by a signal"),
-            (RunStatus::Failed, Some("a server ended:\n  line"), "a server ended: line"),
-            (RunStatus::Running, None, "the run still goes on, or was killed"),
+            (
+                RunStatus::Partial,
+                Some("interrupted by a signal"),
+                "interrupted by a signal",
+            ),
+            (
+                RunStatus::Failed,
+                Some("a server ended:\n  line"),
+                "a server ended: line",
+            ),
+            (
+                RunStatus::Running,
+                None,
+                "the run still goes on, or was killed",
+            ),
         ] {
             document.status = status;
             document.status_reason = reason.map(str::to_owned);
             let text = render(&document).expect("it has figures");
             assert_eq!(text, format!("INCOMPLETE: {line}\n{complete}"));
+        }
+    }
+
+    #[test]
+    fn the_time_of_a_batch_is_not_called_that_of_an_insert() {
+        let mut document = testdata::closed_run().document;
+        let mut load = document.phases[0].clone();
+        load.name = PhaseKind::Load;
+        let operation = load.operations["read"].clone();
+        load.operations = [("insert_batch".to_owned(), operation)].into();
+        document.phases.insert(0, load);
+        for (batch, label) in [(1, "[INSERT] "), (100, "[INSERT BATCH OF 100] ")] {
+            document.plan = serde_json::json!({"client": {"batch": batch}});
+            let text = render(&document).expect("it has figures");
+            assert!(
+                text.contains(&format!("\n{label}AverageLatency(us): ")),
+                "{text}"
+            );
+            assert_eq!(text.matches("[INSERT").count(), 4, "{text}");
+            assert_eq!(text.contains("[INSERT]"), batch == 1, "{text}");
         }
     }
 

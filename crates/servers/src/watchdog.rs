@@ -95,8 +95,8 @@ impl GroupWatchdog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{BufRead, BufReader};
     use std::fs;
+    use std::io::{BufRead, BufReader};
     use std::os::unix::process::ExitStatusExt;
     use tempfile::TempDir;
 

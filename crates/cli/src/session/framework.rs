@@ -4,6 +4,7 @@
 use crate::args::TargetArguments;
 use crate::exit::{Exit, Failure};
 use crate::surroundings::Surroundings;
+use dyno_plan::builtin;
 use dyno_plan::model::{Plan, ServerKind};
 use dyno_plan::problem::Problem;
 use dyno_plan::resolve::{self, Overrides, PlanError};
@@ -40,9 +41,27 @@ pub(crate) fn lay_below(
         let says_how_many = |key: &str| key == "server.topology" || key == "server.pairs";
         settings.keys = without(&mut settings, says_how_many, reason);
     }
+    load_one_by_one(&mut settings, overrides);
     prepend(&mut overrides.settings, &settings.keys);
     prepend(&mut overrides.properties, &settings.properties);
     Ok(Some(settings))
+}
+
+/// Its clients load one document per command. The latency of a command with many would stand beside
+/// theirs by the same name.
+fn load_one_by_one(settings: &mut WsfSettings, overrides: &mut Overrides) {
+    let is_batch = |name: &str| ["client.batch", "batchsize", "mongodb.batchsize"].contains(&name);
+    let mut typed = overrides.settings.iter().chain(&overrides.properties);
+    let is_given = overrides.batch.is_some() || typed.any(|(name, _)| is_batch(name));
+    // Files of plans and of properties say it themselves.
+    if is_given || !builtin::names().any(|name| name == settings.workload) {
+        return;
+    }
+    overrides
+        .settings
+        .insert(0, ("client.batch".into(), "1".into()));
+    let note = "documents are loaded one by one, as in that workload: `--batch 100` is faster";
+    settings.notes.push(note.into());
 }
 
 /// Whether the run aims at a server that runs already.

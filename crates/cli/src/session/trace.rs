@@ -263,7 +263,10 @@ mod tests {
     /// Whether a process is alive, and no zombie.
     fn is_alive(process: &str) -> bool {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        let state = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.chars().next());
         state.is_some_and(|state| !"ZX".contains(state))
     }
 

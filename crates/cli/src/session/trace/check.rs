@@ -97,10 +97,18 @@ mod tests {
     #[test]
     fn the_first_word_of_a_shell_command_is_looked_for_if_it_is_plain() {
         let path = OsStr::new("/usr/bin:/bin");
-        for missing in ["no-such-program -x", "no-such-program|cat", "/no/such", "no-such;ls"] {
+        for missing in [
+            "no-such-program -x",
+            "no-such-program|cat",
+            "/no/such",
+            "no-such;ls",
+        ] {
             let failure = check(&[trace(&["sh", "-c", missing])], Some(path));
             let text = failure.expect_err(missing).error.to_string();
-            assert!(text.contains("/no/such") || text.contains("`no-such"), "{text}");
+            assert!(
+                text.contains("/no/such") || text.contains("`no-such"),
+                "{text}"
+            );
         }
         for present in [
             "sleep 1",

@@ -28,7 +28,9 @@ fn is_listener(process: &str, group: i32) -> Option<bool> {
         return Some(false);
     }
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))?;
     let ignored = u64::from_str_radix(ignored.trim(), 16).ok()?;
     Some(ignored & INTERRUPT == 0)
 }
