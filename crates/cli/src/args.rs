@@ -107,7 +107,7 @@ pub(crate) struct RunArguments {
     pub(crate) output: OutputArguments,
     /// End the measure phase after this many operations
     ///
-    /// Without `--duration` there is then no limit of time.
+    /// Without `--duration` there is then no limit of time. Several servers share the sum of theirs.
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub(crate) operations: Option<u64>,
     /// End the measure phase after this time, such as `90s` or `5m`; default of the built-in plans: 30s
@@ -537,8 +537,9 @@ pub(crate) struct TargetArguments {
 pub(crate) struct StartArguments {
     /// Start this many independent servers and load each with a client of its own, all at once
     ///
-    /// Clients, threads, records, rate and operations are those of one of them. The result shows all
-    /// together, with merged latencies, and each alone.
+    /// Clients, threads, records and rate are those of one of them. Of `--operations` all do N times
+    /// that many together, a fast server more than a slow one. The result shows all together, with
+    /// merged latencies, and each alone.
     #[arg(long, value_name = "N", help_heading = "Server",
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) pairs: Option<u32>,

@@ -361,6 +361,8 @@ pub enum CaveatKind {
     LateStarts,
     /// The achieved rate is below the offered one.
     RateNotAchieved,
+    /// Of a number of operations for several servers some did far more than others.
+    UnevenShares,
     /// The rate drifted during the measure phase.
     NotSteady,
     /// The measure phase is too short for its percentiles.

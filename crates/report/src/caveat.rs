@@ -145,6 +145,7 @@ fn describe(kind: CaveatKind) -> Description {
         ),
         Kind::LateStarts => ("late starts", Doubt, &[Latency, Tail, Arrivals]),
         Kind::RateNotAchieved => ("rate not achieved", Serious, &[Rate]),
+        Kind::UnevenShares => ("uneven shares", Doubt, &[Rate, Latency, Tail]),
         Kind::NotSteady => ("not in steady state", Doubt, &[Rate, Latency, Tail]),
         Kind::TooFewIntervals => ("too few intervals", Doubt, &[Rate, Latency, Tail]),
         Kind::TooFewOperations => ("too few operations", Doubt, &[Tail]),

@@ -42,7 +42,7 @@ impl From<&IntervalPoint> for IntervalTotals {
 /// that the document holds already are not looked at and not repeated.
 pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Caveat> {
     let facts = Facts::new(document, intervals);
-    const FINDERS: [fn(&Facts<'_>) -> Vec<Caveat>; 22] = [
+    const FINDERS: [fn(&Facts<'_>) -> Vec<Caveat>; 23] = [
         result::partial,
         result::integrity,
         result::errors,
@@ -51,6 +51,7 @@ pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Cave
         client::rate_not_achieved,
         client::late_starts,
         result::little_law,
+        result::uneven_shares,
         result::not_steady,
         result::too_few_intervals,
         result::too_few_operations,

@@ -4,6 +4,7 @@ use super::{Facts, about_phase, about_run, percent};
 use crate::little;
 use crate::steady_state::{self, SteadyState};
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunStatus};
+use serde_json::Value;
 
 /// Fewest windows of the measure phase. With fewer, one checkpoint or one stall decides the
 /// result, and the tests for a steady state have nothing to work with.
@@ -19,6 +20,8 @@ const PERCENTILES: [(&str, u64); 5] = [
     ("p95", 20),
     ("p90", 10),
 ];
+/// Difference of the servers' operations that is told, as a part of their mean.
+const MAX_SHARE_SPREAD: f64 = 0.1;
 /// Kind under which wrong values that were read are counted.
 const INTEGRITY: &str = "integrity";
 
@@ -38,6 +41,47 @@ pub(super) fn partial(facts: &Facts<'_>) -> Vec<Caveat> {
         CaveatKind::Partial,
         message,
         "the figures hold for the time that was measured, which is shorter than planned",
+    )]
+}
+
+/// Of a number of operations for several servers some did far more than others: the latencies of all
+/// together are mostly those of the fast ones.
+pub(super) fn uneven_shares(facts: &Facts<'_>) -> Vec<Caveat> {
+    let limit = facts.plan("/phases/operations").and_then(Value::as_u64);
+    let Some(limit) = limit else {
+        return Vec::new();
+    };
+    let counts: Vec<u64> = facts
+        .document
+        .instances
+        .iter()
+        .filter_map(|instance| {
+            instance
+                .phases
+                .iter()
+                .find(|p| p.name == PhaseKind::Measure)
+        })
+        .map(|phase| phase.succeeded.saturating_add(phase.failed))
+        .collect();
+    let (Some(&least), Some(&most)) = (counts.iter().min(), counts.iter().max()) else {
+        return Vec::new();
+    };
+    let total: u64 = counts
+        .iter()
+        .fold(0, |sum, count| sum.saturating_add(*count));
+    let mean = total as f64 / counts.len() as f64;
+    // A phase that its time has ended gives every server the same time.
+    let is_shared_out = total >= limit.saturating_mul(counts.len() as u64);
+    if !is_shared_out || (most - least) as f64 <= MAX_SHARE_SPREAD * mean {
+        return Vec::new();
+    }
+    vec![about_phase(
+        CaveatKind::UnevenShares,
+        PhaseKind::Measure,
+        format!(
+            "the servers share the {total} operations, and the fastest did {most} of them, the slowest {least}"
+        ),
+        "end the phase by time, with `--duration` in place of `--operations`: then each server has the same",
     )]
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use dyno_record::model::{
-    Arrivals, ClientUsage, Environment, LatencySummary, OperationRecord, ResourceKind, ResourceUse,
-    RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
+    Arrivals, ClientUsage, Environment, InstanceRecord, LatencySummary, OperationRecord,
+    ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
 };
 use dyno_record::verdict::{Change, CheckName, Level, Verdict};
 use serde_json::json;
@@ -127,6 +127,32 @@ fn measure(document: &mut RunDocument) -> &mut PhaseRecord {
 
 fn read(document: &mut RunDocument) -> &mut OperationRecord {
     measure(document).operations.get_mut("read").unwrap()
+}
+
+#[test]
+fn servers_that_did_unequal_parts_of_a_number_of_operations_are_told() {
+    let shares = |limit: Option<u64>, counts: [u64; 2]| {
+        after(|document| {
+            document.plan["phases"] = json!({"operations": limit});
+            for (number, count) in counts.into_iter().enumerate() {
+                let mut phase = document.phases[0].clone();
+                (phase.succeeded, phase.failed) = (count, 0);
+                document.instances.push(InstanceRecord {
+                    number: number as u64,
+                    directory: format!("instances/{number}"),
+                    server: ServerRecord::default(),
+                    phases: vec![phase],
+                });
+            }
+        })
+        .contains(&CaveatKind::UnevenShares)
+    };
+    assert!(shares(Some(20_000), [37_426, 2_574]));
+    assert!(shares(Some(20_000), [21_100, 18_900]));
+    assert!(!shares(Some(20_000), [20_900, 19_100]));
+    // Ended by time: what they did is what they can do.
+    assert!(!shares(Some(20_000), [37_000, 2_000]));
+    assert!(!shares(None, [37_426, 2_574]));
 }
 
 /// An open loop that offers `rate_per_s`.
