@@ -22,10 +22,14 @@ pub(crate) fn doctor(
         return revert(arguments, state_dir, messages);
     }
     let subject = subject::subject(arguments, surroundings)?;
+    // Opened before looking: what is seen is not changed by another one until it is acted on.
+    let journal = match &wanted {
+        Some(_) => Some(journal::Journal::open(journal::folder(state_dir)?, root)?),
+        None => None,
+    };
     let mut verdicts = examine(&observe(root, &subject));
     let mut changed = Vec::new();
-    if let Some(wanted) = wanted {
-        let mut journal = journal::Journal::open(journal::folder(state_dir)?, root)?;
+    if let (Some(wanted), Some(mut journal)) = (wanted, journal) {
         changed = journal.apply(&verdicts, &wanted, root, messages)?;
         if !changed.is_empty() {
             verdicts = examine(&observe(root, &subject));

@@ -1,5 +1,6 @@
 //! Keeps what was changed until it is taken back. An entry is written before its change is made: a
-//! program that is killed in between leaves an entry too many, never one too few.
+//! program that is killed in between leaves an entry too many, never one too few. One process at a
+//! time has the journal open.
 
 use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
@@ -8,10 +9,13 @@ use dyno_observe::doctor::change::{self, ChangeError, Reverted, Run, Undo};
 use dyno_observe::doctor::processes;
 use dyno_record::verdict::{CheckName, Verdict};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "doctor-undo.json";
+/// Locked by the process that has the journal open. The journal itself is replaced and removed.
+const LOCK: &str = "doctor-undo.lock";
 const SCHEMA_VERSION: u32 = 1;
 
 /// What was changed and is not taken back yet.
@@ -19,6 +23,8 @@ const SCHEMA_VERSION: u32 = 1;
 pub(crate) struct Journal {
     path: PathBuf,
     content: Content,
+    /// Others wait until it is closed.
+    _lock: File,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,8 +58,10 @@ pub(crate) struct Outcome {
 }
 
 impl Journal {
-    /// Opens the journal of a folder; one that is not there is empty.
+    /// Opens the journal of a folder; one that is not there is empty. Waits while another one is open,
+    /// so keep it for as long as its entries must not change, and no longer.
     pub(crate) fn open(folder: &Path, root: &Path) -> Result<Self, Failure> {
+        let lock = lock(folder)?;
         let path = folder.join(FILE);
         let empty = Content {
             schema_version: SCHEMA_VERSION,
@@ -66,6 +74,7 @@ impl Journal {
                 return Ok(Journal {
                     path,
                     content: empty,
+                    _lock: lock,
                 });
             }
             text => text.map_err(|error| unusable(&path, error))?,
@@ -85,6 +94,7 @@ impl Journal {
         Ok(Journal {
             path,
             content: if restarted { empty } else { content },
+            _lock: lock,
         })
     }
 
@@ -233,18 +243,36 @@ impl Journal {
                 _ => Ok(()),
             };
         }
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| {
-                Failure::of(Exit::Environment, error)
-                    .context(format!("cannot make the folder `{}`", folder.display()))
-                    .with_hint("choose another one with `--state-dir`; nothing was changed")
-            })?;
-        }
         let mut text = serde_json::to_string_pretty(&self.content)
             .expect("paths from options and texts can be written");
         text.push('\n');
         write_file(&self.path, &text)
     }
+}
+
+/// Waits for the others that use the journal of this folder. The lock ends with the file, and so with
+/// the process.
+fn lock(folder: &Path) -> Result<File, Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::of(Exit::Environment, error)
+            .context(format!("cannot make the folder `{}`", folder.display()))
+            .with_hint("choose another one with `--state-dir`; nothing was changed")
+    })?;
+    let path = folder.join(LOCK);
+    let open = || {
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)?;
+        file.lock()?;
+        Ok::<File, io::Error>(file)
+    };
+    open().map_err(|error| {
+        Failure::of(Exit::Environment, error)
+            .context(format!("cannot lock `{}`", path.display()))
+            .with_hint("choose another folder with `--state-dir`; nothing was changed")
+    })
 }
 
 /// Programs change this machine, never a tree of files that stands for one.
@@ -281,4 +309,53 @@ fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Failure {
             path.display()
         ))
         .with_hint("look into it, then remove it, or choose another folder with `--state-dir`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::verdict::Action;
+    use std::fs;
+    use std::sync::mpsc;
+    use std::time::Duration;
+    use tempfile::TempDir;
+
+    /// Sets a file of the tree from 0 to 1.
+    fn step(root: &Path, name: &str) -> Undo {
+        fs::create_dir_all(root).unwrap();
+        fs::write(root.join(name), "0\n").unwrap();
+        Undo {
+            check: None,
+            action: Action::Write {
+                path: Path::new("/").join(name),
+                value: "1".into(),
+            },
+            before: "0".into(),
+        }
+    }
+
+    #[test]
+    fn of_two_that_change_something_at_once_no_entry_is_lost() {
+        let folder = TempDir::new().unwrap();
+        let (state, root) = (folder.path().join("state"), folder.path().join("machine"));
+        let (first, second) = (step(&root, "first"), step(&root, "second"));
+        let messages = Messages::new(true, true);
+        let mut journal = Journal::open(&state, &root).unwrap();
+        let (opened, is_open) = mpsc::channel();
+        let other = {
+            let (state, root) = (state.clone(), root.clone());
+            std::thread::spawn(move || {
+                let mut journal = Journal::open(&state, &root).unwrap();
+                opened.send(()).unwrap();
+                journal.perform_all(&[second], &root, messages).unwrap();
+            })
+        };
+        let early = is_open.recv_timeout(Duration::from_millis(200));
+        assert!(early.is_err(), "two have the journal open");
+        journal.perform_all(&[first], &root, messages).unwrap();
+        drop(journal);
+        other.join().unwrap();
+        let journal = Journal::open(&state, &root).unwrap();
+        assert_eq!(journal.content.entries.len(), 2);
+    }
 }

@@ -47,6 +47,10 @@ impl Steering {
         let found = steering::find(text, root).map_err(|error| failure(error, text))?;
         let folder = journal::folder(state_dir)?;
         let intent = || format!("cannot steer the packets of `{}`", found.interface);
+        let hint = "it needs root, and a `/sys` that can be written, which many containers lack";
+        // Open until the change is made, so that nobody changes what is read here.
+        let mut journal = Journal::open(folder, root)
+            .map_err(|failure| failure.with_hint(hint).context(intent()))?;
         let queues = queues(&found.actions, root)
             .map_err(|error| Failure::of(Exit::Environment, error).context(intent()))?;
         let changed = change::prepare_for_run(&found.actions, root)
@@ -71,9 +75,8 @@ impl Steering {
             ));
             return Ok(steering);
         }
-        let hint = "it needs root, and a `/sys` that can be written, which many containers lack";
-        Journal::open(folder, root)
-            .and_then(|mut journal| journal.perform_all(&changed, root, messages))
+        journal
+            .perform_all(&changed, root, messages)
             .map_err(|failure| failure.with_hint(hint).context(intent()))?;
         steering.changed = changed;
         Ok(steering)
@@ -330,6 +333,7 @@ mod tests {
         journal
             .perform_all(&[undo], &bench.root(), messages())
             .unwrap();
+        drop(journal);
         steering.put_back();
         assert_eq!(bench.read(swappiness), "1");
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
