@@ -255,6 +255,20 @@ fn this_machine_is_checked_without_being_changed() {
     assert_eq!(bench.entries(), Vec::<String>::new());
 }
 
+#[test]
+fn the_storage_that_is_checked_is_named() {
+    let bench = Bench::new();
+    let missing = bench.path("missing/data");
+    let finished = bench.dyno(&["doctor", "--data-dir", missing.to_str().unwrap()]);
+    let checked = bench.folder.path().canonicalize().unwrap();
+    let finished = finished.says(&format!("there is no folder `{}`", missing.display()));
+    let finished = finished.says(&format!("the storage of `{}` is checked", checked.display()));
+    assert!(finished.stdout.contains(", mounted at `/"), "{finished:?}");
+    let there = bench.dyno(&["doctor", "--data-dir", "."]);
+    assert!(!there.stderr.contains("there is no folder"), "{there:?}");
+    assert!(there.stdout.contains(", mounted at `/"), "{there:?}");
+}
+
 /// The page of known faults quotes what the program prints.
 #[test]
 fn the_page_of_known_faults_has_the_words_of_the_program() {

@@ -77,7 +77,7 @@ fn mount(root: &Path, existing: &Path) -> Reading<Mount> {
 }
 
 /// The folder with links resolved, or its nearest parent that exists.
-fn nearest_existing(folder: &Path) -> PathBuf {
+pub(crate) fn nearest_existing(folder: &Path) -> PathBuf {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let found = absolute
         .ancestors()

@@ -5,7 +5,7 @@ use crate::doctor::{journal, subject, text};
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use crate::surroundings::Surroundings;
-use dyno_observe::doctor::{examine, observe};
+use dyno_observe::doctor::{Facts, examine, observe};
 use dyno_record::verdict::{CheckName, Level};
 use std::path::Path;
 
@@ -27,7 +27,9 @@ pub(crate) fn doctor(
         Some(_) => Some(journal::Journal::open(journal::folder(state_dir)?, root)?),
         None => None,
     };
-    let mut verdicts = examine(&observe(root, &subject));
+    let facts = observe(root, &subject);
+    tell_storage_folder(&facts, messages);
+    let mut verdicts = examine(&facts);
     let mut changed = Vec::new();
     if let (Some(wanted), Some(mut journal)) = (wanted, journal) {
         changed = journal.apply(&verdicts, &wanted, root, messages)?;
@@ -41,6 +43,21 @@ pub(crate) fn doctor(
     })?;
     let fails = verdicts.iter().any(|verdict| verdict.level == Level::Fail);
     Ok(if fails { Exit::CheckFailed } else { Exit::Done })
+}
+
+/// A data folder that is not there yet has the storage of the one that it would be made in; one whose
+/// name is misspelt has not.
+fn tell_storage_folder(facts: &Facts, messages: Messages) {
+    let folder = facts.subject.data_dir.as_deref();
+    if let (Some(folder), Some(checked)) = (folder, facts.storage_folder())
+        && !folder.exists()
+    {
+        messages.warning(&format!(
+            "there is no folder `{}`: the storage of `{}` is checked, where it would be made",
+            folder.display(),
+            checked.display()
+        ));
+    }
 }
 
 fn revert(

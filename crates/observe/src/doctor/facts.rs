@@ -171,6 +171,15 @@ pub struct Facts {
     pub route: Reading<Route>,
 }
 
+impl Facts {
+    /// The folder whose storage was looked at: the nearest one above the data folder while that is not
+    /// there. `None` if no data folder was named.
+    pub fn storage_folder(&self) -> Option<PathBuf> {
+        let folder = self.subject.data_dir.as_deref()?;
+        Some(crate::storage::nearest_existing(folder))
+    }
+}
+
 /// Reads everything. Takes about a millisecond, and the time to watch.
 pub fn observe(root: &Path, subject: &Subject) -> Facts {
     let server = subject.server.as_ref();

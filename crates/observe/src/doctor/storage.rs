@@ -77,7 +77,11 @@ pub(super) fn filesystem(facts: &Facts) -> Finding {
             let change = by_hand(
                 "put the data on a volume made with `mkfs.xfs`, and name a folder there by `--data-dir`",
             );
-            (level, format!("`{kind}`{note}"), Some(change))
+            let mut found = format!("`{kind}`{note}");
+            if let Ok(mount_point) = &facts.mount_point {
+                found += &format!(", mounted at `{}`", mount_point.display());
+            }
+            (level, found, Some(change))
         },
     )
 }
