@@ -262,7 +262,10 @@ fn the_storage_that_is_checked_is_named() {
     let finished = bench.dyno(&["doctor", "--data-dir", missing.to_str().unwrap()]);
     let checked = bench.folder.path().canonicalize().unwrap();
     let finished = finished.says(&format!("there is no folder `{}`", missing.display()));
-    let finished = finished.says(&format!("the storage of `{}` is checked", checked.display()));
+    let finished = finished.says(&format!(
+        "the storage of `{}` is checked",
+        checked.display()
+    ));
     assert!(finished.stdout.contains(", mounted at `/"), "{finished:?}");
     let there = bench.dyno(&["doctor", "--data-dir", "."]);
     assert!(!there.stderr.contains("there is no folder"), "{there:?}");
@@ -280,7 +283,11 @@ fn the_page_of_known_faults_has_the_words_of_the_program() {
     let other = bench.path("other").to_str().unwrap().to_owned();
     let unauthorized = Responder::start(&["--fault", "error=13:1"]);
     let uri = format!("mongodb://{}/", unauthorized.address);
-    let cases: [(&[&str], &str); 10] = [
+    let file = format!("{other}/file");
+    let embedded = ["run", "a", "--server", "embedded", "--data-dir"];
+    let in_file = [&embedded[..], &[&file]].concat();
+    let with_user = [&embedded[..], &[&other, "--auth"]].concat();
+    let cases: [(&[&str], &str); 11] = [
         (
             &["run", "a", "--uri", "mongodb://host.docker.internal"],
             "cannot resolve `host.docker.internal`",
@@ -318,8 +325,28 @@ fn the_page_of_known_faults_has_the_words_of_the_program() {
             &["run", "a", "--uri", "mongodb://h/?foo=1"],
             "unknown option `",
         ),
+        (
+            &[
+                "server",
+                "plan",
+                "--pairs",
+                "2",
+                "--placement",
+                "cores-per-instance=4096",
+            ],
+            "too few cores: ",
+        ),
     ];
-    for (arguments, words) in cases {
+    let of_servers: [(&[&str], &str); 2] = [
+        (&in_file, "cannot prepare `"),
+        (
+            &with_user,
+            "a user with a new password cannot be made in an old database",
+        ),
+    ];
+    let is_there = or_skip(embedded_program()).is_some();
+    let of_servers = of_servers.into_iter().filter(|_| is_there);
+    for (arguments, words) in cases.into_iter().chain(of_servers) {
         let finished = bench.dyno(arguments);
         assert!(
             finished.stderr.contains(words),

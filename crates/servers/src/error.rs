@@ -292,18 +292,39 @@ impl ServerError {
             ServerError::TooFewFolders { .. } => {
                 "name more data folders, or let the servers share them in turn"
             }
+            ServerError::Setting {
+                setting: "server.data_dir",
+                ..
+            } => {
+                "choose an empty `--data-dir`; for an old database leave out `--auth` and `--topology`, or start its servers yourself and pass `--uri`"
+            }
+            ServerError::Prepare { source, .. } => return prepare_hint(source),
             ServerError::NothingToStart
             | ServerError::Topology(_)
             | ServerError::Step { .. }
             | ServerError::Tls { .. }
             | ServerError::Setting { .. }
-            | ServerError::Prepare { .. }
             | ServerError::Interrupted { .. }
             | ServerError::Stop { .. }
             | ServerError::Remove { .. } => return None,
         };
         Some(hint.to_owned())
     }
+}
+
+/// Why a folder or a file could not be made, by the answer of the system.
+fn prepare_hint(source: &io::Error) -> Option<String> {
+    let hint = match source.kind() {
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            "that is a file, or lies below one: name a folder, or one that does not exist"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "choose a folder that you may write to"
+        }
+        io::ErrorKind::StorageFull => "free some space, or choose another disk",
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 fn list(paths: &[PathBuf]) -> String {
@@ -330,4 +351,39 @@ fn indented(lines: &[String]) -> String {
     }
     let lines: Vec<_> = lines.iter().map(|line| format!("\n    {line}")).collect();
     format!("; its last output:{}", lines.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_data_folder_that_cannot_be_used_has_a_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let prepare = |path: &Path| ServerError::Prepare {
+            path: path.to_owned(),
+            source: std::fs::read_dir(path).unwrap_err(),
+        };
+        for path in [file.as_path(), &file.join("below")] {
+            let hint = prepare(path).hint().unwrap();
+            assert!(hint.contains("name a folder"), "{hint}");
+        }
+        assert_eq!(prepare(&folder.path().join("missing")).hint(), None);
+    }
+
+    #[test]
+    fn an_old_database_that_is_not_taken_up_has_a_hint_and_other_settings_have_none() {
+        let refused = |setting| ServerError::Setting {
+            program: "mongod",
+            setting,
+            value: "x".into(),
+            reason: "y".into(),
+        };
+        let hint = refused("server.data_dir").hint().unwrap();
+        assert!(hint.contains("leave out `--auth`"), "{hint}");
+        assert_eq!(refused("server.journal").hint(), None);
+    }
 }
