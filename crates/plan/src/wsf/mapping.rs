@@ -241,15 +241,18 @@ impl Mapping {
             return;
         };
         let is_on = match flag.as_str() {
-            "true" => Some(true),
-            "false" => Some(false),
-            number => number.parse::<u32>().ok().map(|number| number != 0),
+            "1" | "true" => Some(true),
+            "0" | "false" => Some(false),
+            _ => None,
         };
         match is_on {
             Some(true) => self.set("TLS_FLAG", "server.encryption", "server"),
             Some(false) => self.set("TLS_FLAG", "server.encryption", "off"),
             None => {
-                let (reason, hint) = ("it is neither on nor off", "give `0` or `1`");
+                let (reason, hint) = (
+                    "it is neither on nor off",
+                    "give `0`, `1`, `true` or `false`",
+                );
                 self.given.refuse("TLS_FLAG", reason, hint);
             }
         }

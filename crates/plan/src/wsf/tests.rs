@@ -235,7 +235,13 @@ fn encryption_can_be_named_as_the_manual_and_as_the_scripts_do() {
             "{flag}"
         );
     }
-    assert!(refused(&[("TLS_FLAG", "yes")]).contains("`TLS_FLAG` is `yes`"));
+    for flag in ["yes", "2", "01", "-1"] {
+        let problem = refused(&[("TLS_FLAG", flag)]);
+        assert!(
+            problem.contains(&format!("`TLS_FLAG` is `{flag}`")),
+            "{problem}"
+        );
+    }
 }
 
 #[test]
