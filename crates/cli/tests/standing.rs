@@ -159,6 +159,42 @@ fn a_server_that_ended_is_seen_and_stop_removes_the_rest() {
 }
 
 #[test]
+fn a_deployment_that_cannot_be_read_hides_no_other_and_can_be_stopped() {
+    let Some(lab) = embedded() else { return };
+    start(&lab, "one", &[]);
+    start(&lab, "two", &[]);
+    let file = lab.bench.path("state/servers/one/server.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    for spoiled in ["{", &text.replace("_version\": ", "_version\": 9")] {
+        std::fs::write(&file, spoiled).unwrap();
+        let listed = lab.bench.dyno(&["server", "list", "--format", "json"]);
+        let listed = listed.expect(0).json();
+        assert_eq!(listed[0]["state"], "unreadable");
+        assert!(listed[0]["problem"].is_string());
+        assert_eq!(listed[1]["state"], "up");
+    }
+    let listed = lab.bench.dyno(&["server", "list"]).expect(0).stdout;
+    assert!(listed.contains("warning: `one`"), "{listed}");
+    lab.bench.dyno(&["server", "status", "one"]).expect(3);
+    stop(&lab, "one").says("`one` is stopped");
+    assert_eq!(lab.deployments(), ["two"]);
+    stop(&lab, "two");
+    lab.assert_clean();
+}
+
+#[test]
+fn the_servers_end_when_their_folder_is_removed() {
+    let Some(lab) = embedded() else { return };
+    start(&lab, "one", &["--topology", "pairs=2"]);
+    let place = lab.bench.path("state/servers/one");
+    std::fs::remove_dir_all(&place).unwrap();
+    wait_for("the end of the servers", || {
+        processes_with(place.to_str().unwrap()).is_empty()
+    });
+    lab.assert_clean();
+}
+
+#[test]
 fn the_servers_end_with_their_supervisor_and_stop_removes_the_rest() {
     let Some(lab) = embedded() else { return };
     start(&lab, "one", &["--topology", "pairs=2"]);

@@ -62,7 +62,7 @@ fn start(
         Ok(Exit::Done) => {}
         failed => {
             // The supervisor has removed everything but its own files.
-            let _ = std::fs::remove_dir_all(&place.folder);
+            let _ = place.remove();
             return failed;
         }
     }
@@ -102,6 +102,11 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, F
         Standing::Starting => {
             let text = format!("the deployment `{name}` is being started");
             return Err(Failure::new(Exit::CheckFailed, text));
+        }
+        Standing::Unreadable(problem) => {
+            let text = format!("the deployment `{name}` cannot be read: {problem}");
+            return Err(Failure::new(Exit::Environment, text)
+                .with_hint(format!("`dyno server stop {name}` ends it")));
         }
         Standing::Gone => {
             let text = format!("the deployment `{name}` has ended");

@@ -1,25 +1,25 @@
 //! Deployments that stay after the command that started them: each has a folder below the state
 //! folder and a process that holds its servers, the supervisor. The supervisor keeps a lock on a file
 //! in that folder; the kernel drops the lock with the process, so that nobody is taken for alive who
-//! is not, and nobody else's process is ever signalled.
+//! is not. The file says which process it is and when that began, so that nobody else's process is
+//! ever signalled.
 
+pub(crate) mod lock;
 pub(crate) mod state;
 pub(crate) mod supervisor;
 pub(crate) mod text;
 
 use crate::exit::{Exit, Failure};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use lock::Taken;
 use state::State;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Folder of all deployments in the state folder.
 const SERVERS: &str = "servers";
-const LOCK: &str = "lock";
 
 /// Longest name of a deployment: it is the name of a folder.
 const NAME_CHARACTERS: usize = 64;
@@ -29,6 +29,12 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Time to stop one server, which may have to write its last checkpoint, and for the rest.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// Servers that a deployment is taken to have when it does not tell.
+const UNKNOWN_SERVERS: usize = 16;
+
+/// How to get rid of one that is not ready.
+const STARTING_HINT: &str = "interrupt the command that starts it, or wait for it";
 
 /// The folder of one deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +50,8 @@ pub(crate) enum Standing {
     Up(Box<State>),
     /// Its supervisor runs and its servers are not ready yet.
     Starting,
+    /// Its supervisor runs, and what it wrote about its servers cannot be read: why.
+    Unreadable(String),
     /// Its supervisor is gone, and its servers with it; the folder is left.
     Gone,
 }
@@ -96,9 +104,10 @@ impl Place {
         Ok(places)
     }
 
-    /// Makes the folder, which only its owner can read, and takes the lock.
+    /// Makes the folder, which only its owner can read, and takes the lock. Nobody sees the folder
+    /// without its lock: it is made under another name.
     pub(crate) fn create(&self) -> Result<File, Failure> {
-        let above = self.folder.parent().unwrap_or(Path::new("/"));
+        let above = self.above();
         let private = |recursive| {
             let mut builder = DirBuilder::new();
             builder.mode(0o700).recursive(recursive);
@@ -107,35 +116,56 @@ impl Place {
         private(true)
             .create(above)
             .map_err(|error| unusable(above, error))?;
-        match private(false).create(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(self.taken()?);
-            }
-            other => other.map_err(|error| unusable(&self.folder, error))?,
+        if self.folder.exists() {
+            return Err(self.taken()?);
         }
-        let path = self.folder.join(LOCK);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| unusable(&path, error))?;
-        file.lock().map_err(|error| unusable(&path, error))?;
-        Ok(file)
+        let hidden = self.hidden("new");
+        private(false)
+            .create(&hidden)
+            .map_err(|error| unusable(&hidden, error))?;
+        let locked = lock::create(&hidden).and_then(|lock| {
+            // It replaces nothing but an empty folder.
+            match std::fs::rename(&hidden, &self.folder) {
+                Ok(()) => Ok(lock),
+                Err(_) if self.folder.exists() => Err(self.taken()?),
+                Err(error) => Err(unusable(&self.folder, error)),
+            }
+        });
+        if locked.is_err() {
+            // The error says more than one of clearing up.
+            let _ = std::fs::remove_dir_all(&hidden);
+        }
+        locked
+    }
+
+    fn above(&self) -> &Path {
+        self.folder.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// A folder beside that of the deployment which is no deployment, as its name begins with a dot.
+    fn hidden(&self, what: &str) -> PathBuf {
+        let process = std::process::id();
+        self.above()
+            .join(format!(".{}.{what}-{process}", self.name))
     }
 
     /// Why the name cannot be used.
     fn taken(&self) -> Result<Failure, Failure> {
         let name = &self.name;
-        let message = match self.look()? {
-            Some(Standing::Up(_)) => format!("the deployment `{name}` runs already"),
-            Some(Standing::Starting) => format!("the deployment `{name}` is being started"),
-            Some(Standing::Gone) | None => {
-                format!("the deployment `{name}` has ended, and its folder is left")
+        let removes = format!("`dyno server stop {name}` removes it; or choose another `--name`");
+        let (message, hint) = match self.look()? {
+            Some(Standing::Up(_) | Standing::Unreadable(_)) => {
+                (format!("the deployment `{name}` runs already"), removes)
             }
+            Some(Standing::Starting) => (
+                format!("the deployment `{name}` is being started"),
+                format!("{STARTING_HINT}; or choose another `--name`"),
+            ),
+            Some(Standing::Gone) | None => (
+                format!("the deployment `{name}` has ended, and its folder is left"),
+                removes,
+            ),
         };
-        let hint = format!("`dyno server stop {name}` removes it; or choose another `--name`");
         Ok(Failure::new(Exit::BadInput, message).with_hint(hint))
     }
 
@@ -144,47 +174,33 @@ impl Place {
         if !self.folder.is_dir() {
             return Ok(None);
         }
-        if self.try_lock()?.is_some() {
-            return Ok(Some(Standing::Gone));
+        if !lock::is_held(&self.folder)? {
+            return Ok(self.folder.is_dir().then_some(Standing::Gone));
         }
-        Ok(Some(match State::read(&self.folder)? {
-            Some(state) => Standing::Up(Box::new(state)),
-            None => Standing::Starting,
+        Ok(Some(match State::read(&self.folder) {
+            Ok(Some(state)) => Standing::Up(Box::new(state)),
+            Ok(None) => Standing::Starting,
+            Err(failure) => Standing::Unreadable(format!("{:#}", failure.error)),
         }))
-    }
-
-    /// The lock if nobody holds it.
-    fn try_lock(&self) -> Result<Option<Option<File>>, Failure> {
-        let path = self.folder.join(LOCK);
-        let file = match File::open(&path) {
-            // It was killed before it came so far.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(None)),
-            other => other.map_err(|error| unusable(&path, error))?,
-        };
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Some(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(unusable(&path, error)),
-        }
     }
 
     /// Ends the deployment and removes its folder.
     pub(crate) fn stop(&self, interrupted: &dyn Fn() -> bool) -> Result<Stopped, Failure> {
-        let stopped = match self.look()? {
+        let (stopped, servers) = match self.look()? {
             None => return Err(self.unknown()),
-            Some(Standing::Gone) => Stopped::Before,
+            Some(Standing::Gone) => (Stopped::Before, 0),
             Some(Standing::Starting) => {
                 let text = format!("the deployment `{}` is being started", self.name);
-                let hint = "interrupt the command that starts it, or wait for it";
-                return Err(Failure::new(Exit::Environment, text).with_hint(hint));
+                return Err(Failure::new(Exit::Environment, text).with_hint(STARTING_HINT));
             }
-            Some(Standing::Up(state)) => {
-                self.end(&state, interrupted)?;
-                Stopped::Now
-            }
+            Some(Standing::Up(state)) => (Stopped::Now, state.members.len()),
+            Some(Standing::Unreadable(_)) => (Stopped::Now, UNKNOWN_SERVERS),
         };
+        if stopped == Stopped::Now {
+            self.end(servers, interrupted)?;
+        }
         let problem = supervisor::problem(&self.folder);
-        std::fs::remove_dir_all(&self.folder).map_err(|error| unusable(&self.folder, error))?;
+        self.remove()?;
         match problem {
             Some(problem) => Err(Failure::new(Exit::Environment, problem)
                 .context(format!("`{}` did not end cleanly", self.name))),
@@ -192,21 +208,33 @@ impl Place {
         }
     }
 
+    /// Removes the folder of a deployment that has ended. Nothing is done if somebody else did it, even
+    /// if there is a new one by now.
+    pub(crate) fn remove(&self) -> Result<(), Failure> {
+        let lock = match lock::take(&self.folder)? {
+            Taken::Free(lock) => lock,
+            Taken::Held | Taken::Replaced => return Ok(()),
+        };
+        let hidden = self.hidden("old");
+        std::fs::rename(&self.folder, &hidden).map_err(|error| unusable(&self.folder, error))?;
+        drop(lock);
+        std::fs::remove_dir_all(&hidden).map_err(|error| unusable(&hidden, error))
+    }
+
     /// Asks the supervisor to end, and waits until it is gone.
-    fn end(&self, state: &State, interrupted: &dyn Fn() -> bool) -> Result<(), Failure> {
-        let process =
-            i32::try_from(state.supervisor).map_err(|error| unusable(&self.folder, error))?;
-        // It holds the lock, so this number is still its own.
-        match kill(Pid::from_raw(process), Signal::SIGTERM) {
-            Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
-            Err(error) => {
-                return Err(Failure::of(Exit::Environment, error)
-                    .context(format!("cannot end process {process}")));
-            }
+    fn end(&self, servers: usize, interrupted: &dyn Fn() -> bool) -> Result<(), Failure> {
+        let owner = lock::owner(&self.folder);
+        if let Some(owner) = owner {
+            owner.terminate()?;
         }
-        let limit = STOP_LIMIT * (1 + u32::try_from(state.members.len()).unwrap_or(u32::MAX - 1));
+        let limit = STOP_LIMIT * (1 + u32::try_from(servers).unwrap_or(u32::MAX - 1));
         let begin = Instant::now();
-        while self.try_lock()?.is_none() {
+        while lock::is_held(&self.folder)? {
+            let Some(owner) = owner else {
+                let text = format!("the supervisor of `{}` is not known", self.name);
+                let hint = format!("its process has `{}` open", self.folder.display());
+                return Err(Failure::new(Exit::Environment, text).with_hint(hint));
+            };
             if interrupted() {
                 return Err(Failure::new(
                     Exit::Interrupted,
@@ -216,7 +244,7 @@ impl Place {
             if begin.elapsed() > limit {
                 let text = format!("`{}` has not ended within {limit:?}", self.name);
                 return Err(Failure::new(Exit::Environment, text)
-                    .with_hint(format!("its supervisor is process {process}")));
+                    .with_hint(format!("its supervisor is process {}", owner.process())));
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
@@ -273,10 +301,32 @@ mod tests {
         assert!(matches!(place.look(), Ok(Some(Standing::Starting))));
         let taken = place.create().expect_err("it is there").error.to_string();
         assert!(taken.contains("is being started"), "{taken}");
+        let hint = place.create().expect_err("it is there").hint;
+        assert!(
+            hint.as_ref()
+                .is_some_and(|hint| hint.contains("interrupt") && !hint.contains("stop")),
+            "{hint:?}"
+        );
         drop(lock);
         assert!(matches!(place.look(), Ok(Some(Standing::Gone))));
         assert_eq!(place.stop(&|| false).expect("it is gone"), Stopped::Before);
         let unknown = place.stop(&|| false).expect_err("nothing is left");
         assert_eq!(unknown.exit, Exit::BadInput);
+    }
+
+    #[test]
+    fn a_folder_that_is_being_made_is_not_seen_and_one_that_is_held_is_not_removed() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let place = Place::of(folder.path(), "x").expect("it is a name");
+        std::fs::create_dir_all(place.hidden("new")).expect("it is new");
+        assert_eq!(Place::all(folder.path()).expect("it can be read"), []);
+        std::fs::remove_dir(place.hidden("new")).expect("it is empty");
+        let lock = place.create().expect("it is new");
+        place.remove().expect("there is nothing to do");
+        assert!(place.folder.is_dir());
+        drop(lock);
+        place.remove().expect("nobody holds it");
+        let left = std::fs::read_dir(place.above()).expect("it is there");
+        assert_eq!(left.count(), 0);
     }
 }

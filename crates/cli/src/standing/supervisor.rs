@@ -2,7 +2,7 @@
 //! ended by `dyno server stop`. Its servers die with it, as those of a run do.
 
 use super::state::State;
-use super::unusable;
+use super::{lock, unusable};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::session::execute::Hands;
@@ -33,6 +33,9 @@ const READY: &str = "ready";
 
 /// How often Ctrl-C is looked at while the servers start.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often the supervisor looks whether its folder is there.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Starts a supervisor in the folder, which must be locked by `lock`, and waits until its servers are
 /// ready. What goes wrong is said by the supervisor itself; then there is its exit code.
@@ -109,7 +112,8 @@ pub(crate) fn supervise(
 ) -> Result<Exit, Failure> {
     // Signals of the terminal are for the command that started this, and it passes them on.
     let _ = setsid();
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+    lock::own(folder)?;
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
         .map_err(|error| Failure::of(Exit::Environment, error).context("cannot handle signals"))?;
     let orphaned = notice_end_of_parent()?;
     let interrupted = || hands.interrupt.requested() || orphaned.load(Ordering::Relaxed);
@@ -126,7 +130,7 @@ pub(crate) fn supervise(
     let (deployment, settings) = lab::start(&plan, &places, placement.as_ref(), &interrupted)?;
     State::of(&plan, &deployment, &settings).write(folder, &plan, &deployment)?;
     if announce(folder)? && !hands.interrupt.requested() {
-        signals.forever().next();
+        watch(folder, signals);
     }
     if let Err(error) = deployment.stop() {
         let failure = Failure::from(error);
@@ -134,6 +138,21 @@ pub(crate) fn supervise(
         return Err(failure);
     }
     Ok(Exit::Done)
+}
+
+/// Returns when a signal comes, or when the folder is gone: then nobody can stop the servers any more.
+fn watch(folder: &Path, mut signals: Signals) {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            // Nobody waits any more after an error here.
+            let _ = sender.send(());
+        }
+    });
+    // Standard input is the lock.
+    while receiver.recv_timeout(WATCH_INTERVAL) == Err(RecvTimeoutError::Timeout)
+        && lock::is_file_of(std::io::stdin(), folder)
+    {}
 }
 
 /// A flag that is set when the command that waits for the servers is gone: until they are ready they

@@ -123,8 +123,10 @@ fn in_words(answer: &Answer) -> String {
 #[derive(Serialize)]
 struct Listed<'a> {
     name: &'a str,
-    /// `up`, `starting` or `ended`.
+    /// `up`, `starting`, `unreadable` or `ended`.
     state: &'static str,
+    /// Why it cannot be read.
+    problem: Option<&'a str>,
     deployment: Option<&'a State>,
 }
 
@@ -132,7 +134,15 @@ fn state_name(standing: &Standing) -> (&'static str, Option<&State>) {
     match standing {
         Standing::Up(state) => ("up", Some(state)),
         Standing::Starting => ("starting", None),
+        Standing::Unreadable(_) => ("unreadable", None),
         Standing::Gone => ("ended", None),
+    }
+}
+
+fn problem(standing: &Standing) -> Option<&str> {
+    match standing {
+        Standing::Unreadable(problem) => Some(problem),
+        Standing::Up(_) | Standing::Starting | Standing::Gone => None,
     }
 }
 
@@ -145,6 +155,7 @@ pub(crate) fn list_json(all: &[(Place, Standing)]) -> String {
             Listed {
                 name: &place.name,
                 state,
+                problem: problem(standing),
                 deployment,
             }
         })
@@ -171,7 +182,13 @@ pub(crate) fn list(all: &[(Place, Standing)]) -> String {
             of(&|state| state.uris.join(" ")),
         ]);
     }
-    table(&rows)
+    let mut text = table(&rows);
+    for (place, standing) in all {
+        if let Some(problem) = problem(standing) {
+            let _ = writeln!(text, "\nwarning: `{}`: {problem}", place.name);
+        }
+    }
+    text
 }
 
 /// Columns as wide as they need to be; the last one ends where it ends.
