@@ -154,7 +154,15 @@ fn a_server_that_ended_is_seen_and_stop_removes_the_rest() {
     let state = status(&lab, "one", 1).json();
     assert_eq!(state["answers"][0]["problem"], Value::Null);
     assert!(state["answers"][1]["problem"].is_string());
-    stop(&lab, "one");
+    wait_for("the supervisor to notice", || {
+        let listed = lab.bench.dyno(&["server", "list"]).expect(0).stdout;
+        listed.contains("degraded") && listed.contains("`pair-1` ended by itself")
+    });
+    lab.bench
+        .dyno(&["server", "stop", "one"])
+        .expect(1)
+        .says("`one` is stopped")
+        .says("server `pair-1` ended by itself (signal: 9");
     lab.assert_clean();
 }
 

@@ -66,7 +66,7 @@ fn start(
             return failed;
         }
     }
-    let Some(Standing::Up(state)) = place.look()? else {
+    let Some(Standing::Up(state) | Standing::Degraded(state, _)) = place.look()? else {
         return Err(Failure::new(
             Exit::Environment,
             format!("the deployment `{}` ended at once", place.name),
@@ -98,7 +98,7 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, F
     let place = Place::of(state_dir, &arguments.name)?;
     let name = &place.name;
     let state = match place.look()?.ok_or_else(|| place.unknown())? {
-        Standing::Up(state) => state,
+        Standing::Up(state) | Standing::Degraded(state, _) => state,
         Standing::Starting => {
             let text = format!("the deployment `{name}` is being started");
             return Err(Failure::new(Exit::CheckFailed, text));

@@ -46,8 +46,10 @@ pub(crate) struct Place {
 /// What there is of a deployment.
 #[derive(Debug)]
 pub(crate) enum Standing {
-    /// Its supervisor runs.
+    /// Its supervisor runs, and its servers do.
     Up(Box<State>),
+    /// Its supervisor runs, and a server has ended by itself: which.
+    Degraded(Box<State>, String),
     /// Its supervisor runs and its servers are not ready yet.
     Starting,
     /// Its supervisor runs, and what it wrote about its servers cannot be read: why.
@@ -154,7 +156,7 @@ impl Place {
         let name = &self.name;
         let removes = format!("`dyno server stop {name}` removes it; or choose another `--name`");
         let (message, hint) = match self.look()? {
-            Some(Standing::Up(_) | Standing::Unreadable(_)) => {
+            Some(Standing::Up(_) | Standing::Degraded(..) | Standing::Unreadable(_)) => {
                 (format!("the deployment `{name}` runs already"), removes)
             }
             Some(Standing::Starting) => (
@@ -178,7 +180,10 @@ impl Place {
             return Ok(self.folder.is_dir().then_some(Standing::Gone));
         }
         Ok(Some(match State::read(&self.folder) {
-            Ok(Some(state)) => Standing::Up(Box::new(state)),
+            Ok(Some(state)) => match supervisor::problem(&self.folder) {
+                Some(problem) => Standing::Degraded(Box::new(state), problem),
+                None => Standing::Up(Box::new(state)),
+            },
             Ok(None) => Standing::Starting,
             Err(failure) => Standing::Unreadable(format!("{:#}", failure.error)),
         }))
@@ -193,17 +198,24 @@ impl Place {
                 let text = format!("the deployment `{}` is being started", self.name);
                 return Err(Failure::new(Exit::Environment, text).with_hint(STARTING_HINT));
             }
-            Some(Standing::Up(state)) => (Stopped::Now, state.members.len()),
+            Some(Standing::Up(state) | Standing::Degraded(state, _)) => (Stopped::Now, state.members.len()),
             Some(Standing::Unreadable(_)) => (Stopped::Now, UNKNOWN_SERVERS),
         };
         if stopped == Stopped::Now {
             self.end(servers, interrupted)?;
         }
-        let problem = supervisor::problem(&self.folder);
+        let failure = supervisor::failure(&self.folder)
+            .map(|text| Failure::new(Exit::Environment, text))
+            .or_else(|| {
+                let text = supervisor::problem(&self.folder)?.replace('\n', "; ");
+                Some(Failure::new(Exit::CheckFailed, text))
+            });
         self.remove()?;
-        match problem {
-            Some(problem) => Err(Failure::new(Exit::Environment, problem)
-                .context(format!("`{}` did not end cleanly", self.name))),
+        match failure {
+            Some(failure) => Err(failure.context(format!(
+                "`{}` is stopped, and it did not end cleanly",
+                self.name
+            ))),
             None => Ok(stopped),
         }
     }

@@ -7,9 +7,11 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::session::execute::Hands;
 use crate::session::lab;
+use crate::session::output::write_file;
 use crate::session::place::Place as Placement;
 use crate::session::server::ServerPlaces;
 use dyno_plan::Plan;
+use dyno_servers::{Deployment, Stopped as MemberStopped};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, dup2_stderr, dup2_stdout, setsid};
@@ -18,7 +20,7 @@ use signal_hook::iterator::Signals;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -26,7 +28,11 @@ use std::time::Duration;
 
 const PLAN: &str = "plan.toml";
 const LOG: &str = "supervisor.log";
+
+/// Servers that did not live as they should, one sentence on each line.
 const PROBLEM: &str = "problem.txt";
+/// Why the servers could not be stopped.
+const FAILURE: &str = "failure.txt";
 
 /// What the supervisor says when its servers are ready.
 const READY: &str = "ready";
@@ -127,21 +133,30 @@ pub(crate) fn supervise(
         folder,
     };
     let placement = Placement::of_plan(&plan)?;
-    let (deployment, settings) = lab::start(&plan, &places, placement.as_ref(), &interrupted)?;
+    let (mut deployment, settings) = lab::start(&plan, &places, placement.as_ref(), &interrupted)?;
     State::of(&plan, &deployment, &settings).write(folder, &plan, &deployment)?;
     if announce(folder)? && !hands.interrupt.requested() {
-        watch(folder, signals);
+        watch(folder, signals, &mut deployment);
     }
-    if let Err(error) = deployment.stop() {
-        let failure = Failure::from(error);
-        let _ = std::fs::write(folder.join(PROBLEM), format!("{:#}", failure.error));
-        return Err(failure);
+    match deployment.stop() {
+        Ok(stopped) => {
+            let problems: String = stopped.iter().filter_map(ended_badly).collect();
+            if !problems.is_empty() {
+                write_problem(folder, PROBLEM, &problems);
+            }
+            Ok(Exit::Done)
+        }
+        Err(error) => {
+            let failure = Failure::from(error);
+            write_problem(folder, FAILURE, &format!("{:#}", failure.error));
+            Err(failure)
+        }
     }
-    Ok(Exit::Done)
 }
 
 /// Returns when a signal comes, or when the folder is gone: then nobody can stop the servers any more.
-fn watch(folder: &Path, mut signals: Signals) {
+/// Notes the first server that ends by itself.
+fn watch(folder: &Path, mut signals: Signals, deployment: &mut Deployment) {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
@@ -149,10 +164,38 @@ fn watch(folder: &Path, mut signals: Signals) {
             let _ = sender.send(());
         }
     });
+    let mut is_noted = false;
     // Standard input is the lock.
     while receiver.recv_timeout(WATCH_INTERVAL) == Err(RecvTimeoutError::Timeout)
         && lock::is_file_of(std::io::stdin(), folder)
-    {}
+    {
+        if !is_noted && let Ok(Some(ended)) = deployment.ended() {
+            is_noted = true;
+            let sentence = ended_by_itself(&ended.name, ended.status);
+            write_problem(folder, PROBLEM, &sentence);
+        }
+    }
+}
+
+fn ended_by_itself(name: &str, status: ExitStatus) -> String {
+    format!("server `{name}` ended by itself ({status})\n")
+}
+
+/// What is wrong with the end of a server; `None` if it ended when it was asked to.
+fn ended_badly((name, stopped): &(String, MemberStopped)) -> Option<String> {
+    if stopped.ended_early {
+        return Some(ended_by_itself(name, stopped.status));
+    }
+    stopped
+        .killed
+        .then(|| format!("server `{name}` did not end within its time and was killed\n"))
+}
+
+/// It is for those who look at the folder; that it cannot be written must not keep the servers.
+fn write_problem(folder: &Path, name: &str, text: &str) {
+    if let Err(error) = write_file(&folder.join(name), text) {
+        tracing::warn!(error = %error.error, "not noted: {text}");
+    }
 }
 
 /// A flag that is set when the command that waits for the servers is gone: until they are ready they
@@ -185,7 +228,40 @@ fn announce(folder: &Path) -> Result<bool, Failure> {
     Ok(said.is_ok())
 }
 
-/// What went wrong when the supervisor of a folder stopped its servers.
+/// Servers of a folder that ended by themselves or had to be killed, one sentence on each line.
 pub(crate) fn problem(folder: &Path) -> Option<String> {
-    std::fs::read_to_string(folder.join(PROBLEM)).ok()
+    read_problem(folder, PROBLEM)
+}
+
+/// Why the supervisor of a folder could not stop its servers.
+pub(crate) fn failure(folder: &Path) -> Option<String> {
+    read_problem(folder, FAILURE)
+}
+
+fn read_problem(folder: &Path, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(folder.join(name)).ok()?;
+    Some(text.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn a_server_that_ended_early_or_was_killed_is_named() {
+        let sentence = |ended_early, killed| {
+            let stopped = MemberStopped {
+                status: ExitStatus::from_raw(9),
+                ended_early,
+                killed,
+            };
+            ended_badly(&("pair-1".into(), stopped))
+        };
+        assert_eq!(sentence(false, false), None);
+        let early = sentence(true, false).expect("it ended early");
+        assert!(early.contains("`pair-1` ended by itself (signal: 9"), "{early}");
+        let killed = sentence(false, true).expect("it was killed");
+        assert!(killed.contains("`pair-1` did not end"), "{killed}");
+    }
 }

@@ -123,9 +123,9 @@ fn in_words(answer: &Answer) -> String {
 #[derive(Serialize)]
 struct Listed<'a> {
     name: &'a str,
-    /// `up`, `starting`, `unreadable` or `ended`.
+    /// `up`, `degraded`, `starting`, `unreadable` or `ended`.
     state: &'static str,
-    /// Why it cannot be read.
+    /// Which server has ended, or why it cannot be read.
     problem: Option<&'a str>,
     deployment: Option<&'a State>,
 }
@@ -133,6 +133,7 @@ struct Listed<'a> {
 fn state_name(standing: &Standing) -> (&'static str, Option<&State>) {
     match standing {
         Standing::Up(state) => ("up", Some(state)),
+        Standing::Degraded(state, _) => ("degraded", Some(state)),
         Standing::Starting => ("starting", None),
         Standing::Unreadable(_) => ("unreadable", None),
         Standing::Gone => ("ended", None),
@@ -141,7 +142,7 @@ fn state_name(standing: &Standing) -> (&'static str, Option<&State>) {
 
 fn problem(standing: &Standing) -> Option<&str> {
     match standing {
-        Standing::Unreadable(problem) => Some(problem),
+        Standing::Degraded(_, problem) | Standing::Unreadable(problem) => Some(problem),
         Standing::Up(_) | Standing::Starting | Standing::Gone => None,
     }
 }
