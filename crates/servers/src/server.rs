@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
 
 use crate::command_line::{self, CommandLine, HIDDEN_SETTINGS, Launch};
@@ -287,7 +289,7 @@ fn attempt(
     log: &Log,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Keeper, u16, BTreeMap<String, String>), ServerError> {
-    let config = EmptyConfig::create(&options.log_path)?;
+    let config = EmptyConfig::create()?;
     let port = match (options.kind, options.port) {
         (ServerProgram::Mongod | ServerProgram::Mongos, 0) => free_port()?,
         (_, port) => port,
@@ -297,7 +299,7 @@ fn attempt(
         Launch {
             version,
             data_dir: &data_dir.path,
-            empty_config: &config.0,
+            empty_config: &config.path,
             port,
         },
     )?;
@@ -412,24 +414,26 @@ fn failure(
     }
 }
 
-/// An empty file beside the log, gone when the start is over.
-struct EmptyConfig(PathBuf);
-
-impl EmptyConfig {
-    fn create(log_path: &Path) -> Result<EmptyConfig, ServerError> {
-        let path = log_path.with_extension("empty.toml");
-        match fs::write(&path, "") {
-            Ok(()) => Ok(EmptyConfig(path)),
-            Err(source) => Err(ServerError::Prepare { path, source }),
-        }
-    }
+/// An empty file without a place in any folder, so that nothing is left of it whatever happens. The
+/// server finds it under `/proc` as long as this lives.
+struct EmptyConfig {
+    _file: OwnedFd,
+    path: PathBuf,
 }
 
-impl Drop for EmptyConfig {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_file(&self.0) {
-            tracing::debug!(path = %self.0.display(), %error, "empty configuration file left behind");
-        }
+impl EmptyConfig {
+    fn create() -> Result<EmptyConfig, ServerError> {
+        let file = memfd_create(c"empty.toml", MFdFlags::MFD_CLOEXEC).map_err(|error| {
+            ServerError::Prepare {
+                path: PathBuf::from("empty.toml"),
+                source: error.into(),
+            }
+        })?;
+        let (process, number) = (std::process::id(), file.as_raw_fd());
+        Ok(EmptyConfig {
+            _file: file,
+            path: PathBuf::from(format!("/proc/{process}/fd/{number}")),
+        })
     }
 }
 
@@ -453,6 +457,20 @@ mod tests {
 
     fn names(files: &[&str]) -> Vec<String> {
         files.iter().map(|&file| file.to_owned()).collect()
+    }
+
+    #[test]
+    fn the_empty_configuration_is_an_ordinary_file_in_no_folder() {
+        let config = EmptyConfig::create().unwrap();
+        let metadata = fs::metadata(&config.path).unwrap();
+        assert!(metadata.is_file());
+        assert_eq!(metadata.len(), 0);
+        // Another process finds it too.
+        let seen = Command::new("cat").arg(&config.path).output().unwrap();
+        assert!(seen.status.success(), "{seen:?}");
+        let path = config.path.clone();
+        drop(config);
+        assert!(fs::read_link(path).is_err());
     }
 
     #[test]

@@ -133,9 +133,18 @@ pub(crate) fn supervise(
         folder,
     };
     let placement = Placement::of_plan(&plan)?;
-    let (mut deployment, settings) = lab::start(&plan, &places, placement.as_ref(), &interrupted)?;
+    let started = lab::start(&plan, &places, placement.as_ref(), &interrupted);
+    if started.is_err() && orphaned.load(Ordering::Relaxed) {
+        remove(folder);
+    }
+    let (mut deployment, settings) = started?;
     State::of(&plan, &deployment, &settings).write(folder, &plan, &deployment)?;
-    if announce(folder)? && !hands.interrupt.requested() {
+    if !announce(folder)? {
+        let stopped = deployment.stop();
+        remove(folder);
+        return Ok(stopped.map(|_| Exit::Interrupted)?);
+    }
+    if !hands.interrupt.requested() {
         watch(folder, signals, &mut deployment);
     }
     match deployment.stop() {
@@ -151,6 +160,13 @@ pub(crate) fn supervise(
             write_problem(folder, FAILURE, &format!("{:#}", failure.error));
             Err(failure)
         }
+    }
+}
+
+/// Removes the folder of servers that nobody got to know. The lock is still held.
+fn remove(folder: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(folder) {
+        tracing::warn!(%error, folder = %folder.display(), "left behind");
     }
 }
 
