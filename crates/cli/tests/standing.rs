@@ -108,7 +108,13 @@ fn a_deployment_is_started_shown_used_and_stopped_and_another_one_stays() {
     lab.bench.dyno(&arguments).expect(0);
 
     let both = lab.bench.dyno(&["server", "status", "two", "--uri"]);
-    assert_eq!(both.expect(0).stdout.lines().count(), 2);
+    let both = both.expect(0).stdout;
+    assert_eq!(both.lines().count(), 2);
+    lab.bench
+        .dyno(&["run", "a", "--uri", both.trim()])
+        .expect(2)
+        .says("2 connection strings were given")
+        .says("run once for each");
 
     stop(&lab, "one").says("`one` is stopped");
     assert_eq!(lab.deployments(), ["two"]);

@@ -52,6 +52,16 @@ pub(crate) struct Remote {
 impl Remote {
     /// Reads a connection string.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        let parts = text.split_whitespace();
+        let count = parts.filter(|part| part.contains("://")).count();
+        if count > 1 {
+            let message = format!("{count} connection strings were given, and one is needed");
+            return Err(Failure::new(Exit::BadInput, message).with_hint(
+                "several pairs have one each: run once for each of them; or let `dyno run --pairs N` start the servers and load all of them at once",
+            ));
+        }
+        // A line of a file or of another program's output may end in blanks.
+        let text = text.trim();
         let (target, credentials) = uri::parse(text)
             .map_err(|error| Failure::from(error).context("the connection string is not valid"))?;
         Ok(Remote {
