@@ -121,7 +121,7 @@ pub(crate) fn is_held(folder: &Path) -> Result<bool, Failure> {
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// Nobody else can do anything with the folder. Without a file there was never a supervisor.
-    Free(#[expect(dead_code, reason = "it is locked as long as it is open")] Option<File>),
+    Free(Option<File>),
     /// Somebody holds the lock.
     Held,
     /// The folder is gone, or it is that of another deployment by now.

@@ -198,7 +198,9 @@ impl Place {
                 let text = format!("the deployment `{}` is being started", self.name);
                 return Err(Failure::new(Exit::Environment, text).with_hint(STARTING_HINT));
             }
-            Some(Standing::Up(state) | Standing::Degraded(state, _)) => (Stopped::Now, state.members.len()),
+            Some(Standing::Up(state) | Standing::Degraded(state, _)) => {
+                (Stopped::Now, state.members.len())
+            }
             Some(Standing::Unreadable(_)) => (Stopped::Now, UNKNOWN_SERVERS),
         };
         if stopped == Stopped::Now {

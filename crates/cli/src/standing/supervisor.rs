@@ -142,7 +142,7 @@ pub(crate) fn supervise(
     if !announce(folder)? {
         let stopped = deployment.stop();
         remove(folder);
-        return Ok(stopped.map(|_| Exit::Interrupted)?);
+        return stopped.map(|_| Exit::Interrupted).map_err(Failure::from);
     }
     if !hands.interrupt.requested() {
         watch(folder, signals, &mut deployment);
@@ -276,7 +276,10 @@ mod tests {
         };
         assert_eq!(sentence(false, false), None);
         let early = sentence(true, false).expect("it ended early");
-        assert!(early.contains("`pair-1` ended by itself (signal: 9"), "{early}");
+        assert!(
+            early.contains("`pair-1` ended by itself (signal: 9"),
+            "{early}"
+        );
         let killed = sentence(false, true).expect("it was killed");
         assert!(killed.contains("`pair-1` did not end"), "{killed}");
     }
