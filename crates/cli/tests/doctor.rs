@@ -6,6 +6,7 @@
 mod common;
 
 use common::{Bench, Finished, Responder};
+use dyno_testkit::{embedded_program, or_skip};
 use serde_json::Value;
 use std::path::Path;
 
