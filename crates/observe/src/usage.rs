@@ -20,6 +20,9 @@ struct Counters {
     client_wait_s: Option<f64>,
 }
 
+/// One of the counters.
+type Counter = fn(&Counters) -> Option<f64>;
+
 /// Reads the counters of some servers, their machine and their disk.
 #[derive(Debug)]
 pub struct UsageSampler {
@@ -64,7 +67,7 @@ impl UsageSampler {
     /// start until after the end, or at least within a tenth of the time from both.
     pub fn between(&self, phase: PhaseKind, start_s: f64, end_s: f64) -> Vec<ResourceUse> {
         let workers = Some(self.workers).filter(|workers| *workers > 0);
-        let kinds: [(ResourceKind, fn(&Counters) -> Option<f64>, Option<u64>); 4] = [
+        let kinds: [(ResourceKind, Counter, Option<u64>); 4] = [
             (
                 ResourceKind::ServerCpu,
                 |c| c.server_cpu_s,
@@ -88,12 +91,7 @@ impl UsageSampler {
             .collect()
     }
 
-    fn busy_s(
-        &self,
-        counter: fn(&Counters) -> Option<f64>,
-        start_s: f64,
-        end_s: f64,
-    ) -> Option<f64> {
+    fn busy_s(&self, counter: Counter, start_s: f64, end_s: f64) -> Option<f64> {
         let readings: Vec<(f64, f64)> = self
             .samples
             .iter()

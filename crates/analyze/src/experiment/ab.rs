@@ -167,7 +167,7 @@ pub fn analyze(
 /// Side of run `number`: AB, BA, BA, AB and so on, so that drifts of first and second order meet both alike.
 pub fn side(number: usize) -> Side {
     let pair_is_swapped = matches!((number / 2) % 4, 1 | 2);
-    match (number % 2 == 0) ^ pair_is_swapped {
+    match number.is_multiple_of(2) ^ pair_is_swapped {
         true => Side::A,
         false => Side::B,
     }

@@ -1,7 +1,7 @@
 //! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
 
 use super::campaign::Campaign;
-use super::document;
+use super::{Tasks, document};
 use crate::args::AbArguments;
 use crate::exit::{Exit, Failure};
 use crate::session::task::{self, Task};
@@ -16,7 +16,7 @@ use std::time::Instant;
 pub(crate) fn plan(
     arguments: &AbArguments,
     surroundings: &Surroundings,
-) -> Result<(Experiment, Vec<(Option<Side>, Task)>), Failure> {
+) -> Result<(Experiment, Tasks), Failure> {
     let common = &arguments.set_both;
     // As the help says, `--set` is for B here.
     let set_b = &arguments.experiment.target.start.settings;

@@ -62,6 +62,9 @@ pub(crate) fn windows(
     Ok(all)
 }
 
+/// The tasks of an experiment: one, or one for each side.
+pub(crate) type Tasks = Vec<(Option<Side>, Task)>;
+
 /// Name of the copy of a plan in the folder.
 fn plan_file(side: Option<Side>) -> &'static str {
     match side {
@@ -74,7 +77,7 @@ fn plan_file(side: Option<Side>) -> &'static str {
 /// Begins an experiment, does it, and shows the answer.
 pub(crate) fn begin(
     mut document: Experiment,
-    tasks: Vec<(Option<Side>, Task)>,
+    tasks: Tasks,
     arguments: &ExperimentArguments,
     state_dir: Option<&Path>,
     hands: Hands<'_>,
