@@ -1,7 +1,6 @@
 //! Cache sizes of several servers on one host, so that their sum fits into its memory.
 
-use std::fs;
-
+use crate::placement::{self, Machine, PlacementError, PlacementRequest};
 use crate::{ServerError, ServerProgram};
 
 const GIB: u64 = 1 << 30;
@@ -18,11 +17,42 @@ pub struct CacheDemand {
     pub small: u32,
 }
 
-/// Cache sizes that fit together.
+/// Memory of one instance with data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryShare {
+    /// Memory that it can reach, in bytes.
+    pub reach_bytes: u64,
+    /// Its part of that, in bytes, when all that reach the same memory get equal parts.
+    pub share_bytes: u64,
+}
+
+impl MemoryShare {
+    /// Shares of `instances` that all reach the same memory.
+    pub fn equal(memory_bytes: u64, instances: u32) -> Vec<MemoryShare> {
+        let share = MemoryShare {
+            reach_bytes: memory_bytes,
+            // Rounded up, as a byte less would cost a whole MiB of cache.
+            share_bytes: memory_bytes.div_ceil(u64::from(instances.max(1))),
+        };
+        vec![share; instances as usize]
+    }
+
+    /// Shares of `instances` that run on this machine where the system puts them.
+    ///
+    /// # Errors
+    /// [`PlacementError`] when the machine cannot be read.
+    pub fn of_this_machine(instances: u32) -> Result<Vec<MemoryShare>, PlacementError> {
+        let machine = Machine::read(std::path::Path::new("/"))?;
+        let request = PlacementRequest::parse("none", instances)?;
+        Ok(placement::plan(&machine, &request)?.memory_shares(&machine))
+    }
+}
+
+/// Cache sizes that fit together.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheShares {
     /// Of each instance with data.
-    pub data_bytes: u64,
+    pub data_bytes: Vec<u64>,
     /// Of each arbiter and config server.
     pub small_bytes: u64,
 }
@@ -37,52 +67,47 @@ pub const fn smallest_share(program: ServerProgram) -> u64 {
 }
 
 /// Shares of the cache that one `mongod` would take by itself: half of what the memory has above
-/// 1 GiB, at least 256 MiB (MongoDB manual, `storage.wiredTiger.engineConfig.cacheSizeGB`).
-/// Arbiters and config servers get the smallest cache, the others an equal part of the rest in
-/// whole MiB, and never less than the smallest.
+/// 1 GiB (MongoDB manual, `storage.wiredTiger.engineConfig.cacheSizeGB`). Arbiters and config
+/// servers get the smallest cache; an instance with data gets, in whole MiB and never less than
+/// the smallest,
+///
+/// `(reach - 1 GiB) / 2 * share / reach - (caches of arbiters and config servers) / (instances with data)`
+///
+/// `memory` has one entry for each of `demand.data` instances.
 ///
 /// # Errors
-/// [`ServerError::NoMemory`] when the smallest caches together are more than half of the memory.
-pub fn cache_shares(memory_bytes: u64, demand: CacheDemand) -> Result<CacheShares, ServerError> {
+/// [`ServerError::NoMemory`] when the smallest caches of those that reach the same memory, and of
+/// the arbiters and config servers, together are more than half of it.
+pub fn cache_shares(
+    memory: &[MemoryShare],
+    demand: CacheDemand,
+) -> Result<CacheShares, ServerError> {
     let smallest = smallest_share(demand.program);
-    let instances = u64::from(demand.data) + u64::from(demand.small);
-    let needed = instances.saturating_mul(smallest);
-    if needed > memory_bytes / 2 {
-        return Err(ServerError::NoMemory {
-            instances,
-            smallest_bytes: smallest,
-            memory_bytes,
-        });
-    }
-    let budget = (memory_bytes.saturating_sub(GIB) / 2).max(needed);
-    let rest = budget - u64::from(demand.small) * smallest;
-    let share = rest / u64::from(demand.data.max(1)) / MIB * MIB;
+    let small_bytes = u64::from(demand.small) * smallest;
+    let part_of_small = small_bytes / u64::from(demand.data.max(1));
+    let data = memory.iter().map(|own| {
+        if smallest + part_of_small > own.share_bytes / 2 {
+            let sharing = memory.iter().filter(|other| *other == own).count() as u64;
+            return Err(ServerError::NoMemory {
+                instances: sharing + u64::from(demand.small),
+                smallest_bytes: smallest,
+                memory_bytes: own.reach_bytes.min(own.share_bytes.saturating_mul(sharing)),
+            });
+        }
+        let part = own_part(*own).saturating_sub(part_of_small) / MIB * MIB;
+        Ok(part.max(smallest))
+    });
     Ok(CacheShares {
-        data_bytes: share.max(smallest),
+        data_bytes: data.collect::<Result<_, _>>()?,
         small_bytes: smallest,
     })
 }
 
-/// Memory that this process may use: that of the machine, or of its control group when less.
-/// `None` when `/proc/meminfo` cannot be read.
-pub fn memory_bytes() -> Option<u64> {
-    let machine = total_memory(&fs::read_to_string("/proc/meminfo").ok()?)?;
-    let group = [
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ]
-    .iter()
-    .filter_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
-    .min();
-    Some(group.map_or(machine, |limit: u64| limit.min(machine)))
-}
-
-fn total_memory(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
+/// Part of an instance of the cache that a single server would take of all that it reaches.
+fn own_part(own: MemoryShare) -> u64 {
+    let half = own.reach_bytes.saturating_sub(GIB) / 2;
+    let part = u128::from(half) * u128::from(own.share_bytes) / u128::from(own.reach_bytes.max(1));
+    u64::try_from(part).unwrap_or(half)
 }
 
 #[cfg(test)]
@@ -107,9 +132,10 @@ mod tests {
             // (4 - 1) / 2 GiB = 1536 MiB, six of the smallest.
             (4, 6, 0, 256),
         ] {
-            let shares = cache_shares(memory_gib * GIB, mongod(data, small)).unwrap();
+            let memory = MemoryShare::equal(memory_gib * GIB, data);
+            let shares = cache_shares(&memory, mongod(data, small)).unwrap();
             assert_eq!(
-                shares.data_bytes / MIB,
+                shares.data_bytes[0] / MIB,
                 expected_mib,
                 "{memory_gib} {data} {small}"
             );
@@ -121,9 +147,10 @@ mod tests {
     fn the_sum_never_exceeds_half_of_the_memory() {
         for memory in (0..200).map(|step| step * 333 * MIB) {
             for (data, small) in [(1, 0), (2, 0), (3, 1), (6, 3), (16, 3)] {
-                if let Ok(shares) = cache_shares(memory, mongod(data, small)) {
+                let parts = MemoryShare::equal(memory, data);
+                if let Ok(shares) = cache_shares(&parts, mongod(data, small)) {
                     let sum =
-                        u64::from(data) * shares.data_bytes + u64::from(small) * shares.small_bytes;
+                        shares.data_bytes.iter().sum::<u64>() + u64::from(small) * shares.small_bytes;
                     assert!(sum <= memory / 2, "{memory} {data} {small}: {sum}");
                 }
             }
@@ -132,26 +159,36 @@ mod tests {
 
     #[test]
     fn a_host_without_room_for_the_smallest_caches_is_refused_with_the_numbers() {
-        let error = cache_shares(2 * GIB, mongod(5, 0)).unwrap_err();
+        let error = cache_shares(&MemoryShare::equal(2 * GIB, 5), mongod(5, 0)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "5 servers with a cache of at least 256 MiB each do not fit into half of 2048 MiB of memory"
         );
-        assert!(cache_shares(2 * GIB, mongod(4, 0)).is_ok());
+        assert!(cache_shares(&MemoryShare::equal(2 * GIB, 4), mongod(4, 0)).is_ok());
         let embedded = CacheDemand {
             program: ServerProgram::Embedded,
             ..mongod(5, 0)
         };
-        assert!(cache_shares(2 * GIB, embedded).is_ok());
+        assert!(cache_shares(&MemoryShare::equal(2 * GIB, 5), embedded).is_ok());
     }
 
     #[test]
-    fn the_memory_of_the_machine_is_read_in_bytes() {
-        assert_eq!(total_memory("MemFree: 1 kB\n"), None);
-        assert_eq!(
-            total_memory("MemTotal:       16384 kB\nMemFree: 1 kB\n"),
-            Some(16 * MIB)
-        );
-        assert!(memory_bytes().is_some_and(|bytes| bytes > 16 * MIB));
+    fn memory_of_a_node_is_divided_among_those_that_are_bound_to_it() {
+        let one = MemoryShare::equal(65 * GIB, 1);
+        let two = MemoryShare::equal(9 * GIB, 2);
+        let memory = [one[0], two[0], two[1]];
+        let shares = cache_shares(&memory, mongod(3, 0)).unwrap();
+        assert_eq!(shares.data_bytes, [32 * GIB, 2 * GIB, 2 * GIB]);
+        let memory = [one[0], MemoryShare::equal(256 * MIB, 1)[0]];
+        let error = cache_shares(&memory, mongod(2, 0)).unwrap_err();
+        assert!(error.to_string().starts_with("1 servers"), "{error}");
+    }
+
+    #[test]
+    fn the_memory_of_this_machine_is_divided_evenly() {
+        let shares = MemoryShare::of_this_machine(3).unwrap();
+        assert_eq!(shares.len(), 3);
+        assert!(shares.iter().all(|share| *share == shares[0]));
+        assert!(shares[0].share_bytes > 16 * MIB && shares[0].reach_bytes / 3 >= shares[0].share_bytes);
     }
 }

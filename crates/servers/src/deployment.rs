@@ -40,6 +40,7 @@ mod sharding;
 pub(crate) mod uri;
 
 pub use layout::{Duty, FolderMapping, Instance, instances};
+pub use planning::planned_caches;
 pub use options::{Adjust, DeploymentOptions, Encryption, Namespace};
 
 use assemble::Crew;

@@ -209,6 +209,13 @@ pub enum ServerError {
         /// Memory of the host.
         memory_bytes: u64,
     },
+    /// The memory that servers share is not known.
+    #[error("cannot find out how much memory the servers can use")]
+    Memory {
+        /// What cannot be read.
+        #[source]
+        source: crate::placement::PlacementError,
+    },
     /// Each server wants a data folder of its own, and there are fewer.
     #[error("{instances} servers with data need a folder each, {folders} were given")]
     TooFewFolders {
@@ -300,6 +307,7 @@ impl ServerError {
             }
             ServerError::Prepare { source, .. } => return prepare_hint(source),
             ServerError::NothingToStart
+            | ServerError::Memory { .. }
             | ServerError::Topology(_)
             | ServerError::Step { .. }
             | ServerError::Tls { .. }

@@ -25,11 +25,11 @@ mod topology;
 mod version;
 mod watchdog;
 
-pub use cache::{CacheDemand, CacheShares, cache_shares, memory_bytes, smallest_share};
+pub use cache::{CacheDemand, CacheShares, MemoryShare, cache_shares, smallest_share};
 pub use commander::{CommandFailure, Commander, Target};
 pub use deployment::{
     Adjust, Deployment, DeploymentOptions, Duty, Encryption, EndedMember, FolderMapping, Instance,
-    Member, MemberSettings, Namespace, instances,
+    Member, MemberSettings, Namespace, instances, planned_caches,
 };
 pub use effective::{Deviation, deviations, read_back};
 pub use error::ServerError;

@@ -14,7 +14,7 @@ use bson::Bson;
 use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
 use dyno_servers::{
-    DataDir, Deployment, DeploymentOptions, Duty, Encryption, FolderMapping, Namespace, PreSplit,
+    DataDir, Deployment, DeploymentOptions, Duty, Encryption, FolderMapping, MemoryShare, Namespace, PreSplit,
     ServerError, ServerOptions, ShardKeyKind, Sharded, Topology, deviations, read_back,
 };
 use dyno_testkit::double::{DoubleCommander, MongoDouble, serve};
@@ -67,7 +67,6 @@ impl Bench {
         );
         let mut options = DeploymentOptions::new(server.unwrap());
         options.router = Some(self.double.mongos());
-        options.memory_bytes = Some(64 << 30);
         options.collection = Some(Namespace {
             database: "shop".into(),
             collection: "orders".into(),
@@ -174,7 +173,7 @@ fn a_server_that_stands_alone_is_started_as_before() {
 fn pairs_share_the_memory_and_the_disks_in_turn() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
-    options.memory_bytes = Some(9 << 30);
+    options.memory = Some(MemoryShare::equal(9 << 30, 3));
     options.data_dirs = vec![bench.folder.join("disk-a"), bench.folder.join("disk-b")];
     let deployment = bench.start("pairs=3", &options).unwrap();
     assert_eq!(deployment.uris().len(), 3);
@@ -205,7 +204,7 @@ fn pairs_share_the_memory_and_the_disks_in_turn() {
             folders: 2
         }
     ));
-    options.memory_bytes = Some(1 << 30);
+    options.memory = Some(MemoryShare::equal(1 << 30, 3));
     let error = bench.error(
         "pairs=3",
         &DeploymentOptions {

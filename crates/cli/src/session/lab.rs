@@ -9,7 +9,6 @@ use crate::session::server::{ServerPlaces, ServerUnderTest};
 use crate::session::task::Remote;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::units::Bytes;
 use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
@@ -280,11 +279,11 @@ fn options(
         collection: plan.data.collection.clone(),
     });
     if let Some(place) = place {
-        let seats = seats(plan, topology, place)?;
+        options.memory = place.memory();
+        let seats = seats(topology, place);
         options.adjust = Some(Arc::new(move |instance: &Instance, server| {
             if let Some(seat) = seats.get(&instance.name) {
-                server.placement.clone_from(&seat.placement);
-                server.cache = server.cache.filter(|_| seat.cache.is_none()).or(seat.cache);
+                server.placement = Some(seat.clone());
             }
         }));
     }
@@ -304,32 +303,13 @@ fn program(plan: &Plan, places: &ServerPlaces<'_>) -> Result<PathBuf, Failure> {
     })
 }
 
-/// CPUs, memory and cache of one server.
-struct Seat {
-    placement: Option<InstancePlacement>,
-    cache: Option<Bytes>,
-}
-
-/// The seats of the servers with data, by name; the others go where the system puts them.
-fn seats(
-    plan: &Plan,
-    topology: &Topology,
-    place: &Place,
-) -> Result<BTreeMap<String, Seat>, Failure> {
-    let caches = place.caches(plan)?;
+/// The places of the servers with data, by name; the others go where the system puts them.
+fn seats(topology: &Topology, place: &Place) -> BTreeMap<String, InstancePlacement> {
     let all = instances(topology);
     let data = all.into_iter().filter(|one| one.duty == Duty::Data);
-    Ok(data
-        .enumerate()
-        .map(|(number, instance)| {
-            let cache = caches.as_ref().and_then(|caches| caches.get(number));
-            let seat = Seat {
-                placement: place.of_server(number),
-                cache: cache.copied(),
-            };
-            (instance.name, seat)
-        })
-        .collect())
+    data.enumerate()
+        .filter_map(|(number, instance)| Some((instance.name, place.of_server(number)?)))
+        .collect()
 }
 
 impl ServerPlaces<'_> {

@@ -4,8 +4,8 @@ use crate::exit::{Exit, Failure};
 use crate::session::lab;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::units::Bytes;
 use dyno_record::model::{Caveat, CaveatKind, PlacementRecord};
+use dyno_servers::MemoryShare;
 use dyno_servers::placement::{
     self, AchievedPlacement, InstancePlacement, Machine, Placement, PlacementError,
     PlacementRequest,
@@ -50,20 +50,14 @@ impl Place {
         (!cpus.is_empty()).then(|| cpus.into_iter().collect())
     }
 
-    /// Cache of each server, if the plan leaves it open and there are several or they are bound: each
-    /// with the server's own default would together ask for more memory than there is.
-    pub(crate) fn caches(&self, plan: &Plan) -> Result<Option<Vec<Bytes>>, Failure> {
-        let bound = self
-            .placement
-            .instances
+    /// Memory of each server with data, if there are several or they are bound: a single server that
+    /// is not takes its own default.
+    pub(crate) fn memory(&self) -> Option<Vec<MemoryShare>> {
+        let instances = &self.placement.instances;
+        let is_bound = instances
             .iter()
             .any(|place| *place != InstancePlacement::default());
-        let several_pairs = plan.server.pairs > 1;
-        if plan.server.cache.is_some() || !(several_pairs || bound) {
-            return Ok(None);
-        }
-        let caches = self.placement.cache_bytes(&self.machine).map_err(failure)?;
-        Ok(Some(caches.into_iter().map(Bytes).collect()))
+        (is_bound || instances.len() > 1).then(|| self.placement.memory_shares(&self.machine))
     }
 
     /// What was planned and what became of it, with a caveat for each difference. `processes` are the

@@ -8,7 +8,7 @@ use std::time::Duration;
 use dyno_plan::model::{self, DiskMapping, ServerPlan};
 
 use super::layout::{FolderMapping, Instance};
-use crate::{DataDir, ServerOptions};
+use crate::{DataDir, MemoryShare, ServerOptions};
 
 /// A collection, and the database that it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,8 +67,9 @@ pub struct DeploymentOptions {
     pub host_name: Option<String>,
     /// The collection under test; a sharded cluster shards it.
     pub collection: Option<Namespace>,
-    /// Memory that the computed caches share, in bytes; that of the machine when absent.
-    pub memory_bytes: Option<u64>,
+    /// Memory of each server with data, for the computed caches. When absent, several servers share
+    /// that of the machine, and a single one takes its own default.
+    pub memory: Option<Vec<MemoryShare>>,
     /// Longest time of one step after the start of the processes, such as an election.
     pub step_limit: Duration,
     /// Called for each server before it starts, as to place it on cores.
@@ -90,7 +91,7 @@ impl DeploymentOptions {
             encryption: Encryption::Off,
             host_name: None,
             collection: None,
-            memory_bytes: None,
+            memory: None,
             step_limit: Duration::from_secs(60),
             adjust: None,
             server,
@@ -139,7 +140,7 @@ impl fmt::Debug for DeploymentOptions {
             .field("encryption", &self.encryption)
             .field("host_name", &self.host_name)
             .field("collection", &self.collection)
-            .field("memory_bytes", &self.memory_bytes)
+            .field("memory", &self.memory)
             .field("step_limit", &self.step_limit)
             .field("adjust", &self.adjust.is_some())
             .finish()

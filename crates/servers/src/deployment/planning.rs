@@ -7,7 +7,7 @@ use dyno_plan::units::Bytes;
 
 use super::layout::{Duty, Instance, data_folders, instances};
 use super::{DeploymentOptions, of_member};
-use crate::cache::{CacheDemand, cache_shares, memory_bytes};
+use crate::cache::{CacheDemand, MemoryShare, cache_shares};
 use crate::topology::Topology;
 use crate::{DataDir, ServerError, ServerOptions, ServerProgram, command_line};
 
@@ -22,9 +22,14 @@ pub(super) fn planned(
     let folders = data_folders(topology, &all, &options.data_dirs, options.mapping)?;
     check_collection(topology, options)?;
     check_kept(topology, options, &folders)?;
-    let caches = caches(&all, options)?;
+    let caches = planned_caches(
+        topology,
+        options.server.kind,
+        options.server.cache,
+        options.memory.as_deref(),
+    )?;
     let mut planned = Vec::with_capacity(all.len());
-    for ((instance, folder), cache) in all.into_iter().zip(folders).zip(caches) {
+    for ((instance, folder), (_, cache)) in all.into_iter().zip(folders).zip(caches) {
         let mut server = one(topology, options, &instance, folder)?;
         server.cache = cache;
         if let Some(adjust) = &options.adjust {
@@ -132,37 +137,50 @@ fn check_kept(
     Err(setting(options, "server.data_dir", used.display(), reason))
 }
 
-/// Cache of each instance: as asked for, or a share of the memory, or the server's own default for
-/// a server that is alone.
-fn caches(
-    all: &[Instance],
-    options: &DeploymentOptions,
-) -> Result<Vec<Option<Bytes>>, ServerError> {
+/// Cache of each server of a deployment in the order of their start: as asked for by `cache`, or
+/// else a share of `memory`, which has one entry for each server with data, by [`cache_shares`].
+/// Without either, several servers share the memory of this machine, and a single one is left to
+/// its own default: `None`, as for routers.
+///
+/// # Errors
+/// [`ServerError::NoMemory`], and [`ServerError::Memory`] when the machine cannot be read.
+pub fn planned_caches(
+    topology: &Topology,
+    program: ServerProgram,
+    cache: Option<Bytes>,
+    memory: Option<&[MemoryShare]>,
+) -> Result<Vec<(Instance, Option<Bytes>)>, ServerError> {
+    let all = instances(topology);
     let count = |wanted: fn(Duty) -> bool| {
         let found = all.iter().filter(|one| wanted(one.duty)).count();
         u32::try_from(found).unwrap_or(u32::MAX)
     };
-    let shares = match (all.len(), options.server.cache) {
-        (1, _) | (_, Some(_)) => None,
-        _ => options.memory_bytes.or_else(memory_bytes),
+    let demand = CacheDemand {
+        program,
+        data: count(|duty| duty == Duty::Data),
+        small: count(|duty| matches!(duty, Duty::Arbiter | Duty::ConfigServer)),
     };
-    let shares = shares.map(|memory| {
-        let demand = CacheDemand {
-            program: options.server.kind,
-            data: count(|duty| duty == Duty::Data),
-            small: count(|duty| matches!(duty, Duty::Arbiter | Duty::ConfigServer)),
-        };
-        cache_shares(memory, demand)
-    });
-    let shares = shares.transpose()?;
-    let small = Bytes(crate::smallest_share(options.server.kind));
+    let shares = match (cache, memory, all.len()) {
+        (Some(_), _, _) | (None, None, 1) => None,
+        (None, Some(memory), _) => Some(cache_shares(memory, demand)?),
+        (None, None, _) => {
+            let memory = MemoryShare::of_this_machine(demand.data)
+                .map_err(|source| ServerError::Memory { source })?;
+            Some(cache_shares(&memory, demand)?)
+        }
+    };
+    let mut data = shares.into_iter().flat_map(|shares| shares.data_bytes);
+    let small = Bytes(crate::smallest_share(program));
+    let of = |one: &Instance, data: &mut dyn Iterator<Item = u64>| match one.duty {
+        Duty::Router => None,
+        Duty::Arbiter | Duty::ConfigServer => Some(small),
+        Duty::Data => data.next().map(Bytes).or(cache),
+    };
     Ok(all
-        .iter()
-        .map(|one| match (one.duty, shares) {
-            (Duty::Router, _) => None,
-            (Duty::Arbiter | Duty::ConfigServer, _) => Some(small),
-            (Duty::Data, Some(shares)) => Some(Bytes(shares.data_bytes)),
-            (Duty::Data, None) => options.server.cache,
+        .into_iter()
+        .map(|one| {
+            let cache = of(&one, &mut data);
+            (one, cache)
         })
         .collect())
 }

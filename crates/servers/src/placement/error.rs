@@ -116,18 +116,6 @@ pub enum PlacementError {
         /// CPUs of both.
         cpus: CpuSet,
     },
-    /// The share of the memory that an instance gets does not hold the smallest cache.
-    #[error(
-        "instance {instance} has {share_bytes} bytes of memory for itself, the smallest cache alone is {smallest_bytes}"
-    )]
-    TooLittleMemory {
-        /// The instance.
-        instance: usize,
-        /// Its part of the memory of its nodes and of the limit of the control group.
-        share_bytes: u64,
-        /// Smallest cache of a server.
-        smallest_bytes: u64,
-    },
 }
 
 impl PlacementError {
@@ -152,9 +140,6 @@ impl PlacementError {
             }
             PlacementError::Overlap { .. } => {
                 Some("give each its own CPUs, or leave one of them to the scheduler")
-            }
-            PlacementError::TooLittleMemory { .. } => {
-                Some("use fewer instances, or give the cache size yourself")
             }
             PlacementError::Read { .. }
             | PlacementError::Malformed { .. }

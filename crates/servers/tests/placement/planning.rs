@@ -4,6 +4,8 @@ use dyno_servers::placement::{
     InstancePlacement, Machine, Note, Placement, PlacementError, PlacementRequest, plan,
 };
 
+use dyno_servers::{CacheDemand, ServerError, ServerProgram, cache_shares};
+
 use crate::fixtures::*;
 
 fn request(text: &str, instances: u32) -> PlacementRequest {
@@ -380,10 +382,19 @@ fn nothing_to_place_is_an_error() {
     assert!(matches!(error, PlacementError::NoInstances));
 }
 
+fn try_caches(machine: &Machine, text: &str, data: u32) -> Result<Vec<u64>, ServerError> {
+    let memory = planned(machine, text, data).memory_shares(machine);
+    let demand = CacheDemand {
+        program: ServerProgram::Mongod,
+        data,
+        small: 0,
+    };
+    let shares = cache_shares(&memory, demand)?;
+    Ok(shares.data_bytes.iter().map(|bytes| bytes >> 20).collect())
+}
+
 fn caches(machine: &Machine, text: &str, instances: u32) -> Vec<u64> {
-    let placement = planned(machine, text, instances);
-    let caches = placement.cache_bytes(machine).unwrap();
-    caches.iter().map(|bytes| bytes >> 20).collect()
+    try_caches(machine, text, instances).unwrap()
 }
 
 #[test]
@@ -414,12 +425,10 @@ fn caches_fit_the_limit_of_the_control_group() {
     // The smallest cache that there is.
     assert_eq!(caches(&limited(1 << 30), "none", 2), [256, 256]);
     let machine = limited(1 << 30);
-    let error = planned(&machine, "none", 4)
-        .cache_bytes(&machine)
-        .unwrap_err();
+    let error = try_caches(&machine, "none", 3).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "instance 0 has 268435456 bytes of memory for itself, the smallest cache alone is 268435456"
+        "3 servers with a cache of at least 256 MiB each do not fit into half of 1023 MiB of memory"
     );
 }
 
@@ -441,7 +450,7 @@ fn a_cpuset_of_a_container_is_what_there_is() {
         ["1,17@default", "9-10@default"]
     );
     assert_eq!(
-        placement.cache_bytes(&machine).unwrap(),
-        [16128 << 20, 16128 << 20]
+        caches(&machine, "spread client=none", 2),
+        [16128, 16128]
     );
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use dyno_servers::placement::{CpuSet, InstancePlacement, Machine, PlacementRequest, plan};
+use dyno_servers::{CacheDemand, ServerProgram, cache_shares};
 use proptest::prelude::*;
 
 use crate::fixtures::*;
@@ -143,7 +144,11 @@ proptest! {
         let request = PlacementRequest::parse(&text, instances).unwrap();
         let Ok(placement) = plan(&machine, &request) else { return Ok(()) };
         let memory: u64 = machine.nodes.iter().map(|node| node.memory_bytes).sum();
-        let caches: u64 = placement.cache_bytes(&machine).unwrap().iter().sum();
+        let demand = CacheDemand { program: ServerProgram::Mongod, data: instances, small: 0 };
+        let Ok(shares) = cache_shares(&placement.memory_shares(&machine), demand) else {
+            return Ok(());
+        };
+        let caches: u64 = shares.data_bytes.iter().sum();
         prop_assert!(caches <= memory / 2, "{} of {}", caches, memory);
     }
 
