@@ -383,8 +383,10 @@ pub(crate) struct ServerArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerCommand {
-    /// Show where a placement puts servers and clients on this machine; starts nothing
-    Plan(ServerPlanArguments),
+    /// Show where servers and clients would be put on this machine, and the caches; starts nothing
+    ///
+    /// Takes what `dyno server start` takes.
+    Plan(Box<ServerPlanArguments>),
     /// Start servers that stay, for other tools or for several runs
     ///
     /// They end with `dyno server stop`, or with their supervisor, a process of `dyno` that holds them. Their data goes
@@ -471,14 +473,11 @@ const DEFAULT_NAME: &str = "default";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerPlanArguments {
-    /// Servers, each with a client of its own
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) pairs: u32,
-    /// Policy, as for `dyno run --placement`
-    #[arg(long, value_name = "POLICY", default_value = "none",
-          value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) placement: String,
+    /// A plan whose `[server]` table says what would be started, as for `dyno server start`; default: one embedded server
+    #[arg(value_name = "WORKLOAD", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) workload: Option<String>,
+    #[command(flatten)]
+    pub(crate) start: StartArguments,
 }
 
 #[derive(Debug, Args)]

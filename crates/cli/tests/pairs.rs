@@ -225,8 +225,54 @@ fn a_placement_that_cannot_be_is_refused_before_anything_starts() {
     let picture = bench.dyno(&["server", "plan", "--pairs", "2"]).expect(0);
     assert!(picture.stdout.contains("node 0"), "{}", picture.stdout);
     assert!(
-        picture.stdout.contains("cache of instance 1"),
+        picture.stdout.contains("cache of `pair-1`: "),
         "{}",
         picture.stdout
     );
+}
+
+#[test]
+fn the_picture_is_of_the_servers_that_a_start_would_have() {
+    let bench = Bench::new();
+    let shown = |more: &[&str]| {
+        let fixed = ["server", "plan"];
+        bench.dyno(&[&fixed[..], more].concat()).expect(0).stdout
+    };
+    let alone = shown(&[]);
+    assert!(
+        alone.contains("cache of `server`: the default of secantusd-rs"),
+        "{alone}"
+    );
+    let set = ["--topology", "replica-set=2+1", "--server", "mongod"];
+    let set = shown(&[&set[..], &["--set", "server.cache=300MiB"]].concat());
+    assert!(set.contains("cache of `member-1`: 300 MiB"), "{set}");
+    assert!(set.contains("cache of `arbiter-0`: 256 MiB"), "{set}");
+    let given = shown(&["--pairs", "2", "--cache", "100MiB"]);
+    assert!(given.contains("cache of `pair-1`: 100 MiB"), "{given}");
+    std::fs::write(
+        bench.path("lab.toml"),
+        "base = \"a\"\n[server]\npairs = 3\n",
+    )
+    .unwrap();
+    let plan = shown(&["lab.toml"]);
+    assert!(plan.contains("cache of `pair-2`"), "{plan}");
+}
+
+#[test]
+fn a_deployment_that_stays_tells_its_placement() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    bench
+        .dyno(&["server", "start", "--placement", "cores=0"])
+        .expect(0);
+    let state = bench.dyno(&["server", "status", "--format", "json"]);
+    let human = bench.dyno(&["server", "status"]);
+    bench.dyno(&["server", "stop"]).expect(0);
+    let placement = &state.expect(0).json()["placement"];
+    assert!(placement["request"].as_str().unwrap().contains("cores=0"));
+    assert_eq!(placement["achieved"].as_array().unwrap().len(), 1);
+    assert_eq!(placement["deviations"], serde_json::json!([]));
+    assert!(human.expect(0).stdout.contains("cores=0"));
 }

@@ -149,8 +149,8 @@ mod tests {
             for (data, small) in [(1, 0), (2, 0), (3, 1), (6, 3), (16, 3)] {
                 let parts = MemoryShare::equal(memory, data);
                 if let Ok(shares) = cache_shares(&parts, mongod(data, small)) {
-                    let sum =
-                        shares.data_bytes.iter().sum::<u64>() + u64::from(small) * shares.small_bytes;
+                    let sum = shares.data_bytes.iter().sum::<u64>()
+                        + u64::from(small) * shares.small_bytes;
                     assert!(sum <= memory / 2, "{memory} {data} {small}: {sum}");
                 }
             }
@@ -189,6 +189,8 @@ mod tests {
         let shares = MemoryShare::of_this_machine(3).unwrap();
         assert_eq!(shares.len(), 3);
         assert!(shares.iter().all(|share| *share == shares[0]));
-        assert!(shares[0].share_bytes > 16 * MIB && shares[0].reach_bytes / 3 >= shares[0].share_bytes);
+        assert!(
+            shares[0].share_bytes > 16 * MIB && shares[0].reach_bytes / 3 >= shares[0].share_bytes
+        );
     }
 }

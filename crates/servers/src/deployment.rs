@@ -40,8 +40,8 @@ mod sharding;
 pub(crate) mod uri;
 
 pub use layout::{Duty, FolderMapping, Instance, instances};
-pub use planning::planned_caches;
 pub use options::{Adjust, DeploymentOptions, Encryption, Namespace};
+pub use planning::planned_caches;
 
 use assemble::Crew;
 use planning::planned;

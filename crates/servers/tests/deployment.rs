@@ -14,8 +14,9 @@ use bson::Bson;
 use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
 use dyno_servers::{
-    DataDir, Deployment, DeploymentOptions, Duty, Encryption, FolderMapping, MemoryShare, Namespace, PreSplit,
-    ServerError, ServerOptions, ShardKeyKind, Sharded, Topology, deviations, read_back,
+    DataDir, Deployment, DeploymentOptions, Duty, Encryption, FolderMapping, MemoryShare,
+    Namespace, PreSplit, ServerError, ServerOptions, ShardKeyKind, Sharded, Topology, deviations,
+    read_back,
 };
 use dyno_testkit::double::{DoubleCommander, MongoDouble, serve};
 use tempfile::TempDir;

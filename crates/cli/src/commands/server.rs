@@ -7,11 +7,14 @@ use crate::args::{
 use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
 use crate::session::execute::Hands;
-use crate::session::{place, task};
+use crate::session::place::Place as Placement;
+use crate::session::{lab, task};
 use crate::standing::text::{self, Answer};
 use crate::standing::{Place, Standing, Stopped, state, supervisor};
 use crate::surroundings::Surroundings;
-use dyno_servers::placement::{self, Machine, PlacementRequest};
+use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
+use dyno_servers::{Duty, ServerProgram, placement, planned_caches};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -146,28 +149,40 @@ fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
-/// Shows where servers and clients would be put.
+/// Shows where servers and clients would be put, and the cache of each server.
 fn show(arguments: &ServerPlanArguments, surroundings: &Surroundings) -> Result<Exit, Failure> {
-    let request =
-        PlacementRequest::parse(&arguments.placement, arguments.pairs).map_err(place::failure)?;
-    let machine = Machine::read(Path::new("/")).map_err(place::failure)?;
-    let placement = placement::plan(&machine, &request).map_err(place::failure)?;
+    let plan = task::of_server(arguments.workload.as_deref(), &arguments.start)?;
+    let Some(place) = Placement::of_plan(&plan)? else {
+        return Err(Failure::new(Exit::Internal, "there is nothing to place"));
+    };
     let columns = surroundings.columns.unwrap_or(FILE_COLUMNS);
-    let mut text = placement::draw(&machine, &placement, columns);
-    match placement.cache_bytes(&machine) {
-        Ok(caches) => {
-            for (number, bytes) in caches.iter().enumerate() {
-                let _ = writeln!(
-                    text,
-                    "cache of instance {number} unless given: {} MiB",
-                    bytes >> 20
-                );
-            }
-        }
-        Err(error) => {
-            let _ = writeln!(text, "note: {error}");
-        }
-    }
+    let mut text = placement::draw(&place.machine, &place.placement, columns);
+    text.push_str(&caches(&plan, &place)?);
     print_data(&text)?;
     Ok(Exit::Done)
+}
+
+/// The cache of each server, by the rule that a start goes by.
+fn caches(plan: &Plan, place: &Placement) -> Result<String, Failure> {
+    let program = match plan.server.kind {
+        ServerKind::Mongod => ServerProgram::Mongod,
+        ServerKind::Embedded | ServerKind::Uri => ServerProgram::Embedded,
+    };
+    let topology = lab::topology_of(plan)?;
+    let memory = place.memory();
+    let caches = planned_caches(&topology, program, plan.server.cache, memory.as_deref())?;
+    let mut text = String::new();
+    for (instance, cache) in caches {
+        let name = &instance.name;
+        let _ = match (instance.duty, cache) {
+            (Duty::Router, _) => Ok(()),
+            (_, Some(cache)) => writeln!(text, "cache of `{name}`: {} MiB", cache.0 >> 20),
+            (_, None) => writeln!(
+                text,
+                "cache of `{name}`: the default of {}",
+                program.executable()
+            ),
+        };
+    }
+    Ok(text)
 }

@@ -4,7 +4,9 @@ use super::unusable;
 use crate::exit::Failure;
 use crate::session::lab::with_options;
 use crate::session::output::write_file;
+use crate::session::place::Place as Placement;
 use dyno_plan::Plan;
+use dyno_record::model::PlacementRecord;
 use dyno_servers::{Deployment, Duty, MemberSettings};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,7 +20,7 @@ const SECRET_FILE: &str = "uri";
 const SCHEMA_VERSION: u32 = 1;
 
 /// See the module. It holds no secrets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     schema_version: u32,
     /// As in a plan, such as `replica-set=3`.
@@ -34,6 +36,34 @@ pub(crate) struct State {
     /// User that was made, if there is one.
     pub(crate) user: Option<String>,
     pub(crate) members: Vec<MemberState>,
+    /// Where the servers were put, and what became of it; absent if nothing was asked for.
+    #[serde(default)]
+    pub(crate) placement: Option<PlacementState>,
+}
+
+/// Places of the servers with data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PlacementState {
+    #[serde(flatten)]
+    pub(crate) record: PlacementRecord,
+    /// Where it is not as planned, one sentence each.
+    pub(crate) deviations: Vec<String>,
+}
+
+impl PlacementState {
+    /// Looks at the servers of a deployment that runs.
+    fn of(deployment: &Deployment, place: &Placement) -> Self {
+        let members = deployment.members().iter();
+        let processes: Vec<u32> = members
+            .filter(|member| member.instance().duty == Duty::Data)
+            .map(|member| member.server().pid())
+            .collect();
+        let (record, caveats) = place.verify(&processes);
+        PlacementState {
+            record,
+            deviations: caveats.into_iter().map(|caveat| caveat.message).collect(),
+        }
+    }
 }
 
 /// One server.
@@ -51,8 +81,13 @@ pub(crate) struct MemberState {
 }
 
 impl State {
-    /// That of a deployment that runs.
-    pub(crate) fn of(plan: &Plan, deployment: &Deployment, settings: &[MemberSettings]) -> Self {
+    /// That of a deployment that runs, put where `place` says.
+    pub(crate) fn of(
+        plan: &Plan,
+        deployment: &Deployment,
+        settings: &[MemberSettings],
+        place: Option<&Placement>,
+    ) -> Self {
         let members = deployment.members().iter().zip(settings);
         State {
             schema_version: SCHEMA_VERSION,
@@ -76,6 +111,9 @@ impl State {
                     deviations: settings.deviations.iter().map(sentence).collect(),
                 })
                 .collect(),
+            placement: place
+                .filter(|_| plan.server.placement.is_some())
+                .map(|place| PlacementState::of(deployment, place)),
         }
     }
 

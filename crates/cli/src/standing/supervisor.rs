@@ -138,7 +138,8 @@ pub(crate) fn supervise(
         remove(folder);
     }
     let (mut deployment, settings) = started?;
-    State::of(&plan, &deployment, &settings).write(folder, &plan, &deployment)?;
+    let state = State::of(&plan, &deployment, &settings, placement.as_ref());
+    state.write(folder, &plan, &deployment)?;
     if !announce(folder)? {
         let stopped = deployment.stop();
         remove(folder);

@@ -90,6 +90,12 @@ pub(crate) fn status(name: &str, state: &State, answers: &[Answer]) -> String {
             &format!("{user} (`dyno server status {name} --uri` prints the password)"),
         );
     }
+    if let Some(placement) = &state.placement {
+        fact("placement", &placement.record.request);
+        for (number, place) in placement.record.instances.iter().enumerate() {
+            fact("", &format!("server {number}: {place}"));
+        }
+    }
     text.push('\n');
     let mut rows =
         vec![["server", "does", "address", "process", "version", "answer"].map(String::from)];
@@ -108,6 +114,9 @@ pub(crate) fn status(name: &str, state: &State, answers: &[Answer]) -> String {
         for deviation in &member.deviations {
             let _ = writeln!(text, "\nwarning: server `{}`: {deviation}", member.name);
         }
+    }
+    for deviation in state.placement.iter().flat_map(|place| &place.deviations) {
+        let _ = writeln!(text, "\nwarning: {deviation}");
     }
     text
 }

@@ -449,8 +449,5 @@ fn a_cpuset_of_a_container_is_what_there_is() {
         texts(&placement.instances),
         ["1,17@default", "9-10@default"]
     );
-    assert_eq!(
-        caches(&machine, "spread client=none", 2),
-        [16128, 16128]
-    );
+    assert_eq!(caches(&machine, "spread client=none", 2), [16128, 16128]);
 }
