@@ -2,11 +2,14 @@
 //! run directories beside the document; everything in it can be computed from them again.
 
 pub mod ab;
+pub mod caveats;
 pub mod comparable;
 pub mod figures;
+pub mod findings;
 pub mod history;
 pub mod slo;
 pub mod sweep;
+mod words;
 pub mod xmax;
 
 use dyno_record::model::{Caveat, RunStatus};

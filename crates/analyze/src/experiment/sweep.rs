@@ -25,7 +25,7 @@ pub const RATE: &str = "schedule.rate_per_s";
 const CURVE_STEPS: u32 = 60;
 
 /// Name of the CPUs that server and client share.
-const SHARED_CPUS: &str = "CPUs of server and client";
+pub(super) const SHARED_CPUS: &str = "CPUs of server and client";
 
 /// All runs with the same settings together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

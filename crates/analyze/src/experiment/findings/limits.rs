@@ -1,0 +1,208 @@
+//! How much the bench can take, and what stops it.
+
+use super::finding;
+use super::view::{View, busy_of, subject, units};
+use crate::experiment::Finding;
+use crate::experiment::figures::Figure;
+use crate::experiment::sweep::Level;
+use crate::experiment::words::{exact, interval, percent, rate, time, times};
+use crate::laws::demand::Demand;
+use dyno_record::model::ResourceKind;
+
+/// From this share of its bound on a rate is close to it.
+const NEAR_RATIO: f64 = 0.7;
+
+/// A rate that is below this share of the offered one was not achieved.
+const ACHIEVED_RATIO: f64 = 0.95;
+
+/// Up to this many times the response time at the lowest rate, the rise is not worth a word.
+const BEND_RATIO: f64 = 2.0;
+
+/// The highest rate, where, and whether the next best can be told from it.
+pub(super) fn highest_rate(view: &View<'_>) -> Option<Finding> {
+    let best = view.best();
+    let text = format!(
+        "the highest rate is {}{}, measured {}",
+        rate(best.rate_per_s.value),
+        interval(&best.rate_per_s, rate),
+        view.at(best)
+    );
+    let p99 = best.response_us.get("p99").map_or(String::new(), |p99| {
+        format!(", and 99 % of them at most {}", time(p99.value * 1e-6))
+    });
+    let mut evidence = vec![format!(
+        "{} operations took {} on average{p99}",
+        view.at(best),
+        time(best.response_mean_us.value * 1e-6)
+    )];
+    evidence.extend(second_best(view, best));
+    Some(finding(text, evidence))
+}
+
+fn second_best(view: &View<'_>, best: &Level) -> Option<String> {
+    let others = view
+        .levels()
+        .iter()
+        .filter(|level| !std::ptr::eq(*level, best));
+    let second = others.max_by(|a, b| a.rate_per_s.value.total_cmp(&b.rate_per_s.value))?;
+    let overlaps = match (second.rate_per_s.high, best.rate_per_s.low) {
+        (Some(high), Some(low)) => high >= low,
+        _ => true,
+    };
+    let note = match overlaps {
+        true => "their intervals overlap, so that either may be the faster one",
+        false => "their intervals do not overlap",
+    };
+    Some(format!(
+        "the next best is {} {}: {note}",
+        rate(second.rate_per_s.value),
+        view.at(second)
+    ))
+}
+
+/// The resource that saturates first, and how near the bench came to that.
+pub(super) fn bottleneck(view: &View<'_>) -> Option<Finding> {
+    let demand = view.answer.bottleneck.as_ref()?;
+    let best = view.best();
+    let bound = demand.saturation_rate_per_s();
+    let share = best.rate_per_s.value / bound.value;
+    let what = subject(&demand.name);
+    let lead = match share >= NEAR_RATIO {
+        true => format!("{what} is the bottleneck"),
+        false => format!("{what} would saturate first, but nothing came near saturation"),
+    };
+    let text = format!(
+        "{lead}: {} per operation on {} bound the rate at {}; the highest rate measured is {}, {} of it",
+        time(demand.demand_s),
+        units(&demand.name, demand.servers),
+        rate(bound.value),
+        rate(best.rate_per_s.value),
+        percent(share)
+    );
+    let mut evidence = vec![
+        format!(
+            "the demand of {} is the busy time divided by the operations {}, known to ± {}",
+            time(demand.demand_s),
+            view.at(best),
+            percent(demand.uncertainty_ratio)
+        ),
+        view.busy(best),
+    ];
+    evidence.extend(others(view, demand));
+    Some(finding(text, evidence))
+}
+
+/// The demand that comes second, for what an improvement of the first can bring at most.
+fn others(view: &View<'_>, first: &Demand) -> Option<String> {
+    let demands = view.answer.system.as_ref()?.demands.iter();
+    let second = demands
+        .filter(|demand| demand.name != first.name && demand.demand_s > 0.0)
+        .max_by(|a, b| a.per_server_s().total_cmp(&b.per_server_s()))?;
+    Some(format!(
+        "next is {}: {} per operation bound the rate at {}",
+        subject(&second.name),
+        time(second.demand_s),
+        rate(second.saturation_rate_per_s().value)
+    ))
+}
+
+/// Offered rates that the bench did not keep up with.
+pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
+    let share = |level: &Level| Some(level.rate_per_s.value / level.offered_rate_per_s?);
+    let missed = view.levels_where(|level| is_missed(level));
+    let first = missed.first()?;
+    let kept = view
+        .levels()
+        .iter()
+        .filter(|level| !is_missed(level))
+        .filter_map(|level| level.offered_rate_per_s)
+        .reduce(f64::max);
+    let kept = match kept {
+        Some(kept) => format!(
+            "the highest offered rate that it kept up with is {}",
+            rate(kept)
+        ),
+        None => "it kept up with none of the offered rates".to_owned(),
+    };
+    let text = format!(
+        "{} the bench achieved {}; {kept}",
+        view.at(first),
+        rate(first.rate_per_s.value)
+    );
+    let evidence = missed.iter().map(|level| {
+        format!(
+            "{} {}{} were achieved, {} of it",
+            view.at(level),
+            rate(level.rate_per_s.value),
+            interval(&level.rate_per_s, rate),
+            percent(share(level).unwrap_or(0.0))
+        )
+    });
+    Some(finding(text, evidence.collect()))
+}
+
+fn is_missed(level: &Level) -> bool {
+    let Some(offered) = level.offered_rate_per_s else {
+        return false;
+    };
+    let Figure { value, high, .. } = level.rate_per_s;
+    value < offered * ACHIEVED_RATIO && high.unwrap_or(value) < offered
+}
+
+/// Up to which offered rate the response time stays near that of the lowest one.
+pub(super) fn response_over_rates(view: &View<'_>) -> Option<Finding> {
+    let levels = view.levels();
+    if !view.is_over_rates() || levels.len() < 2 {
+        return None;
+    }
+    let mean_s = |level: &Level| level.response_mean_us.value * 1e-6;
+    let base_s = mean_s(&levels[0]);
+    let growth = |level: &Level| mean_s(level) / base_s;
+    let bend = levels.iter().position(|level| growth(level) > BEND_RATIO);
+    let text = match bend {
+        Some(bend) => format!(
+            "the mean response time stays below twice that {} up to {} offered; {} it is {} times as long",
+            view.at(&levels[0]),
+            offered(&levels[bend - 1]),
+            view.at(&levels[bend]),
+            times(growth(&levels[bend]))
+        ),
+        None => {
+            let last = levels.last()?;
+            format!(
+                "the mean response time stays below twice that {} up to the highest rate, {} offered",
+                view.at(&levels[0]),
+                offered(last)
+            )
+        }
+    };
+    let shown = match bend {
+        Some(bend) => [&levels[0], &levels[bend - 1], &levels[bend]].to_vec(),
+        None => vec![&levels[0], levels.last()?],
+    };
+    let mut evidence: Vec<String> = shown
+        .into_iter()
+        .map(|level| {
+            format!(
+                "mean response time {}: {}{}{}",
+                view.at(level),
+                time(mean_s(level)),
+                interval(&level.response_mean_us, |us| time(us * 1e-6)),
+                server_cpu(level)
+            )
+        })
+        .collect();
+    evidence.dedup();
+    Some(finding(text, evidence))
+}
+
+fn offered(level: &Level) -> String {
+    format!("{}/s", exact(level.offered_rate_per_s.unwrap_or(0.0)))
+}
+
+fn server_cpu(level: &Level) -> String {
+    let busy = busy_of(level, ResourceKind::ServerCpu);
+    busy.map_or(String::new(), |busy| {
+        format!(", with the server's CPU busy {}", percent(busy))
+    })
+}

@@ -1,0 +1,175 @@
+//! What more clients bring: where they begin to wait for each other, and what the scalability law says.
+
+use super::view::{View, subject};
+use super::{finding, warning};
+use crate::estimate::Estimate;
+use crate::experiment::Finding;
+use crate::experiment::sweep::Level;
+use crate::experiment::words::{count, interval, number, percent, rate, time, times};
+use crate::usl::{OpenEstimate, UslFit, UslPeak};
+
+/// N*: beyond it operations certainly wait for each other.
+pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
+    let saturation = view.answer.saturation_clients?;
+    let system = view.answer.system.as_ref()?;
+    let demand = view.answer.bottleneck.as_ref()?;
+    let lone_s = system.lone_response_s();
+    let text = format!(
+        "beyond N* = {} clients operations certainly wait for each other",
+        number(saturation)
+    );
+    let mut evidence = vec![format!(
+        "an operation without others takes {}, and {} serves one every {}: {} / {} = {}",
+        time(lone_s),
+        subject(&demand.name),
+        time(demand.per_server_s()),
+        time(lone_s),
+        time(demand.per_server_s()),
+        number(saturation)
+    )];
+    let beyond = view
+        .levels()
+        .iter()
+        .find(|level| f64::from(level.clients) > saturation);
+    evidence.push(match beyond {
+        Some(level) => format!(
+            "{} operations took {} on average, {} times as long as one without others",
+            view.at(level),
+            time(level.response_mean_us.value * 1e-6),
+            times(level.response_mean_us.value * 1e-6 / lone_s)
+        ),
+        None => "no level has more clients than that".to_owned(),
+    });
+    Some(finding(text, evidence))
+}
+
+/// The rate falls beyond its best level, by more than chance.
+pub(super) fn decline(view: &View<'_>) -> Option<Finding> {
+    view.answer.axis.as_ref()?;
+    let best = view.best();
+    let after = &view.levels()[view.answer.best as usize + 1..];
+    let low = best.rate_per_s.low?;
+    let certain = |level: &&Level| level.rate_per_s.high.is_some_and(|high| high < low);
+    let worst = after
+        .iter()
+        .filter(certain)
+        .min_by(|a, b| a.rate_per_s.value.total_cmp(&b.rate_per_s.value))?;
+    let loss = 1.0 - worst.rate_per_s.value / best.rate_per_s.value;
+    let text = format!(
+        "more load than that makes it slower: {} the rate is {} lower than {}",
+        view.at(worst),
+        percent(loss),
+        view.at(best)
+    );
+    let evidence = [best, worst].map(|level| {
+        format!(
+            "rate {}: {}{}",
+            view.at(level),
+            rate(level.rate_per_s.value),
+            interval(&level.rate_per_s, rate)
+        )
+    });
+    Some(finding(text, evidence.to_vec()))
+}
+
+/// The parameters of the scalability law, or why there are none.
+pub(super) fn scalability_law(view: &View<'_>) -> Option<Finding> {
+    let Some(fit) = &view.answer.usl else {
+        let problem = view.answer.usl_problem.as_ref()?;
+        let levels = view.levels().len();
+        return Some(warning(
+            "there is no fit of the scalability law".to_owned(),
+            vec![format!(
+                "{problem} ({})",
+                count(levels, "level was measured", "levels were measured")
+            )],
+        ));
+    };
+    let text = format!(
+        "the scalability law has {} and {}; {}",
+        parameter("contention σ", &fit.sigma_ratio),
+        parameter("coherency κ", &fit.kappa_ratio),
+        peak(fit)
+    );
+    let mut evidence = vec![
+        format!(
+            "σ = {}, κ = {}, rate of a lone client λ = {}{}",
+            with_interval(&fit.sigma_ratio, number),
+            with_interval(&fit.kappa_ratio, number),
+            rate(fit.lambda_per_s.value),
+            format_args!(
+                " ({} to {})",
+                rate(fit.lambda_per_s.low),
+                rate(fit.lambda_per_s.high)
+            ),
+        ),
+        format!(
+            "the curve misses the rates of {} to {} clients by {} on average",
+            fit.measured_clients_min,
+            fit.measured_clients_max,
+            percent(fit.residual_ratio)
+        ),
+    ];
+    evidence.extend(fit.peak.as_ref().map(peak_evidence));
+    Some(finding(text, evidence))
+}
+
+/// A parameter whose interval reaches 0 cannot be told from nothing.
+fn parameter(name: &str, estimate: &Estimate) -> String {
+    match estimate.low > 0.0 {
+        true => format!("{name} = {}", percent_or_number(estimate.value)),
+        false => format!(
+            "a {name} that cannot be told from 0 (at most {})",
+            percent_or_number(estimate.high)
+        ),
+    }
+}
+
+fn percent_or_number(ratio: f64) -> String {
+    match ratio >= 0.001 {
+        true => percent(ratio),
+        false => number(ratio),
+    }
+}
+
+fn with_interval(estimate: &Estimate, write: fn(f64) -> String) -> String {
+    format!(
+        "{} ({} to {})",
+        write(estimate.value),
+        write(estimate.low),
+        write(estimate.high)
+    )
+}
+
+fn peak(fit: &UslFit) -> String {
+    match &fit.peak {
+        None => "its curve has no peak: more clients never lower the rate".to_owned(),
+        Some(peak) => format!(
+            "its curve peaks at {} with {} clients{}",
+            rate(peak.rate_per_s.value),
+            number(peak.clients.value),
+            match peak.extrapolated {
+                true => format!(
+                    ", which is beyond the {} that were measured: a guess, not a finding",
+                    fit.measured_clients_max
+                ),
+                false => String::new(),
+            }
+        ),
+    }
+}
+
+fn peak_evidence(peak: &UslPeak) -> String {
+    format!(
+        "the interval of the peak is {} clients, and its rate {}",
+        open_interval(&peak.clients, number),
+        open_interval(&peak.rate_per_s, rate)
+    )
+}
+
+fn open_interval(estimate: &OpenEstimate, write: fn(f64) -> String) -> String {
+    match estimate.high {
+        Some(high) => format!("{} to {}", write(estimate.low), write(high)),
+        None => format!("{} and above", write(estimate.low)),
+    }
+}

@@ -1,0 +1,487 @@
+use super::*;
+use crate::estimate::Quantity;
+use crate::experiment::figures::{Figure, Figures, resource_name};
+use crate::experiment::sweep::{CLIENTS, RATE, SweepAnswer, analyze};
+use crate::experiment::{Axis, Point, SCHEMA_VERSION, Verb};
+use crate::laws;
+use crate::laws::demand::Resource;
+use crate::resampling::Resampling;
+use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
+use std::collections::BTreeMap;
+
+/// What an operation needs on the bench of these tests: 80 µs of the server's CPU, 20 µs of the client's.
+const SERVER_S: f64 = 80e-6;
+const CLIENT_S: f64 = 20e-6;
+const DISK_S: f64 = 1e-6;
+
+fn figure(value: f64, error_ratio: f64) -> Figure {
+    Figure {
+        value,
+        low: Some(value * (1.0 - error_ratio)),
+        high: Some(value * (1.0 + error_ratio)),
+    }
+}
+
+fn resource(kind: ResourceKind, servers: u32, busy_servers: f64) -> Resource {
+    Resource {
+        name: resource_name(kind).to_owned(),
+        servers,
+        busy_ratio: busy_servers / f64::from(servers),
+        uncertainty_ratio: 0.01,
+    }
+}
+
+/// A run on two CPUs that client and server share, with a rate known to ± 1 %.
+fn figures(clients: u32, offered_rate_per_s: Option<f64>, rate: f64, mean_us: f64) -> Figures {
+    let both = rate * (SERVER_S + CLIENT_S);
+    let resources = vec![
+        resource(ResourceKind::ServerCpu, 2, rate * SERVER_S),
+        resource(ResourceKind::HostCpu, 2, both),
+        resource(ResourceKind::Disk, 1, rate * DISK_S),
+        resource(ResourceKind::ClientCpu, 2, rate * CLIENT_S),
+    ];
+    let rate_per_s = figure(rate, 0.01);
+    Figures {
+        clients,
+        threads: 1,
+        offered_rate_per_s,
+        rate_per_s,
+        response_mean_us: figure(mean_us, 0.02),
+        response_us: BTreeMap::from([("p99".to_owned(), figure(mean_us * 3.0, 0.05))]),
+        service_mean_us: mean_us,
+        mean_in_flight: rate * mean_us * 1e-6,
+        succeeded: 10_000,
+        failed_ratio: 0.0,
+        dropped_ratio: 0.0,
+        duration_s: 10.0,
+        steady: Some(true),
+        demands: resources
+            .iter()
+            .filter_map(|resource| resource.demand(rate_per_s.quantity()))
+            .collect(),
+        resources,
+        laws: laws::little(
+            Quantity::exact(rate * mean_us * 1.001),
+            Quantity::exact(rate),
+            Quantity::exact(mean_us),
+        )
+        .into_iter()
+        .collect(),
+        caveats: Vec::new(),
+    }
+}
+
+fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experiment {
+    let (key, values) = axis;
+    let points = values.iter().zip(runs).enumerate();
+    Experiment {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: "0.1.0".into(),
+        verb: Verb::Sweep,
+        question: "how".into(),
+        name: "a".into(),
+        started_at: "2026-08-22T10:15:00Z".into(),
+        status: RunStatus::Complete,
+        status_reason: None,
+        plan: serde_json::Value::Null,
+        options: BTreeMap::new(),
+        axes: vec![Axis {
+            key: key.to_owned(),
+            values: values.iter().map(|value| (*value).to_owned()).collect(),
+        }],
+        points: points
+            .map(|(number, (value, figures))| Point {
+                settings: BTreeMap::from([(key.to_owned(), (*value).to_owned())]),
+                side: None,
+                repeat: 0,
+                directory: format!("runs/{number}"),
+                figures: Some(figures),
+            })
+            .collect(),
+        answer: None,
+        findings: Vec::new(),
+        caveats: Vec::new(),
+    }
+}
+
+fn answered(mut experiment: Experiment) -> Experiment {
+    let resampling = Resampling::seeded(1);
+    let answer = analyze(&experiment, &BTreeMap::new(), resampling).expect("there are points");
+    experiment.answer = Some(Answer::Sweep(Box::new(answer)));
+    experiment
+}
+
+fn answer(experiment: &mut Experiment) -> &mut SweepAnswer {
+    match experiment.answer.as_mut().expect("it is answered") {
+        Answer::Sweep(answer) => answer,
+    }
+}
+
+/// 1 to 16 clients: 2 CPUs at 100 µs per operation saturate at 20,000/s.
+fn clients() -> Experiment {
+    let rows = [
+        (1, 8_000.0, 125.0),
+        (2, 14_000.0, 143.0),
+        (4, 18_000.0, 222.0),
+        (8, 18_800.0, 425.0),
+        (16, 17_000.0, 941.0),
+    ];
+    let runs = rows.map(|(clients, rate, mean_us)| figures(clients, None, rate, mean_us));
+    answered(experiment(
+        (CLIENTS, &["1", "2", "4", "8", "16"]),
+        runs.to_vec(),
+    ))
+}
+
+fn rates() -> Experiment {
+    let rows = [
+        (1_000.0, 1_000.0, 130.0),
+        (10_000.0, 10_000.0, 180.0),
+        (16_000.0, 16_000.0, 700.0),
+        (30_000.0, 19_000.0, 90_000.0),
+    ];
+    let runs = rows.map(|(offered, rate, mean_us)| figures(64, Some(offered), rate, mean_us));
+    answered(experiment(
+        (RATE, &["1000", "10000", "16000", "30000"]),
+        runs.to_vec(),
+    ))
+}
+
+fn texts(experiment: &Experiment) -> Vec<String> {
+    let all = findings(experiment);
+    assert!(all.iter().all(|finding| !finding.evidence.is_empty()));
+    all.into_iter().map(|finding| finding.text).collect()
+}
+
+fn the(experiment: &Experiment, word: &str) -> Finding {
+    let all = findings(experiment);
+    let found: Vec<&Finding> = all.iter().filter(|f| f.text.contains(word)).collect();
+    assert_eq!(found.len(), 1, "{word}: {all:#?}");
+    found[0].clone()
+}
+
+fn none_says(experiment: &Experiment, word: &str) {
+    let texts = texts(experiment);
+    assert!(!texts.iter().any(|text| text.contains(word)), "{texts:#?}");
+}
+
+#[test]
+fn the_bottleneck_is_told_with_its_demand_its_bound_and_the_measured_share() {
+    let found = the(&clients(), "is the bottleneck");
+    assert_eq!(
+        found.text,
+        "the CPU that server and client share is the bottleneck: 100 µs per operation on 2 CPUs bound the rate \
+         at 20,000/s; the highest rate measured is 18,800/s, 94 % of it"
+    );
+    assert_eq!(
+        found.evidence[1],
+        "with 8 clients the server's CPU was busy 75 % of the time, the client's CPU 19 %, the disk 1.9 % and \
+         all CPUs of the machine together 94 %"
+    );
+}
+
+#[test]
+fn far_from_its_bound_nothing_is_called_a_bottleneck() {
+    let mut runs = Vec::new();
+    for clients in [1, 2] {
+        runs.push(figures(
+            clients,
+            None,
+            1_000.0 * f64::from(clients),
+            1_000.0,
+        ));
+    }
+    let experiment = answered(experiment((CLIENTS, &["1", "2"]), runs));
+    none_says(&experiment, "is the bottleneck");
+    assert!(the(&experiment, "nothing came near").text.contains("10 %"));
+    none_says(&experiment, "would raise the rate");
+}
+
+#[test]
+fn the_highest_rate_says_whether_the_next_best_may_be_as_fast() {
+    let mut experiment = clients();
+    let found = the(&experiment, "the highest rate is");
+    assert_eq!(
+        found.text,
+        "the highest rate is 18,800/s (95 % interval 18,600/s to 19,000/s), measured with 8 clients"
+    );
+    assert_eq!(
+        found.evidence[1],
+        "the next best is 18,000/s with 4 clients: their intervals do not overlap"
+    );
+    answer(&mut experiment).levels[2].rate_per_s = figure(18_000.0, 0.05);
+    let found = the(&experiment, "the highest rate is");
+    assert!(found.evidence[1].contains("either may be the faster"));
+}
+
+#[test]
+fn waiting_begins_where_the_asymptotes_meet() {
+    let found = the(&clients(), "N*");
+    assert_eq!(
+        found.text,
+        "beyond N* = 2.50 clients operations certainly wait for each other"
+    );
+    assert_eq!(
+        found.evidence,
+        [
+            "an operation without others takes 125 µs, and the CPU that server and client share serves one every \
+             50.0 µs: 125 µs / 50.0 µs = 2.50",
+            "with 4 clients operations took 222 µs on average, 1.8 times as long as one without others"
+        ]
+    );
+}
+
+#[test]
+fn a_decline_is_told_only_beyond_the_intervals() {
+    let mut experiment = clients();
+    let found = the(&experiment, "makes it slower");
+    assert!(
+        found
+            .text
+            .contains("with 16 clients the rate is 9.6 % lower")
+    );
+    answer(&mut experiment).levels[4].rate_per_s = figure(17_000.0, 0.2);
+    none_says(&experiment, "makes it slower");
+}
+
+#[test]
+fn the_scalability_law_says_where_it_guesses() {
+    let mut experiment = clients();
+    assert!(!the(&experiment, "scalability law").text.contains("guess"));
+    let fit = answer(&mut experiment).usl.as_mut().expect("it was fitted");
+    fit.peak.as_mut().expect("it has one").extrapolated = true;
+    fit.sigma_ratio.low = 0.0;
+    fit.sigma_ratio.high = 0.25;
+    let text = the(&experiment, "scalability law").text;
+    assert!(
+        text.contains("beyond the 16 that were measured: a guess"),
+        "{text}"
+    );
+    assert!(text.contains("contention σ that cannot be told from 0 (at most 25 %)"));
+    let answer = answer(&mut experiment);
+    answer.usl = None;
+    answer.usl_problem = Some("too few points".into());
+    let found = the(&experiment, "no fit");
+    assert_eq!(found.kind, FindingKind::Warning);
+    assert_eq!(found.evidence, ["too few points (5 levels were measured)"]);
+}
+
+#[test]
+fn laws_that_hold_are_told_with_their_worst_difference() {
+    let found = the(&clients(), "Little's law");
+    assert_eq!(found.kind, FindingKind::Finding);
+    assert_eq!(
+        found.text,
+        "Little's law (N = X·R) and the bound of the rate hold wherever they could be checked"
+    );
+    assert!(
+        found.evidence[0].contains("worst difference +0.1 %"),
+        "{found:?}"
+    );
+    assert!(found.evidence[0].ends_with("in 5 checks"), "{found:?}");
+}
+
+#[test]
+fn a_broken_law_is_a_warning_with_its_meaning_and_the_level() {
+    let mut experiment = clients();
+    let check = &mut answer(&mut experiment).levels[4].laws[0];
+    check.verdict = laws::LawVerdict::Broken;
+    check.difference_ratio = -0.2;
+    let found = the(&experiment, "is broken");
+    assert_eq!(found.kind, FindingKind::Warning);
+    assert!(
+        found
+            .text
+            .starts_with("Little's law (N = X·R) is broken with 16 clients: rate, times")
+    );
+    assert!(found.evidence[0].contains("differs by −20 %"), "{found:?}");
+    assert!(!the(&experiment, "hold").text.contains("Little"));
+}
+
+#[test]
+fn checks_that_mean_nothing_are_no_confirmation() {
+    let mut experiment = clients();
+    for level in &mut answer(&mut experiment).levels {
+        level.laws.retain(|check| check.law == laws::Law::RateBound);
+        level.laws[0].verdict = laws::LawVerdict::TooUncertain;
+    }
+    none_says(&experiment, "hold");
+}
+
+#[test]
+fn rates_that_were_not_achieved_are_told_with_the_highest_that_was() {
+    let found = the(&rates(), "achieved");
+    assert_eq!(
+        found.text,
+        "at 30,000/s offered the bench achieved 19,000/s; the highest offered rate that it kept up with is 16,000/s"
+    );
+    assert!(
+        found.evidence[0].ends_with("were achieved, 63 % of it"),
+        "{found:?}"
+    );
+    none_says(&clients(), "achieved");
+}
+
+#[test]
+fn the_bend_of_the_response_time_is_placed_between_two_rates() {
+    assert_eq!(
+        the(&rates(), "stays below twice").text,
+        "the mean response time stays below twice that at 1,000/s offered up to 10,000/s offered; at 16,000/s \
+         offered it is 5.4 times as long"
+    );
+}
+
+#[test]
+fn a_generator_that_was_the_limit_comes_first() {
+    let mut experiment = clients();
+    none_says(&experiment, "load generator");
+    answer(&mut experiment).levels[3].generator_bound = true;
+    let first = &findings(&experiment)[0];
+    assert_eq!(first.kind, FindingKind::Warning);
+    assert!(
+        first
+            .text
+            .contains("with 8 clients the load generator was the limit")
+    );
+    assert!(first.text.ends_with("is no limit of the server"));
+}
+
+#[test]
+fn errors_drops_and_drifts_are_told_with_their_levels() {
+    let mut experiment = rates();
+    none_says(&experiment, "failed");
+    none_says(&experiment, "dropped");
+    none_says(&experiment, "steady state");
+    experiment.points[3]
+        .figures
+        .as_mut()
+        .expect("it ran")
+        .steady = Some(false);
+    let level = &mut answer(&mut experiment).levels[3];
+    (level.failed_ratio, level.dropped_ratio, level.unsteady) = (0.02, 0.3, true);
+    assert_eq!(
+        the(&experiment, "failed").evidence,
+        ["at 30,000/s offered 2.0 % of the operations failed"]
+    );
+    assert!(the(&experiment, "dropped").evidence[0].contains("30 %"));
+    assert!(the(&experiment, "steady state").evidence[0].contains("`runs/3`"));
+}
+
+#[test]
+fn a_rate_that_is_poorly_known_or_not_at_all_is_told() {
+    let mut experiment = clients();
+    none_says(&experiment, "known to no better");
+    answer(&mut experiment).levels[0].rate_per_s = figure(8_000.0, 0.3);
+    answer(&mut experiment).levels[1].rate_per_s = Figure::bare(14_000.0);
+    let found = the(&experiment, "known to no better");
+    assert!(found.text.contains("with 1 and 2 clients"), "{found:?}");
+    assert!(found.evidence[1].contains("too short for an interval"));
+}
+
+#[test]
+fn other_processes_on_the_machine_are_told() {
+    let mut experiment = clients();
+    none_says(&experiment, "not idle");
+    let busy = &mut answer(&mut experiment).levels[0].busy_ratio;
+    busy.insert(resource_name(ResourceKind::HostCpu).to_owned(), 0.95);
+    let found = the(&experiment, "not idle");
+    // Server and client are busy for 32 % and 8 % at 8,000/s.
+    assert!(
+        found.text.contains("up to 55 % of its CPUs, with 1 client"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn an_interrupted_experiment_says_how_much_of_it_there_is() {
+    let mut experiment = clients();
+    experiment.status = RunStatus::Partial;
+    experiment.status_reason = Some("interrupted by a signal".into());
+    experiment.points[4].figures = None;
+    let first = &findings(&experiment)[0];
+    assert_eq!(
+        first.text,
+        "the experiment is not complete: 4 of 5 runs were made"
+    );
+    assert_eq!(first.evidence, ["it ended early: interrupted by a signal"]);
+}
+
+#[test]
+fn opportunities_rest_on_what_was_measured() {
+    let experiment = clients();
+    let cpus = the(&experiment, "more or faster CPUs");
+    assert_eq!(cpus.kind, FindingKind::Opportunity);
+    assert!(
+        cpus.text.ends_with("each CPU adds up to 10,000/s"),
+        "{cpus:?}"
+    );
+    let machines = the(&experiment, "machine of its own");
+    assert!(
+        machines.text.contains("25,000/s instead of 20,000/s"),
+        "{machines:?}"
+    );
+    assert!(
+        machines.text.contains("takes 20 % of the CPU time"),
+        "{machines:?}"
+    );
+    let clients = the(&experiment, "are enough");
+    assert!(
+        clients
+            .text
+            .starts_with("8 clients are enough: more of them only wait, 2.2 times as long")
+    );
+    assert!(the(&experiment, "faster disk").evidence[0].contains("1.9 %"));
+    none_says(&experiment, "durable");
+    none_says(&experiment, "cache");
+}
+
+#[test]
+fn doubts_of_the_runs_become_opportunities_with_their_words() {
+    let mut experiment = clients();
+    let caveat = |kind, message: &str| Caveat {
+        kind,
+        message: message.into(),
+        hint: Some("sudo this".into()),
+        phase: None,
+    };
+    experiment.caveats = vec![
+        caveat(CaveatKind::Durability, "acknowledged before the journal"),
+        caveat(CaveatKind::FitsInCache, "22 MiB fit into 4 GiB"),
+        caveat(CaveatKind::MachineSetting, "readahead is 8 MiB"),
+    ];
+    assert_eq!(
+        the(&experiment, "durable").evidence,
+        ["acknowledged before the journal"]
+    );
+    assert_eq!(
+        the(&experiment, "cache").evidence,
+        ["22 MiB fit into 4 GiB"]
+    );
+    assert_eq!(
+        the(&experiment, "setting of the machine").evidence,
+        ["readahead is 8 MiB", "advised: sudo this"]
+    );
+}
+
+#[test]
+fn values_of_another_key_are_named_by_their_settings() {
+    let runs = vec![
+        figures(8, None, 10_000.0, 800.0),
+        figures(8, None, 15_000.0, 533.0),
+    ];
+    let experiment = answered(experiment(("server.cache", &["1GiB", "2GiB"]), runs));
+    let found = the(&experiment, "the highest rate is");
+    assert!(
+        found.text.ends_with("measured with `server.cache=2GiB`"),
+        "{found:?}"
+    );
+    none_says(&experiment, "N*");
+    none_says(&experiment, "are enough");
+    none_says(&experiment, "makes it slower");
+}
+
+#[test]
+fn without_an_answer_there_is_nothing_to_say() {
+    let experiment = experiment((CLIENTS, &["1"]), vec![figures(1, None, 1.0, 1.0)]);
+    assert!(findings(&experiment).is_empty());
+}

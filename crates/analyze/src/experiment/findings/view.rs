@@ -1,0 +1,160 @@
+//! A sweep as the rules look at it: its levels with the words for them.
+
+use crate::experiment::Experiment;
+use crate::experiment::figures::resource_name;
+use crate::experiment::sweep::{CLIENTS, Level, RATE, SHARED_CPUS, SweepAnswer};
+use crate::experiment::words::{exact, list, percent};
+use crate::laws::demand::Demand;
+use dyno_record::model::{CaveatKind, ResourceKind};
+
+/// See the module.
+pub(super) struct View<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) answer: &'a SweepAnswer,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn levels(&self) -> &'a [Level] {
+        &self.answer.levels
+    }
+
+    /// The level with the highest rate.
+    pub(super) fn best(&self) -> &'a Level {
+        &self.answer.levels[self.answer.best as usize]
+    }
+
+    /// Whether numbers of clients are compared, in a closed loop.
+    pub(super) fn is_over_clients(&self) -> bool {
+        self.answer.axis.as_deref() == Some(CLIENTS) && self.is_closed()
+    }
+
+    /// Whether offered rates are compared.
+    pub(super) fn is_over_rates(&self) -> bool {
+        self.answer.axis.as_deref() == Some(RATE)
+    }
+
+    fn is_closed(&self) -> bool {
+        let mut levels = self.levels().iter();
+        levels.all(|level| level.offered_rate_per_s.is_none())
+    }
+
+    /// Levels for which something holds.
+    pub(super) fn levels_where(&self, holds: impl Fn(&Level) -> bool) -> Vec<&'a Level> {
+        self.levels().iter().filter(|level| holds(level)).collect()
+    }
+
+    /// `with 8 clients`, `at 5,000/s offered`, ``with `server.cache` = `1GiB` ``.
+    pub(super) fn at(&self, level: &Level) -> String {
+        self.at_all(&[level])
+    }
+
+    /// The same for several: `with 4, 8 and 16 clients`.
+    pub(super) fn at_all(&self, levels: &[&Level]) -> String {
+        if levels.len() > 2 && levels.len() == self.levels().len() {
+            return format!("at all {} levels", levels.len());
+        }
+        match self.answer.axis.as_deref() {
+            Some(CLIENTS) => {
+                let numbers: Vec<String> = levels
+                    .iter()
+                    .map(|level| exact(f64::from(level.clients)))
+                    .collect();
+                let unit = match levels {
+                    [one] if one.clients == 1 => "client",
+                    _ => "clients",
+                };
+                format!("with {} {unit}", list(&numbers))
+            }
+            Some(_) => {
+                let rates: Vec<String> = levels
+                    .iter()
+                    .map(|level| format!("{}/s", exact(level.offered_rate_per_s.unwrap_or(0.0))))
+                    .collect();
+                format!("at {} offered", list(&rates))
+            }
+            None => {
+                let names: Vec<String> = levels.iter().map(|level| self.settings(level)).collect();
+                format!("with {}", list(&names))
+            }
+        }
+    }
+
+    /// The settings that tell a level from the others.
+    fn settings(&self, level: &Level) -> String {
+        let swept = self.experiment.axes.iter();
+        let swept = swept.filter(|axis| axis.values.len() > 1);
+        let settings: Vec<String> = swept
+            .filter_map(|axis| {
+                let value = level.settings.get(&axis.key)?;
+                Some(format!("`{}={value}`", axis.key))
+            })
+            .collect();
+        settings.join(" ")
+    }
+
+    /// How busy everything was at a level, as a sentence.
+    pub(super) fn busy(&self, level: &Level) -> String {
+        let kinds = [
+            ResourceKind::ServerCpu,
+            ResourceKind::ClientCpu,
+            ResourceKind::Disk,
+            ResourceKind::HostCpu,
+        ];
+        let known = kinds
+            .into_iter()
+            .filter_map(|kind| Some((resource_name(kind), busy_of(level, kind)?)));
+        let parts: Vec<String> = known
+            .enumerate()
+            .map(|(place, (name, ratio))| {
+                let verb = if place == 0 { " was busy" } else { "" };
+                let of_the_time = if place == 0 { " of the time" } else { "" };
+                format!("{}{verb} {}{of_the_time}", subject(name), percent(ratio))
+            })
+            .collect();
+        format!("{} {}", self.at(level), list(&parts))
+    }
+
+    /// What a doubt of the runs says, with what to do about it.
+    pub(super) fn doubts(&self, kind: CaveatKind) -> Vec<(&'a str, Option<&'a str>)> {
+        let caveats = self.experiment.caveats.iter();
+        caveats
+            .filter(|caveat| caveat.kind == kind)
+            .map(|caveat| (caveat.message.as_str(), caveat.hint.as_deref()))
+            .collect()
+    }
+}
+
+/// What an operation needs of a resource at a level, by the resource's kind.
+pub(super) fn demand_of(level: &Level, kind: ResourceKind) -> Option<&Demand> {
+    let name = resource_name(kind);
+    level.demands.iter().find(|demand| demand.name == name)
+}
+
+/// How busy a resource was at a level, 0 to 1.
+pub(super) fn busy_of(level: &Level, kind: ResourceKind) -> Option<f64> {
+    level.busy_ratio.get(resource_name(kind)).copied()
+}
+
+/// A resource as the subject of a sentence.
+pub(super) fn subject(name: &str) -> String {
+    match name {
+        name if name == resource_name(ResourceKind::ServerCpu) => "the server's CPU".to_owned(),
+        name if name == resource_name(ResourceKind::ClientCpu) => "the client's CPU".to_owned(),
+        name if name == resource_name(ResourceKind::HostCpu) => {
+            "all CPUs of the machine together".to_owned()
+        }
+        name if name == SHARED_CPUS => "the CPU that server and client share".to_owned(),
+        name => format!("the {name}"),
+    }
+}
+
+/// What a resource has several of.
+pub(super) fn units(name: &str, servers: u32) -> String {
+    let is_disk = name == resource_name(ResourceKind::Disk);
+    match (is_disk, servers) {
+        (true, 1) => "1 device".to_owned(),
+        (true, several) => format!("{several} devices"),
+        (false, 1) => "1 CPU".to_owned(),
+        (false, several) => format!("{several} CPUs"),
+    }
+}
