@@ -1,6 +1,8 @@
 // The chart data as crates/report/src/series.rs writes it. All times are seconds from the start
 // of the run, all latencies microseconds; null means that there is no value.
 
+import type { ExperimentCharts } from "./experiment";
+
 export type Values = (number | null)[];
 
 export interface PhaseSpan {
@@ -53,12 +55,13 @@ export interface Charts {
   thinning: string | null;
 }
 
-export function readData(): Charts {
+/** The data of the page: of a run, or of an experiment. */
+export function readData(): Charts | ExperimentCharts {
   const element = document.getElementById("data");
   if (!element?.textContent) {
     throw new Error("the page holds no chart data");
   }
-  return JSON.parse(element.textContent) as Charts;
+  return JSON.parse(element.textContent) as Charts | ExperimentCharts;
 }
 
 /** `read_modify_write` is shown as `read-modify-write`, as in the tables. */

@@ -47,6 +47,11 @@ export function rateTick(perSecond: number): string {
   return perSecond >= 1_000 ? grouped.format(perSecond) : short(perSecond);
 }
 
+/** A number of things in a legend: `1,024`, or `12.5` between two of them. */
+export function count(value: number): string {
+  return value >= 1_000 ? grouped.format(value) : short(value);
+}
+
 /** A time on the axis: `30 s`, `2:30`, `1:05:00`. */
 export function clock(seconds: number, longest: number): string {
   if (longest < 120) {

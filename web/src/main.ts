@@ -5,6 +5,7 @@ import "./report.css";
 import { chooser } from "./controls";
 import type { Charts } from "./data";
 import { operationLabel, readData } from "./data";
+import { experimentPlots } from "./experiment";
 import { comparisonChart, distributionChart } from "./percentiles";
 import { place, Plot } from "./plot";
 import { setUpTheme } from "./theme";
@@ -105,6 +106,10 @@ function openDetailsForPrinting(): void {
 const plots: Plot[] = [];
 setUpTheme(() => plots.forEach((plot) => plot.draw()));
 openDetailsForPrinting();
-const charts = readData();
-plots.push(...timeCharts(charts), ...percentileCharts(charts));
+const data = readData();
+if ("plots" in data) {
+  plots.push(...experimentPlots(data));
+} else {
+  plots.push(...timeCharts(data), ...percentileCharts(data));
+}
 document.documentElement.dataset["charts"] = String(plots.length);

@@ -56,7 +56,7 @@ export function curveSeries(curve: Curve, points: number, write: (value: number)
     ...(curve.fill ? { fill: curve.fill } : {}),
     // Points only where a line would not show: around values that stand alone.
     points: { size: 5, fill: curve.color, stroke: curve.color },
-    value: (chart, _value, index, place) => valueAt(chart, index, place, write),
+    value: (chart, _value, index, place) => valueBefore(chart, index, place, write),
   };
 }
 
@@ -64,7 +64,7 @@ export function curveSeries(curve: Curve, points: number, write: (value: number)
  * The value in the legend. Without a cursor `place` is null and the legend shows names alone.
  * Curves of different lengths share an axis; where one has no point, its last one before counts.
  */
-function valueAt(
+export function valueBefore(
   chart: uPlot,
   index: number,
   place: number | null,

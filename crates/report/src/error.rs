@@ -6,7 +6,7 @@ use dyno_record::model::PhaseKind;
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// A document could not be written as JSON.
-    #[error("cannot write the run as JSON")]
+    #[error("cannot write the document as JSON")]
     Json {
         /// What could not be expressed.
         #[from]

@@ -46,11 +46,13 @@ fn or_unknown<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| UNKNOWN.into(), |value| value.to_string())
 }
 
-fn text_at<'a>(plan: &'a Value, pointer: &str) -> Option<&'a str> {
+/// A text of the plan.
+pub(crate) fn text_at<'a>(plan: &'a Value, pointer: &str) -> Option<&'a str> {
     plan.pointer(pointer)?.as_str()
 }
 
-fn number_at(plan: &Value, pointer: &str) -> Option<u64> {
+/// A whole number of the plan.
+pub(crate) fn number_at(plan: &Value, pointer: &str) -> Option<u64> {
     plan.pointer(pointer)?.as_u64()
 }
 
@@ -109,7 +111,7 @@ fn connections(plan: &Value) -> String {
 }
 
 /// `100,000 documents of 10 fields, 100 bytes each`.
-fn documents(plan: &Value) -> String {
+pub(crate) fn documents(plan: &Value) -> String {
     let Some(records) = number_at(plan, "/data/records") else {
         return String::new();
     };
@@ -140,7 +142,7 @@ fn field_length(length: &Value) -> String {
 }
 
 /// `zipfian (exponent 1.1)`: the distribution with its parameters.
-fn keys(plan: &Value) -> String {
+pub(crate) fn keys(plan: &Value) -> String {
     let Some(keys) = plan.pointer("/keys").and_then(Value::as_object) else {
         return String::new();
     };

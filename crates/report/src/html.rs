@@ -4,15 +4,15 @@
 use crate::caveat::Severity;
 use crate::error::ReportError;
 use crate::model::ReportModel;
-use crate::series::Charts;
 use minijinja::value::Serde;
 use minijinja::{Environment, HtmlEscape, Value, context};
+use serde::Serialize;
 
 /// The charts, bundled from `web/` by the build script.
-const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/report.js"));
+pub(crate) const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/report.js"));
 
 /// The styles, bundled from `web/` by the build script.
-const STYLES: &str = include_str!(concat!(env!("OUT_DIR"), "/report.css"));
+pub(crate) const STYLES: &str = include_str!(concat!(env!("OUT_DIR"), "/report.css"));
 
 /// The name ends in `.html`, which makes the engine escape every value that is not marked safe.
 const TEMPLATE: &str = "report.html";
@@ -40,7 +40,7 @@ pub(crate) fn render(model: &ReportModel) -> Result<String, ReportError> {
 }
 
 /// Text in which what stands in backticks is set as code, escaped. An odd backtick stays one.
-fn code(text: &str) -> Value {
+pub(crate) fn code(text: &str) -> Value {
     let mut html = String::new();
     let mut rest = text;
     while let Some((before, quoted, after)) = next_quoted(rest) {
@@ -61,7 +61,7 @@ fn next_quoted(text: &str) -> Option<(&str, &str, &str)> {
 
 /// JSON that can stand inside a script element: without `<`, nothing in it can end the element or
 /// begin a comment. The escapes mean the same text to a JSON parser.
-fn inline_json(charts: &Charts) -> Result<String, ReportError> {
+pub(crate) fn inline_json<T: Serialize>(charts: &T) -> Result<String, ReportError> {
     let text = serde_json::to_string(charts)?;
     Ok(text
         .replace('<', "\\u003c")

@@ -1,6 +1,8 @@
 //! Text layout for fixed-width output: colours, wrapped paragraphs, and tables that leave out
 //! their least important columns where there is no room. It knows nothing of runs.
 
+use std::borrow::Cow;
+
 /// How a piece of text is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
@@ -47,21 +49,44 @@ pub(crate) fn text_width(text: &str) -> usize {
     text.chars().count()
 }
 
+/// Words that stay with the one before them: a number without its unit says little.
+const UNITS: [&str; 10] = ["%", "s", "ms", "µs", "ns", "B", "KiB", "MiB", "GiB", "TiB"];
+
+/// Words that stay with the one after them.
+const SIGNS: [&str; 2] = ["±", "="];
+
+/// The words of a text; a number with its unit is one. A unit may have a bracket or a comma at its end.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for word in text.split_whitespace() {
+        let unit = word.trim_end_matches([',', '.', ';', ':', ')']);
+        let ends_in_digit = |last: &String| last.ends_with(|c: char| c.is_ascii_digit());
+        let is_unit = UNITS.contains(&unit) && words.last().is_some_and(ends_in_digit);
+        match words.last_mut() {
+            Some(last) if is_unit || is_open => *last = format!("{last} {word}"),
+            _ => words.push(word.to_owned()),
+        }
+        is_open = SIGNS.contains(&word);
+    }
+    words
+}
+
 /// Breaks text at spaces into lines of at most `width` characters. The first line begins with
 /// `first` spaces, later ones with `rest`. A word longer than a line stays whole.
 pub(crate) fn wrap(text: &str, width: usize, first: usize, rest: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = " ".repeat(first);
     let mut has_word = false;
-    for word in text.split_whitespace() {
-        if has_word && text_width(&line) + 1 + text_width(word) > width {
+    for word in words(text) {
+        if has_word && text_width(&line) + 1 + text_width(&word) > width {
             lines.push(std::mem::replace(&mut line, " ".repeat(rest)));
             has_word = false;
         }
         if has_word {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         has_word = true;
     }
     if has_word {
@@ -94,7 +119,7 @@ impl<T: Into<String>> From<T> for Cell {
 /// A column of a [`Table`].
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
-    title: &'static str,
+    title: Cow<'static, str>,
     right: bool,
     /// Columns with a lower rank are left out first; rank 255 always stays.
     rank: u8,
@@ -102,18 +127,18 @@ pub(crate) struct Column {
 
 impl Column {
     /// A column of words.
-    pub(crate) fn text(title: &'static str) -> Self {
+    pub(crate) fn text(title: impl Into<Cow<'static, str>>) -> Self {
         Column {
-            title,
+            title: title.into(),
             right: false,
             rank: u8::MAX,
         }
     }
 
     /// A column of numbers.
-    pub(crate) fn number(title: &'static str, rank: u8) -> Self {
+    pub(crate) fn number(title: impl Into<Cow<'static, str>>, rank: u8) -> Self {
         Column {
-            title,
+            title: title.into(),
             right: true,
             rank,
         }
@@ -146,7 +171,7 @@ impl Table {
 
     /// The lines, without trailing spaces, in at most `width` characters if leaving out columns
     /// can achieve that. The titles of left-out columns are returned too: leaving out is told.
-    pub(crate) fn lines(&self, width: usize, painter: Painter) -> (Vec<String>, Vec<&'static str>) {
+    pub(crate) fn lines(&self, width: usize, painter: Painter) -> (Vec<String>, Vec<String>) {
         let widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width_of(i)).collect();
         let mut shown: Vec<usize> = (0..self.columns.len())
             .filter(|&index| widths[index] > 0)
@@ -160,12 +185,12 @@ impl Table {
                 break;
             };
             shown.retain(|&index| index != least);
-            left_out.push(self.columns[least].title);
+            left_out.push(self.columns[least].title.to_string());
         }
         let titles = self
             .columns
             .iter()
-            .map(|column| Cell::new(column.title, Style::Dim))
+            .map(|column| Cell::new(column.title.as_ref(), Style::Dim))
             .collect();
         let lines = std::iter::once(&titles)
             .chain(&self.rows)
@@ -179,7 +204,7 @@ impl Table {
         let cells = self.rows.iter().filter_map(|row| row.get(index));
         match cells.map(|cell| text_width(&cell.text)).max() {
             None | Some(0) => 0,
-            Some(widest) => widest.max(text_width(self.columns[index].title)),
+            Some(widest) => widest.max(text_width(&self.columns[index].title)),
         }
     }
 
@@ -267,6 +292,8 @@ mod tests {
         let lines = wrap("[1] one two three four", 13, 1, 4);
         assert_eq!(lines, [" [1] one two", "    three", "    four"]);
         assert_eq!(wrap("indivisible", 4, 0, 2), ["indivisible"]);
+        let lines = wrap("about ± 13 %, or 5 s", 10, 0, 0);
+        assert_eq!(lines, ["about", "± 13 %, or", "5 s"]);
         assert!(wrap("  ", 4, 2, 2).is_empty());
     }
 }

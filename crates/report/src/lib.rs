@@ -1,5 +1,6 @@
 //! Reports of a finished run: terminal, Markdown, one self-contained HTML file, JSON, and the text
-//! that YCSB prints. The first three show one [`model::ReportModel`].
+//! that YCSB prints. The first three show one [`model::ReportModel`]. Reports of an experiment, which
+//! has several runs, are made by [`experiment`].
 //!
 //! Nothing is printed or written here; every renderer returns text. Caveats are found by the
 //! analysis and arrive with the run.

@@ -28,7 +28,7 @@ pub(crate) fn render(model: &ReportModel) -> String {
 }
 
 /// Makes text safe for a line or a table cell: nothing in it is markup, and it has one line.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -44,7 +44,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Like [`escape`], but what stands in a pair of backticks stays code.
-fn escape_around_code(text: &str) -> String {
+pub(crate) fn escape_around_code(text: &str) -> String {
     let mut parts: Vec<&str> = text.split('`').collect();
     let last = parts.pop().unwrap_or("");
     // An even number of parts before the last one means that every backtick has its partner.
@@ -60,7 +60,7 @@ fn escape_around_code(text: &str) -> String {
 }
 
 /// ` ⚠1 ⚠3`, or nothing. Square brackets would have to be escaped.
-fn marks_text(marks: &[usize]) -> String {
+pub(crate) fn marks_text(marks: &[usize]) -> String {
     marks.iter().map(|mark| format!(" ⚠{mark}")).collect()
 }
 

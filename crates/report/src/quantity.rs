@@ -25,6 +25,8 @@ pub enum Unit {
     Ratio,
     /// A bare number with three decimals.
     Plain,
+    /// A bare number of any size, with three digits that count.
+    Parameter,
 }
 
 /// A value with its unit and, where known, its error.
@@ -106,6 +108,7 @@ impl Quantity {
             Unit::Bytes => self.scaled(&BYTES_SCALE),
             Unit::Count => (self.plain_digits(0), ""),
             Unit::Plain => (self.plain_digits(3), ""),
+            Unit::Parameter => (self.plain_digits(significant_decimals(self.value, 3)), ""),
             Unit::Seconds => (span(self.value), ""),
             Unit::Ratio => (percent(self.value * 100.0), " %"),
         }
@@ -361,6 +364,10 @@ mod tests {
     fn counts_are_grouped_and_plain_numbers_have_three_decimals() {
         all(Unit::Count, &[(0.0, "0"), (3_102_360.0, "3,102,360")]);
         all(Unit::Plain, &[(0.998_7, "0.999"), (-0.5, "-0.500")]);
+        all(
+            Unit::Parameter,
+            &[(0.006_478, "0.00648"), (0.0, "0"), (12.34, "12.3")],
+        );
     }
 
     #[test]

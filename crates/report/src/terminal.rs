@@ -9,10 +9,10 @@ use crate::model::{Figure, Headline, LatencyRow, OperationModel, PhaseModel, Rep
 use crate::quantity::Quantity;
 
 /// Narrowest width that the layout is made for; narrower terminals get lines that are too long.
-const MIN_WIDTH: usize = 40;
+pub(crate) const MIN_WIDTH: usize = 40;
 
 /// Widest paragraph that reads well; tables may be wider.
-const MAX_PARAGRAPH: usize = 100;
+pub(crate) const MAX_PARAGRAPH: usize = 100;
 
 /// Renders the model in at most `width` columns where that is possible.
 pub(crate) fn render(model: &ReportModel, width: usize, colours: bool) -> String {
@@ -39,7 +39,7 @@ pub(crate) fn render(model: &ReportModel, width: usize, colours: bool) -> String
 }
 
 /// ` [1][3]`, or nothing.
-fn marks_text(marks: &[usize]) -> String {
+pub(crate) fn marks_text(marks: &[usize]) -> String {
     marks.iter().map(|mark| format!("[{mark}]")).collect()
 }
 

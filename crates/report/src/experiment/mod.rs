@@ -1,4 +1,56 @@
-//! Experiments, comparisons and histories as text and pictures.
+//! Reports of an experiment: the question, what was found, and the tables and charts behind it. All forms
+//! show one [`model::ExperimentModel`], which is made of sections; each kind of answer makes its own sections,
+//! in a file of its own.
 
 pub mod comparison;
+mod figure;
 pub mod history;
+mod html;
+mod markdown;
+pub mod model;
+pub mod plot;
+pub mod rows;
+mod runs;
+mod sweep;
+mod sweep_charts;
+pub mod table;
+mod terminal;
+
+use crate::RenderOptions;
+use crate::error::ReportError;
+use dyno_analyze::experiment::Experiment;
+use model::ExperimentModel;
+
+/// What an experiment is rendered as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExperimentFormat {
+    /// Text for a terminal.
+    Human,
+    /// Markdown with GitHub's tables.
+    Markdown,
+    /// One self-contained page with charts.
+    Html,
+    /// The document.
+    Json,
+}
+
+/// Renders an experiment. The text ends with a line end.
+///
+/// # Errors
+/// [`ReportError::Template`] or [`ReportError::Json`] if the page or the document cannot be written, which no
+/// content of an experiment causes.
+pub fn render(
+    experiment: &Experiment,
+    format: ExperimentFormat,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    match format {
+        ExperimentFormat::Human => {
+            let model = ExperimentModel::new(experiment);
+            Ok(terminal::render(&model, options.width, options.colours))
+        }
+        ExperimentFormat::Markdown => Ok(markdown::render(&ExperimentModel::new(experiment))),
+        ExperimentFormat::Html => html::render(&ExperimentModel::new(experiment)),
+        ExperimentFormat::Json => Ok(serde_json::to_string_pretty(experiment)? + "\n"),
+    }
+}

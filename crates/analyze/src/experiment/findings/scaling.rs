@@ -6,6 +6,7 @@ use crate::estimate::Estimate;
 use crate::experiment::Finding;
 use crate::experiment::sweep::Level;
 use crate::experiment::words::{count, interval, number, percent, rate, time, times};
+use crate::knee::Knee;
 use crate::usl::{OpenEstimate, UslFit, UslPeak};
 
 /// N*: beyond it operations certainly wait for each other.
@@ -40,6 +41,46 @@ pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
         ),
         None => "no level has more clients than that".to_owned(),
     });
+    Some(finding(text, evidence))
+}
+
+/// The load from which on more of it costs more than it brings.
+pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
+    let load = |load: f64| match view.is_over_rates() {
+        true => format!("{} offered", rate(load)),
+        false => format!("{} clients", number(load)),
+    };
+    let (text, evidence) = match view.answer.knee? {
+        Knee::TooFewLoads => return None,
+        Knee::Found {
+            load: at,
+            low,
+            high,
+            rate_per_s,
+            response_s,
+        } => (
+            format!(
+                "the knee is at {}: beyond it more load costs more response time than it brings rate",
+                load(at)
+            ),
+            vec![
+                format!(
+                    "there the rate divided by the mean response time is highest, with {} at {}",
+                    rate(rate_per_s),
+                    time(response_s)
+                ),
+                format!("the intervals place it between {} and {}", load(low), load(high)),
+            ],
+        ),
+        Knee::AboveMeasured { highest_load } => (
+            format!("the knee is above the highest load, {}", load(highest_load)),
+            vec!["the rate divided by the mean response time is highest at the highest load".to_owned()],
+        ),
+        Knee::BelowMeasured { lowest_load } => (
+            format!("the knee is at the lowest load or below it, {}", load(lowest_load)),
+            vec!["the rate divided by the mean response time is highest at the lowest load".to_owned()],
+        ),
+    };
     Some(finding(text, evidence))
 }
 
@@ -93,7 +134,7 @@ pub(super) fn scalability_law(view: &View<'_>) -> Option<Finding> {
     );
     let mut evidence = vec![
         format!(
-            "σ = {}, κ = {}, rate of a lone client λ = {}{}",
+            "the parameters are σ = {}, κ = {} and λ = {}, the rate of a lone client{}",
             with_interval(&fit.sigma_ratio, number),
             with_interval(&fit.kappa_ratio, number),
             rate(fit.lambda_per_s.value),
@@ -101,7 +142,7 @@ pub(super) fn scalability_law(view: &View<'_>) -> Option<Finding> {
                 " ({} to {})",
                 rate(fit.lambda_per_s.low),
                 rate(fit.lambda_per_s.high)
-            ),
+            )
         ),
         format!(
             "the curve misses the rates of {} to {} clients by {} on average",
@@ -117,18 +158,11 @@ pub(super) fn scalability_law(view: &View<'_>) -> Option<Finding> {
 /// A parameter whose interval reaches 0 cannot be told from nothing.
 fn parameter(name: &str, estimate: &Estimate) -> String {
     match estimate.low > 0.0 {
-        true => format!("{name} = {}", percent_or_number(estimate.value)),
+        true => format!("{name} = {}", number(estimate.value)),
         false => format!(
             "a {name} that cannot be told from 0 (at most {})",
-            percent_or_number(estimate.high)
+            number(estimate.high)
         ),
-    }
-}
-
-fn percent_or_number(ratio: f64) -> String {
-    match ratio >= 0.001 {
-        true => percent(ratio),
-        false => number(ratio),
     }
 }
 

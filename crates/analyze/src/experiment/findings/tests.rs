@@ -3,6 +3,7 @@ use crate::estimate::Quantity;
 use crate::experiment::figures::{Figure, Figures, resource_name};
 use crate::experiment::sweep::{CLIENTS, RATE, SweepAnswer, analyze};
 use crate::experiment::{Axis, Point, SCHEMA_VERSION, Verb};
+use crate::knee::Knee;
 use crate::laws;
 use crate::laws::demand::Resource;
 use crate::resampling::Resampling;
@@ -232,6 +233,29 @@ fn waiting_begins_where_the_asymptotes_meet() {
 }
 
 #[test]
+fn the_knee_is_placed_or_said_to_be_outside() {
+    let mut experiment = clients();
+    let mut told = |knee| {
+        answer(&mut experiment).knee = Some(knee);
+        the(&experiment, "the knee is").text
+    };
+    let found = Knee::Found {
+        load: 3.21,
+        low: 2.0,
+        high: 4.0,
+        rate_per_s: 16_500.0,
+        response_s: 190e-6,
+    };
+    assert!(told(found).starts_with("the knee is at 3.21 clients: beyond it more load"));
+    let above = Knee::AboveMeasured { highest_load: 16.0 };
+    assert_eq!(told(above), "the knee is above the highest load, 16.0 clients");
+    let below = Knee::BelowMeasured { lowest_load: 1.0 };
+    assert!(told(below).contains("at the lowest load or below it"));
+    answer(&mut experiment).knee = Some(Knee::TooFewLoads);
+    none_says(&experiment, "the knee is");
+}
+
+#[test]
 fn a_decline_is_told_only_beyond_the_intervals() {
     let mut experiment = clients();
     let found = the(&experiment, "makes it slower");
@@ -257,7 +281,7 @@ fn the_scalability_law_says_where_it_guesses() {
         text.contains("beyond the 16 that were measured: a guess"),
         "{text}"
     );
-    assert!(text.contains("contention σ that cannot be told from 0 (at most 25 %)"));
+    assert!(text.contains("contention σ that cannot be told from 0 (at most 0.250)"));
     let answer = answer(&mut experiment);
     answer.usl = None;
     answer.usl_problem = Some("too few points".into());
@@ -375,7 +399,12 @@ fn a_rate_that_is_poorly_known_or_not_at_all_is_told() {
     answer(&mut experiment).levels[1].rate_per_s = Figure::bare(14_000.0);
     let found = the(&experiment, "known to no better");
     assert!(found.text.contains("with 1 and 2 clients"), "{found:?}");
-    assert!(found.evidence[1].contains("too short for an interval"));
+    assert_eq!(
+        found.evidence,
+        [
+            "95 % intervals: 5,600/s to 10,400/s with 1 client, none with 2 clients, as the runs are too short"
+        ]
+    );
 }
 
 #[test]

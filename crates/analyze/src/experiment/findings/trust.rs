@@ -4,7 +4,7 @@ use super::view::{View, busy_of};
 use super::warning;
 use crate::experiment::Finding;
 use crate::experiment::sweep::Level;
-use crate::experiment::words::{interval, percent, rate};
+use crate::experiment::words::{percent, rate};
 use dyno_record::model::{CaveatKind, ResourceKind};
 
 /// Use of the CPUs by others from which on it is told.
@@ -78,33 +78,40 @@ fn share(
     (!levels.is_empty()).then(|| warning(text(&view.at_all(&levels)), evidence))
 }
 
+/// How busy the machine, the server and the client were at a level. The use of a whole machine is known only if
+/// the client runs on it too.
+fn uses(level: &Level) -> Option<[f64; 3]> {
+    let all = busy_of(level, ResourceKind::HostCpu)?;
+    let server = busy_of(level, ResourceKind::ServerCpu)?;
+    Some([all, server, busy_of(level, ResourceKind::ClientCpu)?])
+}
+
+fn others(level: &Level) -> Option<f64> {
+    uses(level).map(|[all, server, client]| all - server - client)
+}
+
 /// Other processes used the machine of the server.
 pub(super) fn other_processes(view: &View<'_>) -> Option<Finding> {
-    let others = |level: &Level| -> Option<f64> {
-        let all = busy_of(level, ResourceKind::HostCpu)?;
-        let server = busy_of(level, ResourceKind::ServerCpu)?;
-        // The use of a whole machine is known only if the client runs on it too.
-        let client = busy_of(level, ResourceKind::ClientCpu)?;
-        Some(all - server - client)
-    };
     let levels = view.levels_where(|level| others(level).is_some_and(|ratio| ratio > OTHERS_RATIO));
-    let most = levels
-        .iter()
-        .filter_map(|level| others(level))
-        .reduce(f64::max)?;
+    let shares = levels.iter().filter_map(|level| others(level));
+    let most = shares.reduce(f64::max)?;
     let text = format!(
         "the machine was not idle: neither server nor client used up to {} of its CPUs, {}",
         percent(most),
         view.at_all(&levels)
     );
-    let evidence = levels.iter().map(|level| {
-        format!(
-            "{}, which leaves {} to others and to the kernel",
-            view.busy(level),
-            percent(others(level).unwrap_or(0.0))
-        )
-    });
-    Some(warning(text, evidence.collect()))
+    let parts: Vec<String> = levels
+        .iter()
+        .filter_map(|level| {
+            let [all, server, client] = uses(level)?.map(percent);
+            Some(format!("{all} − {server} − {client} {}", view.at(level)))
+        })
+        .collect();
+    let evidence = format!(
+        "all CPUs of the machine less those of server and client, which leaves others and the kernel: {}",
+        parts.join(", ")
+    );
+    Some(warning(text, vec![evidence]))
 }
 
 /// A run had no steady state.
@@ -151,28 +158,21 @@ pub(super) fn wide_intervals(view: &View<'_>) -> Option<Finding> {
     if levels.is_empty() {
         return None;
     }
-    let evidence = levels.iter().map(|level| {
-        let figure = &level.rate_per_s;
-        match figure.low {
-            Some(_) => format!(
-                "rate {}: {}{}",
-                view.at(level),
-                rate(figure.value),
-                interval(figure, rate)
-            ),
-            None => format!(
-                "rate {}: {}; the run is too short for an interval",
-                view.at(level),
-                rate(figure.value)
-            ),
-        }
-    });
+    let intervals: Vec<String> = levels
+        .iter()
+        .map(
+            |level| match level.rate_per_s.low.zip(level.rate_per_s.high) {
+                Some((low, high)) => format!("{} to {} {}", rate(low), rate(high), view.at(level)),
+                None => format!("none {}, as the runs are too short", view.at(level)),
+            },
+        )
+        .collect();
     Some(warning(
         format!(
             "the rate is known to no better than ± {} {}; a longer `--duration` or a `--repeat` would tell more",
             percent(WIDE_RATIO),
             view.at_all(&levels)
         ),
-        evidence.collect(),
+        vec![format!("95 % intervals: {}", intervals.join(", "))],
     ))
 }

@@ -1,0 +1,64 @@
+//! How a figure with its interval is written.
+
+use super::table::{Cell, Tone};
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::figures::Figure;
+
+/// The ends of an interval: `247–781 µs`, or `0.50 ms – 2.1 s` where they differ in their unit.
+pub(super) fn interval(low: Quantity, high: Quantity) -> String {
+    let ((low, low_unit), (high, high_unit)) = (low.parts(), high.parts());
+    match low_unit == high_unit {
+        true => format!("{low}–{high}{high_unit}"),
+        false => format!("{low}{low_unit} – {high}{high_unit}"),
+    }
+}
+
+/// The interval of a figure, if it has one.
+pub(super) fn interval_of(figure: &Figure, quantity: fn(f64) -> Quantity) -> Option<String> {
+    let (low, high) = figure.low.zip(figure.high)?;
+    Some(interval(quantity(low), quantity(high)))
+}
+
+/// A cell with the value, and the interval below it.
+pub(super) fn cell(figure: Option<&Figure>, quantity: fn(f64) -> Quantity) -> Cell {
+    let Some(figure) = figure else {
+        return Cell::default();
+    };
+    let value = quantity(figure.value).to_string();
+    Cell::from(value).with_detail(interval_of(figure, quantity))
+}
+
+/// A time that is given in seconds.
+pub(super) fn seconds(value: f64) -> Quantity {
+    Quantity::microseconds(value * 1e6)
+}
+
+/// A share that should be 0: empty if it is.
+pub(super) fn unwanted(ratio: f64) -> Cell {
+    match ratio > 0.0 {
+        true => Cell::new(Quantity::ratio(ratio).to_string(), Tone::Alarm),
+        false => Cell::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_an_interval_share_their_unit_where_they_can() {
+        let us = Quantity::microseconds;
+        assert_eq!(interval(us(247.0), us(781.0)), "247–781 µs");
+        assert_eq!(interval(us(500.0), us(2_100.0)), "500 µs – 2.10 ms");
+        let rate = Quantity::per_second;
+        assert_eq!(interval(rate(5_100.0), rate(16_229.0)), "5,100–16,229/s");
+    }
+
+    #[test]
+    fn a_figure_without_an_interval_is_its_value_alone() {
+        let cell = cell(Some(&Figure::bare(12.0)), Quantity::per_second);
+        assert_eq!((cell.text.as_str(), cell.detail), ("12.00/s", None));
+        assert_eq!(super::cell(None, Quantity::per_second), Cell::default());
+        assert_eq!(unwanted(0.0), Cell::default());
+    }
+}

@@ -1,0 +1,221 @@
+//! The one model that every renderer of an experiment shows. Renderers choose the layout and nothing else.
+
+use super::plot::Plot;
+use super::rows::RowsChart;
+use super::table::Table;
+use super::{runs, sweep};
+use crate::caveat::{CaveatBook, NumberedCaveat, Topic};
+use crate::facts::{self, Fact};
+use crate::model::{Definition, Figure, Status};
+use dyno_analyze::experiment::{Answer, Experiment, Finding, FindingKind, Verb};
+use dyno_record::model::RunStatus;
+use serde::Serialize;
+
+/// What a report says about an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExperimentModel {
+    /// What it is, such as `Sweep of workload a`.
+    pub title: String,
+    /// What was asked.
+    pub question: String,
+    /// How it ended.
+    pub status: Status,
+    /// Its start, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Version of the program that measured.
+    pub dyno_version: String,
+    /// The answer in a few numbers; empty if there is none.
+    pub headline: Vec<Figure>,
+    /// What follows from it.
+    pub findings: Vec<FindingModel>,
+    /// Reasons to doubt it, the most serious first.
+    pub caveats: Vec<NumberedCaveat>,
+    /// Tables and charts.
+    pub sections: Vec<Section>,
+    /// How it was done.
+    pub facts: Vec<Fact>,
+    /// The plan that the runs change, as text.
+    pub plan: String,
+    /// What the words mean.
+    pub definitions: Vec<Definition>,
+}
+
+/// A finding as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FindingModel {
+    /// `finding`, `warning` or `opportunity`.
+    pub kind: &'static str,
+    /// The sentence.
+    pub text: String,
+    /// The measurements behind it, a sentence each.
+    pub evidence: Vec<String>,
+}
+
+/// A part of the report about one matter.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Section {
+    /// Its title.
+    pub title: &'static str,
+    /// What to know before the tables.
+    pub lead: String,
+    /// Charts over an axis; only pages have them.
+    pub plots: Vec<Plot>,
+    /// Charts of rows; only pages have them.
+    pub rows: Vec<RowsChart>,
+    /// Tables.
+    pub tables: Vec<Table>,
+    /// What has to be known to read the tables.
+    pub notes: Vec<String>,
+}
+
+/// What an answer contributes to the report.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    pub(super) headline: Vec<Figure>,
+    pub(super) sections: Vec<Section>,
+    pub(super) definitions: Vec<Definition>,
+}
+
+impl ExperimentModel {
+    /// Makes the model of an experiment.
+    pub fn new(experiment: &Experiment) -> Self {
+        let book = CaveatBook::new(&experiment.caveats);
+        let parts = match &experiment.answer {
+            Some(Answer::Sweep(answer)) => sweep::parts(experiment, answer, &book),
+            Some(Answer::Xmax(_) | Answer::Slo(_) | Answer::Ab(_)) | None => Parts::default(),
+        };
+        let mut sections = parts.sections;
+        sections.push(runs::section(experiment));
+        ExperimentModel {
+            title: title(experiment),
+            question: experiment.question.clone(),
+            status: status(experiment, &book),
+            started_at: experiment.started_at.clone(),
+            dyno_version: experiment.dyno_version.clone(),
+            headline: parts.headline,
+            findings: experiment.findings.iter().map(finding).collect(),
+            sections,
+            facts: how(experiment, &book),
+            plan: facts::plan_text(&experiment.plan),
+            definitions: parts.definitions,
+            caveats: book.into_entries(),
+        }
+    }
+
+    /// All charts over an axis.
+    pub(super) fn plots(&self) -> Vec<&Plot> {
+        let sections = self.sections.iter();
+        sections.flat_map(|section| &section.plots).collect()
+    }
+}
+
+fn title(experiment: &Experiment) -> String {
+    let what = match experiment.verb {
+        Verb::Sweep => "Sweep",
+        Verb::Xmax => "Highest rate",
+        Verb::Slo => "Objective",
+        Verb::Ab => "Comparison",
+    };
+    format!("{what} of workload {}", experiment.name)
+}
+
+fn status(experiment: &Experiment, book: &CaveatBook) -> Status {
+    Status {
+        label: match experiment.status {
+            RunStatus::Running => "running",
+            RunStatus::Complete => "complete",
+            RunStatus::Partial => "partial",
+            RunStatus::Failed => "failed",
+        },
+        reason: experiment.status_reason.clone(),
+        marks: book.marks(Topic::Status, None),
+    }
+}
+
+fn finding(finding: &Finding) -> FindingModel {
+    FindingModel {
+        kind: match finding.kind {
+            FindingKind::Finding => "finding",
+            FindingKind::Warning => "warning",
+            FindingKind::Opportunity => "opportunity",
+        },
+        text: sentence(&finding.text),
+        evidence: finding.evidence.iter().map(|text| sentence(text)).collect(),
+    }
+}
+
+/// With a capital at its start and a period at its end. Code at the start stays as it is.
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    let mut sentence: String = match characters.next() {
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => return String::new(),
+    };
+    if !sentence.ends_with(['.', '!', '?']) {
+        sentence.push('.');
+    }
+    sentence
+}
+
+/// How it was done: the runs, what they change, and the workload.
+fn how(experiment: &Experiment, book: &CaveatBook) -> Vec<Fact> {
+    let plan = &experiment.plan;
+    let measured = experiment
+        .points
+        .iter()
+        .filter(|point| point.figures.is_some());
+    let order = experiment
+        .options
+        .get("order")
+        .and_then(|order| order.as_str());
+    let order = match order {
+        Some("random") => ", in random order, so that a drift of the machine is no effect",
+        _ => "",
+    };
+    let runs = format!(
+        "{} of {} measured{order}",
+        measured.count(),
+        experiment.points.len()
+    );
+    let mut list = vec![Fact::new("Runs", runs)];
+    list.extend(
+        experiment
+            .axes
+            .iter()
+            .map(|axis| Fact::new(axis.key.clone(), axis.values.join(", "))),
+    );
+    let length = [
+        ("/phases/warmup", "warm-up"),
+        ("/phases/duration", "measured"),
+    ];
+    let length: Vec<String> = length
+        .iter()
+        .filter_map(|(pointer, word)| Some(format!("{} {word}", facts::text_at(plan, pointer)?)))
+        .collect();
+    let seed = facts::number_at(plan, "/client/seed").map(|seed| seed.to_string());
+    list.extend([
+        Fact::new("Length of each run", length.join(", ")),
+        Fact::new("Mix", facts::mix(plan)),
+        Fact {
+            marks: book.marks(Topic::Data, None),
+            ..Fact::new("Data", facts::documents(plan))
+        },
+        Fact::new("Key distribution", facts::keys(plan)),
+        Fact::new("Seed", seed.unwrap_or_default()),
+    ]);
+    list.retain(|fact| !fact.value.is_empty());
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_begin_with_a_capital_and_end_with_a_period() {
+        assert_eq!(sentence("the rate falls"), "The rate falls.");
+        assert_eq!(sentence("`a=1` is best"), "`a=1` is best.");
+        assert_eq!(sentence("it works!"), "It works!");
+        assert_eq!(sentence(""), "");
+    }
+}

@@ -1,0 +1,90 @@
+//! The runs of an experiment, each with the way to its own report.
+
+use super::figure::cell;
+use super::model::Section;
+use super::table::{Cell, Column, Table, Tone};
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::{Experiment, Point};
+
+/// Page of a run, inside its directory.
+const PAGE: &str = "report.html";
+
+/// The section with all runs, in the order in which they are made.
+pub(super) fn section(experiment: &Experiment) -> Section {
+    let is_repeated = experiment.points.iter().any(|point| point.repeat > 0);
+    let columns = vec![
+        Column::text("run"),
+        Column::text("settings"),
+        Column::number("repetition", 40),
+        Column::number("rate", 90),
+        Column::number("mean", 60),
+        Column::number("p99", 70),
+        Column::number("caveats", 30),
+    ];
+    let rows = experiment.points.iter();
+    let rows = rows.map(|point| row(point, is_repeated)).collect();
+    Section {
+        title: "Runs",
+        lead: "Every run is a run directory with a report of its own.".into(),
+        tables: vec![Table::new("Runs", columns, rows)],
+        ..Section::default()
+    }
+}
+
+fn row(point: &Point, is_repeated: bool) -> Vec<Cell> {
+    let settings: Vec<String> = point
+        .settings
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let side = point.side.map(|side| format!("{side:?}"));
+    let settings: Vec<String> = side.into_iter().chain(settings).collect();
+    let name = point.directory.rsplit('/').next().unwrap_or_default();
+    let link = Cell {
+        link: (point.figures.is_some() && is_plain(&point.directory))
+            .then(|| format!("{}/{PAGE}", point.directory)),
+        ..Cell::new(name, Tone::Strong)
+    };
+    let repetition = match is_repeated {
+        true => (point.repeat + 1).to_string(),
+        false => String::new(),
+    };
+    let mut cells = vec![link, settings.join(", ").into(), repetition.into()];
+    match &point.figures {
+        None => cells.extend([
+            Cell::new("not run", Tone::Soft),
+            "".into(),
+            "".into(),
+            "".into(),
+        ]),
+        Some(figures) => cells.extend([
+            cell(Some(&figures.rate_per_s), Quantity::per_second),
+            cell(Some(&figures.response_mean_us), Quantity::microseconds),
+            cell(figures.percentile("p99").as_ref(), Quantity::microseconds),
+            Quantity::count(figures.caveats.len() as u64)
+                .to_string()
+                .into(),
+        ]),
+    }
+    cells
+}
+
+/// Whether a path can stand in a link as it is: what experiments name themselves. A document that somebody else
+/// has written may hold an address that does more than open a file.
+fn is_plain(path: &str) -> bool {
+    let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/');
+    path.starts_with("runs/") && !path.contains("..") && path.chars().all(is_usual)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_runs_become_links() {
+        assert!(is_plain("runs/001-clients-4"));
+        for path in ["javascript:alert(1)", "runs/../../x", "runs/a)b", "/runs/1"] {
+            assert!(!is_plain(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! What a report says about a sweep.
+
+use super::figure::{cell, interval, interval_of, seconds, unwanted};
+use super::model::{Parts, Section};
+use super::rows::{RowValue, RowsChart, Scale};
+use super::sweep_charts as charts;
+use super::table::{Cell, Column, Table, Tone};
+use crate::caveat::{CaveatBook, Topic};
+use crate::model::{Definition, Figure};
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::Experiment;
+use dyno_analyze::experiment::figures::resource_name;
+use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE, SweepAnswer};
+use dyno_analyze::laws::demand::Demand;
+use dyno_record::model::ResourceKind;
+
+mod laws;
+mod scalability;
+
+/// Percentiles of the table of levels, with their ranks.
+const PERCENTILES: [(&str, u8); 3] = [("p50", 120), ("p95", 130), ("p99", 170)];
+
+/// Resources of the table of levels, with their short names and ranks.
+const RESOURCES: [(&str, &str, u8); 4] = [
+    (resource_name(ResourceKind::ServerCpu), "server CPU", 150),
+    (resource_name(ResourceKind::ClientCpu), "client CPU", 110),
+    (resource_name(ResourceKind::Disk), "disk", 100),
+    (resource_name(ResourceKind::HostCpu), "all CPUs", 60),
+];
+
+/// A sweep with the words for its levels.
+pub(super) struct Sweep<'a> {
+    pub(super) answer: &'a SweepAnswer,
+    experiment: &'a Experiment,
+    book: &'a CaveatBook,
+}
+
+/// All that a sweep contributes to the report.
+pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &CaveatBook) -> Parts {
+    let sweep = Sweep {
+        answer,
+        experiment,
+        book,
+    };
+    let sections = [
+        Some(sweep.levels_section()),
+        sweep.demands_section(),
+        scalability::section(&sweep),
+        laws::section(&sweep),
+    ];
+    Parts {
+        headline: sweep.headline(),
+        sections: sections.into_iter().flatten().collect(),
+        definitions: DEFINITIONS.to_vec(),
+    }
+}
+
+impl<'a> Sweep<'a> {
+    /// The levels in the order of their values.
+    pub(super) fn levels(&self) -> Vec<&'a Level> {
+        let mut levels: Vec<&Level> = self.answer.levels.iter().collect();
+        if self.answer.axis.is_none() {
+            levels.sort_by_key(|level| self.places(level));
+        }
+        levels
+    }
+
+    /// Places of a level's values among those of their axes.
+    fn places(&self, level: &Level) -> Vec<usize> {
+        let axes = self.experiment.axes.iter();
+        axes.map(|axis| {
+            let value = level.settings.get(&axis.key);
+            let place = axis.values.iter().position(|other| Some(other) == value);
+            place.unwrap_or(usize::MAX)
+        })
+        .collect()
+    }
+
+    /// The level with the highest rate.
+    pub(super) fn best(&self) -> &'a Level {
+        &self.answer.levels[self.answer.best as usize]
+    }
+
+    /// Keys that tell levels apart.
+    fn keys(&self) -> Vec<&'a str> {
+        let all = || self.experiment.axes.iter();
+        let swept: Vec<&str> = all()
+            .filter(|axis| axis.values.len() > 1)
+            .map(|axis| axis.key.as_str())
+            .collect();
+        match swept.is_empty() {
+            true => all().map(|axis| axis.key.as_str()).collect(),
+            false => swept,
+        }
+    }
+
+    /// A level in words: `8 clients`, `5,000/s offered`, `server.cache=1GiB`.
+    pub(super) fn name(&self, level: &Level) -> String {
+        match self.answer.axis.as_deref() {
+            Some(CLIENTS) if level.clients == 1 => "1 client".to_owned(),
+            Some(CLIENTS) => format!("{} clients", Quantity::count(level.clients.into())),
+            Some(_) => format!(
+                "{} offered",
+                Quantity::per_second(level.offered_rate_per_s.unwrap_or(f64::NAN))
+            ),
+            None => {
+                let keys = self.keys();
+                let settings: Vec<String> = keys
+                    .iter()
+                    .filter_map(|key| Some(format!("{key}={}", level.settings.get(*key)?)))
+                    .collect();
+                settings.join(", ")
+            }
+        }
+    }
+
+    fn headline(&self) -> Vec<Figure> {
+        let best = self.best();
+        let marks = |topic| self.book.marks(topic, None);
+        let figure = |label: &str, value, note: Option<String>, marks| Figure {
+            label: label.to_owned(),
+            value,
+            note,
+            alarming: false,
+            marks,
+        };
+        let rate = &best.rate_per_s;
+        let range = interval_of(rate, Quantity::per_second);
+        let range = range.map_or(String::new(), |range| format!(", 95 % {range}"));
+        let mut figures = vec![figure(
+            "highest rate",
+            Quantity::per_second(rate.value),
+            Some(format!("with {}{range}", self.name(best))),
+            marks(Topic::Rate),
+        )];
+        let times = [
+            ("mean response time there", Some(best.response_mean_us)),
+            (
+                "p99 response time there",
+                best.response_us.get("p99").copied(),
+            ),
+        ];
+        figures.extend(times.into_iter().filter_map(|(label, time)| {
+            let time = time?;
+            let note = interval_of(&time, Quantity::microseconds);
+            let note = note.map(|range| format!("95 % {range}"));
+            Some(figure(
+                label,
+                Quantity::microseconds(time.value),
+                note,
+                marks(Topic::Latency),
+            ))
+        }));
+        if let Some(demand) = &self.answer.bottleneck {
+            let bound = demand.saturation_rate_per_s().value;
+            let reached = Quantity::ratio(rate.value / bound);
+            figures.push(figure(
+                "bound of the rate",
+                Quantity::per_second(bound),
+                Some(format!("{}, {reached} reached", demand.name)),
+                Vec::new(),
+            ));
+        }
+        if let Some(clients) = self.answer.saturation_clients {
+            let note = "clients from which on operations wait".to_owned();
+            figures.push(figure(
+                "N*",
+                Quantity::plain(clients),
+                Some(note),
+                Vec::new(),
+            ));
+        }
+        figures
+    }
+
+    fn levels_section(&self) -> Section {
+        let mut notes = vec![
+            "Below each value stands its 95 % interval. It rests on the variation between the runs of a level, or \
+             inside the run where there is one; a level without it is too short for one."
+                .to_owned(),
+        ];
+        if self
+            .answer
+            .levels
+            .iter()
+            .any(|level| !level.busy_ratio.is_empty())
+        {
+            notes.push(
+                "The columns of CPUs and disk say for which share of the time they were busy."
+                    .to_owned(),
+            );
+        }
+        Section {
+            title: "Rate and response time",
+            plots: charts::plots(self),
+            rows: charts::rows(self),
+            tables: vec![self.levels_table()],
+            notes,
+            ..Section::default()
+        }
+    }
+
+    fn levels_table(&self) -> Table {
+        let levels = self.levels();
+        let rate_marks = self.book.marks(Topic::Rate, None);
+        let latency_marks = self.book.marks(Topic::Latency, None);
+        let mut columns: Vec<Column> = self.keys().into_iter().map(key_column).collect();
+        columns.extend([
+            Column::number("clients", 35),
+            Column::number("offered", 40),
+            Column::number("runs", 20),
+            Column::number("rate", 200).marked(&rate_marks),
+            Column::number("mean", 180).marked(&latency_marks),
+        ]);
+        columns.extend(
+            PERCENTILES.map(|(name, rank)| Column::number(name, rank).marked(&latency_marks)),
+        );
+        columns.extend(RESOURCES.map(|(_, title, rank)| Column::number(title, rank)));
+        columns.extend([
+            Column::number("failed", 160).marked(&self.book.marks(Topic::Errors, None)),
+            Column::number("dropped", 155).marked(&self.book.marks(Topic::Arrivals, None)),
+            Column::text("notes"),
+        ]);
+        let rows = levels.iter().map(|level| self.level_row(level)).collect();
+        Table::new("Levels", columns, rows)
+    }
+
+    fn level_row(&self, level: &Level) -> Vec<Cell> {
+        let keys = self.keys();
+        let mut cells: Vec<Cell> = keys.iter().map(|key| key_cell(key, level)).collect();
+        let clients = match keys.contains(&CLIENTS) {
+            true => String::new(),
+            false => Quantity::count(level.clients.into()).to_string(),
+        };
+        let offered = level.offered_rate_per_s.filter(|_| !keys.contains(&RATE));
+        let offered = offered.map_or(String::new(), |rate| Quantity::per_second(rate).to_string());
+        let is_repeated = self.answer.levels.iter().any(|level| level.runs.len() > 1);
+        let runs = match is_repeated {
+            true => level.runs.len().to_string(),
+            false => String::new(),
+        };
+        cells.extend([clients.into(), offered.into(), runs.into()]);
+        let mut rate = cell(Some(&level.rate_per_s), Quantity::per_second);
+        if std::ptr::eq(level, self.best()) {
+            rate.tone = Tone::Strong;
+        }
+        cells.extend([
+            rate,
+            cell(Some(&level.response_mean_us), Quantity::microseconds),
+        ]);
+        cells.extend(
+            PERCENTILES.map(|(name, _)| cell(level.response_us.get(name), Quantity::microseconds)),
+        );
+        cells.extend(RESOURCES.map(|(name, _, _)| {
+            let busy = level.busy_ratio.get(name);
+            let busy = busy.map(|busy| Quantity::ratio(*busy).to_string());
+            Cell::from(busy.unwrap_or_default())
+        }));
+        cells.extend([
+            unwanted(level.failed_ratio),
+            unwanted(level.dropped_ratio),
+            self.level_notes(level),
+        ]);
+        cells
+    }
+
+    fn level_notes(&self, level: &Level) -> Cell {
+        let is_best = std::ptr::eq(level, self.best());
+        let notes = [
+            (level.generator_bound, "generator-bound"),
+            (level.unsteady, "not steady"),
+            (is_best, "best"),
+        ];
+        let notes: Vec<&str> = notes
+            .iter()
+            .filter(|(holds, _)| *holds)
+            .map(|(_, note)| *note)
+            .collect();
+        let tone = match (level.generator_bound, level.unsteady) {
+            (true, _) => Tone::Alarm,
+            (false, true) => Tone::Doubt,
+            (false, false) => Tone::Soft,
+        };
+        Cell::new(notes.join(", "), tone)
+    }
+
+    fn demands_section(&self) -> Option<Section> {
+        let system = self.answer.system.as_ref()?;
+        let best = self.best();
+        let stations = &system.demands;
+        let is_station = |demand: &Demand| stations.iter().any(|one| one.name == demand.name);
+        let parts: Vec<&Demand> = best.demands.iter().filter(|one| !is_station(one)).collect();
+        let columns = vec![
+            Column::text("resource"),
+            Column::number("units", 60),
+            Column::number("demand per operation", 200),
+            Column::number("busy", 100),
+            Column::number("bounds the rate at", 150),
+            Column::text("notes"),
+        ];
+        let rows = stations
+            .iter()
+            .map(|demand| self.demand_row(demand, true))
+            .chain(parts.iter().map(|demand| self.demand_row(demand, false)))
+            .collect();
+        let delay = Quantity::microseconds(system.delay_s * 1e6);
+        let lone = Quantity::microseconds(system.lone_response_s() * 1e6);
+        Some(Section {
+            title: "Service demands",
+            lead: format!(
+                "Measured with {}, at the highest rate. An operation without others takes {lone}, of which {delay} are \
+                 spent where nothing waits, such as in the network.",
+                self.name(best)
+            ),
+            rows: vec![self.demands_chart(stations, &parts)],
+            tables: vec![Table::new("Service demands", columns, rows)],
+            notes: match parts.is_empty() {
+                true => Vec::new(),
+                false => vec![
+                    "Client and server on one machine wait for the same CPUs, which are one resource then; their \
+                     parts, and what the whole machine did, are shown besides it."
+                        .to_owned(),
+                ],
+            },
+            ..Section::default()
+        })
+    }
+
+    fn is_bottleneck(&self, demand: &Demand) -> bool {
+        let bottleneck = self.answer.bottleneck.as_ref();
+        bottleneck.is_some_and(|bottleneck| bottleneck.name == demand.name)
+    }
+
+    fn demand_row(&self, demand: &Demand, is_station: bool) -> Vec<Cell> {
+        let quantity = demand.quantity();
+        let error = quantity.uncertainty();
+        let (low, high) = ((quantity.value - error).max(0.0), quantity.value + error);
+        let busy = self.best().rate_per_s.value * demand.per_server_s();
+        let bound = match is_station {
+            true => Quantity::per_second(demand.saturation_rate_per_s().value).to_string(),
+            false => String::new(),
+        };
+        let is_bottleneck = self.is_bottleneck(demand);
+        let (tone, note) = match (is_bottleneck, is_station) {
+            (true, _) => (Tone::Strong, "bottleneck"),
+            (false, true) => (Tone::Plain, ""),
+            (false, false) => (Tone::Soft, part_note(&demand.name)),
+        };
+        vec![
+            Cell::new(demand.name.clone(), tone),
+            demand.servers.to_string().into(),
+            Cell::from(seconds(demand.demand_s).to_string())
+                .with_detail(Some(interval(seconds(low), seconds(high)))),
+            Quantity::ratio(busy).to_string().into(),
+            bound.into(),
+            note.into(),
+        ]
+    }
+
+    fn demands_chart(&self, stations: &[Demand], parts: &[&Demand]) -> RowsChart {
+        let values: Vec<RowValue> = stations
+            .iter()
+            .chain(parts.iter().copied())
+            .map(|demand| {
+                let us = demand.per_server_s() * 1e6;
+                let error = us * demand.uncertainty_ratio;
+                RowValue {
+                    label: demand.name.clone(),
+                    value_text: seconds(demand.per_server_s()).to_string(),
+                    detail: match demand.servers {
+                        1 => String::new(),
+                        servers => format!("{} / {servers}", seconds(demand.demand_s)),
+                    },
+                    is_strong: self.is_bottleneck(demand),
+                    value: us,
+                    interval: Some(((us - error).max(0.0), us + error)),
+                }
+            })
+            .collect();
+        let scale = Scale::from_zero(&values);
+        RowsChart {
+            title: "How long an operation occupies each resource".to_owned(),
+            caption: "The demand of an operation, divided by the units that work side by side. The longest bar among \
+                      the resources that operations wait for is the bottleneck."
+                .to_owned(),
+            axis: "time per operation and unit".to_owned(),
+            ticks: scale.ticks(|us| Quantity::microseconds(us).to_string()),
+            band: None,
+            reference_percent: None,
+            rows: values.into_iter().map(|value| scale.bar(value)).collect(),
+        }
+    }
+}
+
+/// What a resource is that operations do not wait for by itself.
+fn part_note(name: &str) -> &'static str {
+    match name == resource_name(ResourceKind::HostCpu) {
+        true => "with other processes and the kernel",
+        false => "part of the CPUs of both",
+    }
+}
+
+fn key_column(key: &str) -> Column {
+    match key {
+        CLIENTS => Column::number("clients", u8::MAX),
+        RATE => Column::number("offered", u8::MAX),
+        key => Column::text(key),
+    }
+}
+
+fn key_cell(key: &str, level: &Level) -> Cell {
+    let text = match (key, level.offered_rate_per_s) {
+        (CLIENTS, _) => Quantity::count(level.clients.into()).to_string(),
+        (RATE, Some(rate)) => Quantity::per_second(rate).to_string(),
+        _ => level.settings.get(key).cloned().unwrap_or_default(),
+    };
+    Cell::new(text, Tone::Strong)
+}
+
+/// The terms that the report of a sweep uses.
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        term: "level",
+        meaning: "All runs with the same settings. Their windows and histograms are taken together.",
+    },
+    Definition {
+        term: "95 % interval",
+        meaning: "Of many such intervals, 95 in 100 hold the true value. Two values whose intervals overlap may be \
+                  the same.",
+    },
+    Definition {
+        term: "service demand",
+        meaning: "The time that one operation keeps one unit of a resource busy: busy time divided by operations \
+                  (D = U / X).",
+    },
+    Definition {
+        term: "asymptotic bounds",
+        meaning: "No rate is above min(N / D, 1 / D_max) with N clients, whatever the server does; and no response time \
+                  is below what that leaves.",
+    },
+    Definition {
+        term: "balanced job bounds",
+        meaning: "Narrower bounds, for servers whose queues behave like those of a separable network.",
+    },
+    Definition {
+        term: "N*",
+        meaning: "The number of clients where the two upper bounds of the rate meet. With more of them operations \
+                  certainly wait for each other.",
+    },
+    Definition {
+        term: "knee",
+        meaning: "The load with the highest rate divided by response time. From there on more load costs more response \
+                  time than it brings rate.",
+    },
+    Definition {
+        term: "universal scalability law",
+        meaning: "X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): σ is the share of the work that cannot be done side by side, \
+                  κ the cost of agreeing with each other. Fitted to the rates by least squares.",
+    },
+    Definition {
+        term: "law check",
+        meaning: "A measured value against the one that a law makes of other measurements. A difference beyond the \
+                  uncertainty of both is an error of measurement, not a property of the server.",
+    },
+];

@@ -1,0 +1,200 @@
+//! The checks of the operational laws, in short, and the broken ones one by one.
+
+use super::Sweep;
+use crate::experiment::figure::seconds;
+use crate::experiment::model::Section;
+use crate::experiment::table::{Cell, Column, Table, Tone};
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::sweep::Level;
+use dyno_analyze::laws::{Law, LawCheck, LawVerdict};
+
+/// Checks of the same law on the same subject.
+struct Group<'a> {
+    law: Law,
+    subject: Option<&'a str>,
+    checks: Vec<(&'a Level, &'a LawCheck)>,
+}
+
+/// The section; absent if nothing was checked.
+pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
+    let groups = groups(sweep);
+    if groups.is_empty() {
+        return None;
+    }
+    let columns = vec![
+        Column::text("law"),
+        Column::text("of"),
+        Column::number("checks", 60),
+        Column::number("worst difference", 200),
+        Column::number("uncertainty", 150),
+        Column::text("at"),
+        Column::text("verdict"),
+    ];
+    let rows = groups.iter().map(|group| row(sweep, group)).collect();
+    let broken = broken_table(sweep, &groups);
+    let mut notes = meanings(&groups);
+    notes.push(
+        "A check whose uncertainty is above a third means nothing, whichever way it ends. Differences below the \
+         tolerance of a law (2 %, or 5 % of CPU time) are never called broken; bounds are broken from one side only."
+            .to_owned(),
+    );
+    Some(Section {
+        title: "Laws",
+        lead: "What every queueing system obeys, whatever its distributions: do the measurements obey it?".to_owned(),
+        tables: std::iter::once(Table::new("Law checks", columns, rows))
+            .chain(broken)
+            .collect(),
+        notes,
+        ..Section::default()
+    })
+}
+
+fn groups<'a>(sweep: &Sweep<'a>) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for level in sweep.levels() {
+        for check in &level.laws {
+            let subject = check.subject.as_deref();
+            let known = groups
+                .iter_mut()
+                .find(|group| group.law == check.law && group.subject == subject);
+            match known {
+                Some(group) => group.checks.push((level, check)),
+                None => groups.push(Group {
+                    law: check.law,
+                    subject,
+                    checks: vec![(level, check)],
+                }),
+            }
+        }
+    }
+    groups
+}
+
+fn name(law: Law) -> &'static str {
+    match law {
+        Law::Utilization => "utilization, U = X·D",
+        Law::Little => "Little, N = X·R",
+        Law::ResponseTime => "response time, R = N/X − Z",
+        Law::ForcedFlow => "forced flow",
+        Law::RateBound => "bound of the rate",
+        Law::ResponseBound => "bound of the response time",
+    }
+}
+
+fn row(sweep: &Sweep<'_>, group: &Group<'_>) -> Vec<Cell> {
+    let count = |verdict| {
+        group
+            .checks
+            .iter()
+            .filter(|(_, c)| c.verdict == verdict)
+            .count()
+    };
+    let (broken, uncertain) = (count(LawVerdict::Broken), count(LawVerdict::TooUncertain));
+    let verdict = match (broken, uncertain) {
+        (0, 0) => Cell::from("holds"),
+        (0, all) if all == group.checks.len() => Cell::new("too uncertain to say", Tone::Doubt),
+        (0, some) => Cell::new(format!("holds; {some} too uncertain to say"), Tone::Doubt),
+        (some, _) => Cell::new(format!("broken in {some}"), Tone::Alarm),
+    };
+    let mut cells = vec![
+        Cell::new(name(group.law), Tone::Strong),
+        group.subject.unwrap_or("").into(),
+        group.checks.len().to_string().into(),
+    ];
+    match worst(group) {
+        Some((level, check)) => cells.extend([
+            difference(check.difference_ratio).into(),
+            uncertainty(check).into(),
+            sweep.name(level).into(),
+        ]),
+        None => cells.extend([Cell::default(), Cell::default(), Cell::default()]),
+    }
+    cells.push(verdict);
+    cells
+}
+
+/// The most telling check: the worst of those that say something, or of all if none does.
+fn worst<'a>(group: &Group<'a>) -> Option<(&'a Level, &'a LawCheck)> {
+    let size = |check: &LawCheck| match group.law {
+        Law::RateBound => check.difference_ratio,
+        Law::ResponseBound => -check.difference_ratio,
+        _ => check.difference_ratio.abs(),
+    };
+    let says = |check: &LawCheck| check.verdict != LawVerdict::TooUncertain;
+    let rank = |check: &LawCheck| (says(check), size(check));
+    group.checks.iter().copied().max_by(|(_, a), (_, b)| {
+        let (a, b) = (rank(a), rank(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    })
+}
+
+/// A difference with its sign, as zero where it is an error of arithmetic.
+fn difference(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio.abs() < 5e-6 => "0 %".to_owned(),
+        ratio if ratio < 0.0 => format!("−{}", Quantity::ratio(-ratio)),
+        ratio => format!("+{}", Quantity::ratio(ratio)),
+    }
+}
+
+fn uncertainty(check: &LawCheck) -> String {
+    match check.uncertainty_ratio > 0.0 {
+        true => format!("± {}", Quantity::ratio(check.uncertainty_ratio)),
+        false => "counted".to_owned(),
+    }
+}
+
+fn is_broken(check: &LawCheck) -> bool {
+    check.verdict == LawVerdict::Broken
+}
+
+fn broken_table(sweep: &Sweep<'_>, groups: &[Group<'_>]) -> Option<Table> {
+    let columns = vec![
+        Column::text("broken law"),
+        Column::text("of"),
+        Column::text("at"),
+        Column::number("measured", 200),
+        Column::number("by the law", 190),
+        Column::number("difference", 180),
+        Column::number("uncertainty", 150),
+    ];
+    let mut rows = Vec::new();
+    for group in groups {
+        let broken = group.checks.iter().filter(|(_, check)| is_broken(check));
+        rows.extend(broken.map(|(level, check)| {
+            let quantity = unit(group.law);
+            vec![
+                Cell::new(name(group.law), Tone::Alarm),
+                group.subject.unwrap_or("").into(),
+                sweep.name(level).into(),
+                quantity(check.measured).to_string().into(),
+                quantity(check.predicted).to_string().into(),
+                Cell::new(difference(check.difference_ratio), Tone::Alarm),
+                uncertainty(check).into(),
+            ]
+        }));
+    }
+    (!rows.is_empty()).then(|| Table::new("Broken laws", columns, rows))
+}
+
+fn unit(law: Law) -> fn(f64) -> Quantity {
+    match law {
+        Law::Utilization | Law::Little => Quantity::plain,
+        Law::ResponseTime | Law::ResponseBound => seconds,
+        Law::ForcedFlow | Law::RateBound => Quantity::per_second,
+    }
+}
+
+/// What each broken law means.
+fn meanings(groups: &[Group<'_>]) -> Vec<String> {
+    let mut notes: Vec<String> = groups
+        .iter()
+        .filter(|group| group.checks.iter().any(|(_, check)| is_broken(check)))
+        .map(|group| {
+            let meaning = group.law.meaning_when_broken();
+            format!("{} is broken: {meaning}.", name(group.law))
+        })
+        .collect();
+    notes.dedup();
+    notes
+}

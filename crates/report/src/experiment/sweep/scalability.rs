@@ -1,0 +1,126 @@
+//! The fit of the scalability law, or why there is none.
+
+use super::Sweep;
+use crate::experiment::figure::interval;
+use crate::experiment::model::Section;
+use crate::experiment::table::{Cell, Column, Table, Tone};
+use crate::quantity::{Quantity, Unit};
+use dyno_analyze::estimate::Estimate;
+use dyno_analyze::usl::{OpenEstimate, UslFit};
+
+/// The section; absent where no numbers of clients were compared.
+pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
+    let title = "Scalability";
+    let Some(fit) = &sweep.answer.usl else {
+        let problem = sweep.answer.usl_problem.as_ref()?;
+        return Some(Section {
+            title,
+            lead: format!("There is no fit: {problem}."),
+            ..Section::default()
+        });
+    };
+    Some(Section {
+        title,
+        lead: format!(
+            "The universal scalability law, fitted to {} to {} clients. The curve misses the measured rates by {} on \
+             average.",
+            fit.measured_clients_min,
+            fit.measured_clients_max,
+            Quantity::ratio(fit.residual_ratio)
+        ),
+        tables: vec![table(fit)],
+        notes: notes(fit),
+        ..Section::default()
+    })
+}
+
+fn table(fit: &UslFit) -> Table {
+    let columns = vec![
+        Column::text("parameter"),
+        Column::number("value", 200),
+        Column::number("95 % interval", 150),
+        Column::text("meaning"),
+    ];
+    let mut rows = vec![
+        row(
+            "λ",
+            &fit.lambda_per_s,
+            Quantity::per_second,
+            "rate of a lone client",
+        ),
+        row(
+            "σ",
+            &fit.sigma_ratio,
+            Quantity::ratio,
+            "contention: work that cannot be done side by side",
+        ),
+        row(
+            "κ",
+            &fit.kappa_ratio,
+            Quantity::ratio,
+            "coherency: cost of agreeing with each other",
+        ),
+    ];
+    if let Some(peak) = &fit.peak {
+        let note = match peak.extrapolated {
+            true => "beyond what was measured: a guess, not a finding",
+            false => "clients at the highest point of the curve",
+        };
+        let mut clients = open_row("peak, clients", &peak.clients, Quantity::plain, note);
+        let mut rate = open_row(
+            "peak, rate",
+            &peak.rate_per_s,
+            Quantity::per_second,
+            "rate there",
+        );
+        if peak.extrapolated {
+            clients[3].tone = Tone::Doubt;
+            rate[3] = Cell::new("extrapolated too", Tone::Doubt);
+        }
+        rows.extend([clients, rate]);
+    }
+    Table::new("Scalability law", columns, rows)
+}
+
+/// A bare number with three digits that count, as a parameter may be tiny.
+fn significant(value: f64) -> Quantity {
+    Quantity::new(value, Unit::Parameter)
+}
+
+fn row(name: &str, estimate: &Estimate, quantity: fn(f64) -> Quantity, meaning: &str) -> Vec<Cell> {
+    vec![
+        Cell::new(name, Tone::Strong),
+        quantity(estimate.value).to_string().into(),
+        interval(quantity(estimate.low), quantity(estimate.high)).into(),
+        Cell::new(meaning, Tone::Soft),
+    ]
+}
+
+fn open_row(
+    name: &str,
+    estimate: &OpenEstimate,
+    quantity: fn(f64) -> Quantity,
+    meaning: &str,
+) -> Vec<Cell> {
+    let range = match estimate.high {
+        Some(high) => interval(quantity(estimate.low), quantity(high)),
+        None => format!("{} and above", quantity(estimate.low)),
+    };
+    vec![
+        Cell::new(name, Tone::Strong),
+        quantity(estimate.value).to_string().into(),
+        range.into(),
+        Cell::new(meaning, Tone::Soft),
+    ]
+}
+
+fn notes(fit: &UslFit) -> Vec<String> {
+    let mut notes = Vec::new();
+    if fit.peak.is_none() {
+        notes.push("The fitted curve has no peak: more clients never lower the rate.".to_owned());
+    }
+    if fit.sigma_ratio.low <= 0.0 || fit.kappa_ratio.low <= 0.0 {
+        notes.push("A parameter whose interval begins at 0 cannot be told from 0.".to_owned());
+    }
+    notes
+}

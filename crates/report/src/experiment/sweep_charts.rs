@@ -1,0 +1,323 @@
+//! The charts of a sweep: over clients with their bounds, over offered rates, or a row for each value of
+//! another key.
+
+use super::figure::interval_of;
+use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm};
+use super::rows::{RowValue, RowsChart, Scale};
+use super::sweep::Sweep;
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::figures::Figure;
+use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE};
+use dyno_analyze::knee::Knee;
+use dyno_analyze::laws::bounds::Bounds;
+
+/// Charts over a numeric axis.
+pub(super) fn plots(sweep: &Sweep<'_>) -> Vec<Plot> {
+    match sweep.answer.axis.as_deref() {
+        Some(CLIENTS) => vec![rate_over_clients(sweep), response_over_clients(sweep)],
+        Some(RATE) => vec![response_over_rates(sweep), achieved_over_rates(sweep)],
+        _ => Vec::new(),
+    }
+}
+
+/// Charts with a row for each level, where there is no axis.
+pub(super) fn rows(sweep: &Sweep<'_>) -> Vec<RowsChart> {
+    if sweep.answer.axis.is_some() {
+        return Vec::new();
+    }
+    let p99 = |level: &Level| level.response_us.get("p99").copied();
+    vec![
+        level_rows(
+            sweep,
+            "Rate",
+            "operations per second",
+            Quantity::per_second,
+            |level| Some(level.rate_per_s),
+        ),
+        level_rows(
+            sweep,
+            "Mean response time",
+            "response time",
+            Quantity::microseconds,
+            |level| Some(level.response_mean_us),
+        ),
+        level_rows(
+            sweep,
+            "99th percentile of the response time",
+            "response time",
+            Quantity::microseconds,
+            p99,
+        ),
+    ]
+}
+
+fn level_rows(
+    sweep: &Sweep<'_>,
+    title: &str,
+    axis: &str,
+    quantity: fn(f64) -> Quantity,
+    of: impl Fn(&Level) -> Option<Figure>,
+) -> RowsChart {
+    let levels = sweep.levels().into_iter();
+    let values: Vec<RowValue> = levels
+        .filter_map(|level| {
+            let figure = of(level)?;
+            Some(RowValue {
+                label: sweep.name(level),
+                value_text: quantity(figure.value).to_string(),
+                detail: interval_of(&figure, quantity).unwrap_or_default(),
+                is_strong: std::ptr::eq(level, sweep.best()),
+                value: figure.value,
+                interval: figure.low.zip(figure.high),
+            })
+        })
+        .collect();
+    let scale = Scale::from_zero(&values);
+    RowsChart {
+        title: title.to_owned(),
+        caption: "Each point with its 95 % interval; where intervals overlap, the difference may be chance.".to_owned(),
+        axis: axis.to_owned(),
+        ticks: scale.ticks(|value| quantity(value).to_string()),
+        band: None,
+        reference_percent: None,
+        rows: values.into_iter().map(|value| scale.point(value)).collect(),
+    }
+}
+
+fn places(sweep: &Sweep<'_>, of: fn(&Level) -> f64) -> Vec<f64> {
+    sweep.answer.levels.iter().map(of).collect()
+}
+
+fn clients_axis(sweep: &Sweep<'_>) -> PlotAxis {
+    PlotAxis {
+        label: "clients",
+        measure: Measure::Count,
+        is_logarithmic: wants_logarithm(&places(sweep, |level| f64::from(level.clients))),
+    }
+}
+
+fn rates_axis(sweep: &Sweep<'_>) -> PlotAxis {
+    let offered = |level: &Level| level.offered_rate_per_s.unwrap_or(0.0);
+    PlotAxis {
+        label: "offered operations per second",
+        measure: Measure::Rate,
+        is_logarithmic: wants_logarithm(&places(sweep, offered)),
+    }
+}
+
+fn rate_axis() -> PlotAxis {
+    PlotAxis {
+        label: "operations per second",
+        measure: Measure::Rate,
+        is_logarithmic: false,
+    }
+}
+
+fn time_axis(is_logarithmic: bool) -> PlotAxis {
+    PlotAxis {
+        label: "response time",
+        measure: Measure::Time,
+        is_logarithmic,
+    }
+}
+
+/// Points with intervals; places and values in ascending order of the levels.
+fn points(
+    sweep: &Sweep<'_>,
+    label: &str,
+    (role, stroke): (Role, Stroke),
+    place: impl Fn(&Level) -> f64,
+    figure: impl Fn(&Level) -> Option<Figure>,
+) -> PlotSeries {
+    let levels = sweep.answer.levels.iter();
+    let known: Vec<(f64, Figure)> = levels
+        .filter_map(|level| Some((place(level), figure(level)?)))
+        .collect();
+    let values = known.iter().map(|(x, figure)| (*x, figure.value));
+    PlotSeries {
+        low: known.iter().map(|(_, figure)| figure.low).collect(),
+        high: known.iter().map(|(_, figure)| figure.high).collect(),
+        ..PlotSeries::curve(label, role, stroke, values)
+    }
+}
+
+fn bound(
+    sweep: &Sweep<'_>,
+    label: &str,
+    (role, stroke): (Role, Stroke),
+    of: impl Fn(&Bounds) -> f64,
+) -> PlotSeries {
+    let bounds = sweep.answer.bounds.iter();
+    let values = bounds.map(|bounds| (f64::from(bounds.clients), of(bounds)));
+    PlotSeries::curve(label, role, stroke, values)
+}
+
+/// The curves that have points, the measured one last, so that it is drawn above the others.
+fn drawn(curves: Vec<PlotSeries>) -> Vec<PlotSeries> {
+    let shown = curves.into_iter().filter(|curve| !curve.x.is_empty());
+    shown.collect()
+}
+
+const ASYMPTOTIC: (Role, Stroke) = (Role::Bound, Stroke::Dashed);
+const BALANCED: (Role, Stroke) = (Role::Balanced, Stroke::Dotted);
+const FITTED: (Role, Stroke) = (Role::Model, Stroke::Line);
+const MEASURED: (Role, Stroke) = (Role::Measured, Stroke::Points);
+
+fn rate_over_clients(sweep: &Sweep<'_>) -> Plot {
+    let usl = sweep.answer.usl_curve.iter();
+    let usl = usl.map(|point| (point.clients, point.rate_per_s));
+    let clients = |level: &Level| f64::from(level.clients);
+    Plot {
+        id: "plot-rate-over-clients",
+        title: "Rate over clients",
+        caption: "The measured rates between the bounds that follow from the service demands. No rate can be above the \
+                  upper asymptotic bound."
+            .to_owned(),
+        x: clients_axis(sweep),
+        y: rate_axis(),
+        series: drawn(vec![
+            bound(sweep, "asymptotic upper bound", ASYMPTOTIC, |b| b.rate_high_per_s),
+            bound(sweep, "asymptotic lower bound", ASYMPTOTIC, |b| b.rate_low_per_s),
+            bound(sweep, "balanced upper bound", BALANCED, |b| b.balanced_rate_high_per_s),
+            bound(sweep, "balanced lower bound", BALANCED, |b| b.balanced_rate_low_per_s),
+            PlotSeries::curve("scalability law", FITTED.0, FITTED.1, usl),
+            points(sweep, "measured", MEASURED, clients, |level| Some(level.rate_per_s)),
+        ]),
+        marks: clients_marks(sweep),
+    }
+}
+
+fn response_over_clients(sweep: &Sweep<'_>) -> Plot {
+    const US_PER_S: f64 = 1e6;
+    let usl = sweep.answer.usl_curve.iter();
+    let usl = usl.map(|point| (point.clients, point.clients / point.rate_per_s * US_PER_S));
+    let clients = |level: &Level| f64::from(level.clients);
+    Plot {
+        id: "plot-response-over-clients",
+        title: "Response time over clients",
+        caption: "Mean response times between their bounds. None can be below the lower asymptotic bound: beyond N* it \
+                  rises with every client."
+            .to_owned(),
+        // On a logarithmic axis the bounds are straight lines only if both are.
+        y: time_axis(clients_axis(sweep).is_logarithmic),
+        x: clients_axis(sweep),
+        series: drawn(vec![
+            bound(sweep, "asymptotic lower bound", ASYMPTOTIC, |b| b.response_low_s * US_PER_S),
+            bound(sweep, "asymptotic upper bound", ASYMPTOTIC, |b| b.response_high_s * US_PER_S),
+            bound(sweep, "balanced lower bound", BALANCED, |b| {
+                b.balanced_response_low_s * US_PER_S
+            }),
+            bound(sweep, "balanced upper bound", BALANCED, |b| b.balanced_response_high_s * US_PER_S),
+            PlotSeries::curve("scalability law", FITTED.0, FITTED.1, usl),
+            points(sweep, "measured mean", MEASURED, clients, |level| {
+                Some(level.response_mean_us)
+            }),
+        ]),
+        marks: clients_marks(sweep),
+    }
+}
+
+/// The load of the knee, if there is one.
+fn knee(sweep: &Sweep<'_>) -> Option<f64> {
+    match sweep.answer.knee? {
+        Knee::Found { load, .. } => Some(load),
+        _ => None,
+    }
+}
+
+/// N*, the knee, and the peak of the scalability law where it was measured.
+fn clients_marks(sweep: &Sweep<'_>) -> Vec<PlotMark> {
+    let saturation = sweep.answer.saturation_clients;
+    let peak = sweep.answer.usl.as_ref().and_then(|fit| fit.peak);
+    let peak = peak.filter(|peak| !peak.extrapolated);
+    let marks = [
+        saturation.map(|at| ("N*", at)),
+        knee(sweep).map(|at| ("knee", at)),
+        peak.map(|peak| ("peak of the law", peak.clients.value)),
+    ];
+    marks
+        .into_iter()
+        .flatten()
+        .map(|(name, at)| PlotMark {
+            label: format!("{name} {at:.1}"),
+            is_vertical: true,
+            at,
+        })
+        .collect()
+}
+
+fn response_over_rates(sweep: &Sweep<'_>) -> Plot {
+    let offered = |level: &Level| level.offered_rate_per_s.unwrap_or(f64::NAN);
+    let percentile = |name: &'static str| move |level: &Level| level.response_us.get(name).copied();
+    let stroke = Stroke::LineAndPoints;
+    Plot {
+        id: "plot-response-over-rate",
+        title: "Response time over offered rate",
+        caption: "How long operations took at each offered rate, waiting included. A response time beyond the saturation \
+                  rate has no end: it grows with the length of the run."
+            .to_owned(),
+        x: rates_axis(sweep),
+        y: time_axis(true),
+        series: drawn(vec![
+            points(sweep, "p50", (Role::P50, stroke), offered, percentile("p50")),
+            points(sweep, "p99", (Role::P99, stroke), offered, percentile("p99")),
+            points(sweep, "mean", (Role::Measured, stroke), offered, |level| {
+                Some(level.response_mean_us)
+            }),
+        ]),
+        marks: knee(sweep)
+            .map(|at| PlotMark {
+                label: format!("knee {}", Quantity::per_second(at)),
+                is_vertical: true,
+                at,
+            })
+            .into_iter()
+            .chain(saturation_mark(sweep, true))
+            .collect(),
+    }
+}
+
+fn achieved_over_rates(sweep: &Sweep<'_>) -> Plot {
+    let offered = |level: &Level| level.offered_rate_per_s.unwrap_or(f64::NAN);
+    let asked = sweep
+        .answer
+        .levels
+        .iter()
+        .map(|level| (offered(level), offered(level)));
+    Plot {
+        id: "plot-achieved-over-rate",
+        title: "Achieved rate over offered rate",
+        caption: "Where the measured rate leaves the dashed line, the bench did not keep up."
+            .to_owned(),
+        x: rates_axis(sweep),
+        y: PlotAxis {
+            label: "achieved per second",
+            ..rate_axis()
+        },
+        series: drawn(vec![
+            PlotSeries::curve("offered", Role::Bound, Stroke::Dashed, asked),
+            points(
+                sweep,
+                "achieved",
+                (Role::Measured, Stroke::LineAndPoints),
+                offered,
+                |level| Some(level.rate_per_s),
+            ),
+        ]),
+        marks: saturation_mark(sweep, false),
+    }
+}
+
+fn saturation_mark(sweep: &Sweep<'_>, is_vertical: bool) -> Vec<PlotMark> {
+    let demand = sweep.answer.bottleneck.iter();
+    demand
+        .map(|demand| {
+            let at = demand.saturation_rate_per_s().value;
+            PlotMark {
+                label: format!("saturation {}", Quantity::per_second(at)),
+                is_vertical,
+                at,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,361 @@
+// Charts of an experiment: curves, points with the intervals of their values, and lines that mark a
+// place, as crates/report/src/experiment/plot.rs describes them.
+
+import uPlot from "uplot";
+import { chooser } from "./controls";
+import { count, latency, latencyTick, rate, rateTick } from "./format";
+import { axisStyle, logSplits, place, Plot, valueBefore } from "./plot";
+import { color } from "./theme";
+
+type Measure = "count" | "rate" | "time";
+type Role = "measured" | "p50" | "p99" | "bound" | "balanced" | "model";
+type Stroke = "line" | "dashed" | "dotted" | "points" | "line_and_points";
+
+interface PlotAxis {
+  label: string;
+  measure: Measure;
+  is_logarithmic: boolean;
+}
+
+interface PlotSeries {
+  label: string;
+  role: Role;
+  stroke: Stroke;
+  x: number[];
+  y: number[];
+  low: (number | null)[];
+  high: (number | null)[];
+}
+
+interface PlotMark {
+  label: string;
+  is_vertical: boolean;
+  at: number;
+}
+
+export interface PlotData {
+  id: string;
+  title: string;
+  x: PlotAxis;
+  y: PlotAxis;
+  series: PlotSeries[];
+  marks: PlotMark[];
+}
+
+export interface ExperimentCharts {
+  plots: PlotData[];
+}
+
+type Made = { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData };
+type Range = [number, number];
+
+const COLORS: Record<Role, string> = {
+  measured: "--operation-0",
+  p50: "--operation-2",
+  p99: "--operation-1",
+  bound: "--text-soft",
+  balanced: "--operation-3",
+  model: "--operation-1",
+};
+
+const WRITE: Record<Measure, (value: number) => string> = { count, rate, time: latency };
+const WRITE_TICK: Record<Measure, (value: number) => string> = { count, rate: rateTick, time: latencyTick };
+
+/** How far intervals and bounds may stretch a chart beyond the measured values. */
+const STRETCH = 2;
+
+/** A mark farther out than this many times the last value is not shown. */
+const MARK_REACH = 1.3;
+
+function hasPoints(series: PlotSeries): boolean {
+  return series.stroke === "points" || series.stroke === "line_and_points";
+}
+
+/** The range of an axis with some room at its ends. */
+function padded([low, high]: Range, isLogarithmic: boolean): Range {
+  return isLogarithmic ? [low / 1.25, high * 1.25] : [Math.min(0, low), high > 0 ? high * 1.06 : 1];
+}
+
+function positive(values: number[], isLogarithmic: boolean): number[] {
+  return isLogarithmic ? values.filter((value) => value > 0) : values;
+}
+
+function horizontalRange(plot: PlotData, isLogarithmic: boolean): Range {
+  const values = positive(plot.series.flatMap((series) => series.x), isLogarithmic);
+  const last = Math.max(...values);
+  const marks = plot.marks.filter((mark) => mark.is_vertical && mark.at <= last * MARK_REACH);
+  const all = [...values, ...marks.map((mark) => mark.at)];
+  return padded([Math.min(...all), Math.max(...all)], isLogarithmic);
+}
+
+/** Every measured value is inside; intervals, bounds and marks only as far as they leave room for it. */
+function verticalRange(plot: PlotData, isLogarithmic: boolean): Range {
+  const measured = plot.series.filter(hasPoints);
+  const values = positive((measured.length > 0 ? measured : plot.series).flatMap((series) => series.y), isLogarithmic);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const others = [
+    ...plot.series.flatMap((series) => [...series.y, ...series.low, ...series.high]),
+    ...plot.marks.filter((mark) => !mark.is_vertical).map((mark) => mark.at),
+  ].filter((value): value is number => value !== null);
+  const inReach = positive(others, isLogarithmic).map((value) =>
+    Math.min(Math.max(value, least / STRETCH), most * STRETCH),
+  );
+  return padded([Math.min(least, ...inReach), Math.max(most, ...inReach)], isLogarithmic);
+}
+
+function scale(full: Range, isLogarithmic: boolean, data: Range): uPlot.Scale {
+  return {
+    time: false,
+    ...(isLogarithmic ? { distr: 3 as const, log: 10 as const } : {}),
+    // uPlot asks with the ends of the data, or with what was zoomed to.
+    range: (_chart, min, max) => (min === data[0] && max === data[1] ? full : [min, max]),
+  };
+}
+
+/** Labels without those that would touch the one before. */
+function uncrowded(chart: uPlot, splits: number[], texts: string[], room: number): string[] {
+  let last = Number.NEGATIVE_INFINITY;
+  return splits.map((split, index) => {
+    const at = chart.valToPos(split, "x");
+    if (at - last < room) {
+      return "";
+    }
+    last = at;
+    return texts[index] ?? "";
+  });
+}
+
+function horizontalAxis(plot: PlotData, isLogarithmic: boolean): uPlot.Axis {
+  const write = WRITE_TICK[plot.x.measure];
+  const places = [...new Set(plot.series.filter(hasPoints).flatMap((series) => series.x))].sort((a, b) => a - b);
+  const named = { ...axisStyle(), size: 30, label: plot.x.label, labelSize: 20, labelGap: 0, space: 56 };
+  if (!isLogarithmic) {
+    const whole = plot.x.measure === "count" ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000] } : {};
+    return { ...named, ...whole, values: (_chart, splits) => splits.map(write) };
+  }
+  return {
+    ...named,
+    // The measured places say more than round numbers.
+    splits: (_chart, _axis, min, max) => {
+      const shown = places.filter((value) => value >= min && value <= max);
+      return shown.length > 1 ? shown : logSplits(min, max);
+    },
+    filter: (_chart, splits) => splits,
+    values: (chart, splits) => uncrowded(chart, splits, splits.map(write), plot.x.measure === "count" ? 26 : 42),
+  };
+}
+
+function verticalAxis(plot: PlotData, isLogarithmic: boolean): uPlot.Axis {
+  const write = WRITE_TICK[plot.y.measure];
+  const named = { ...axisStyle(), size: 58, label: plot.y.label, labelSize: 20, labelGap: 0 };
+  return isLogarithmic
+    ? {
+        ...named,
+        splits: (_chart, _axis, min, max) => logSplits(min, max),
+        filter: (_chart, splits) => splits,
+        values: (_chart, splits) => splits.map(write),
+      }
+    : { ...named, values: (_chart, splits) => splits.map(write) };
+}
+
+function dash(stroke: Stroke): number[] | undefined {
+  switch (stroke) {
+    case "dashed":
+      return [7, 5];
+    case "dotted":
+      return [2, 4];
+    default:
+      return undefined;
+  }
+}
+
+const LEGEND_DASHES: Record<Stroke, string> = {
+  line: "solid",
+  dashed: "dashed",
+  dotted: "dotted",
+  points: "solid",
+  line_and_points: "solid",
+};
+
+/** The value under the cursor: a point's own with its interval, or that of the curve. */
+function legendValue(plot: PlotData, series: PlotSeries, chart: uPlot, index: number, at: number | null): string {
+  const write = WRITE[plot.y.measure];
+  if (at === null) {
+    return "";
+  }
+  if (!hasPoints(series)) {
+    return valueBefore(chart, index, at, write);
+  }
+  const point = series.x.indexOf(chart.data[0]?.[at] ?? Number.NaN);
+  const value = series.y[point];
+  if (value === undefined) {
+    return "";
+  }
+  const [low, high] = [series.low[point], series.high[point]];
+  const interval = typeof low === "number" && typeof high === "number" ? ` (${write(low)} – ${write(high)})` : "";
+  return write(value) + interval;
+}
+
+function seriesOptions(plot: PlotData, series: PlotSeries): uPlot.Series {
+  const stroke = color(COLORS[series.role]);
+  const dashes = dash(series.stroke);
+  const isPoints = series.stroke === "points";
+  const options: uPlot.Series = {
+    label: series.label,
+    stroke,
+    width: series.role === "model" ? 2.25 : 1.75,
+    ...(dashes ? { dash: dashes } : {}),
+    points: { show: hasPoints(series), size: 8, fill: stroke, stroke: color("--background"), width: 1 },
+    value: (chart, _value, index, at) => legendValue(plot, series, chart, index, at),
+  };
+  return isPoints ? { ...options, paths: () => null } : options;
+}
+
+/** The intervals as bars with caps; one that leaves the chart has no cap there. */
+function intervalBars(plot: PlotData): (chart: uPlot) => void {
+  return (chart) => {
+    const { ctx, bbox } = chart;
+    const [top, bottom] = [bbox.top, bbox.top + bbox.height];
+    const cap = 4 * devicePixelRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.lineWidth = 1.5 * devicePixelRatio;
+    plot.series.forEach((series, index) => {
+      if (!hasPoints(series) || chart.series[index + 1]?.show === false) {
+        return;
+      }
+      ctx.strokeStyle = color(COLORS[series.role]);
+      ctx.beginPath();
+      series.x.forEach((x, i) => {
+        const [low, high] = [series.low[i], series.high[i]];
+        if (typeof low !== "number" || typeof high !== "number") {
+          return;
+        }
+        const at = chart.valToPos(x, "x", true);
+        const from = low > 0 ? Math.min(chart.valToPos(low, "y", true), bottom) : bottom;
+        const to = Math.max(chart.valToPos(high, "y", true), top);
+        ctx.moveTo(at, from);
+        ctx.lineTo(at, to);
+        for (const end of [from, to]) {
+          if (end > top && end < bottom) {
+            ctx.moveTo(at - cap, end);
+            ctx.lineTo(at + cap, end);
+          }
+        }
+      });
+      ctx.stroke();
+    });
+    ctx.restore();
+  };
+}
+
+/** The lines that mark a place, with their names where these do not cover each other. */
+function markLines(plot: PlotData): (chart: uPlot) => void {
+  return (chart) => {
+    const { ctx, bbox } = chart;
+    const pixel = devicePixelRatio;
+    const line = 15 * pixel;
+    ctx.save();
+    ctx.font = `${11 * pixel}px system-ui, sans-serif`;
+    ctx.strokeStyle = color("--text-soft");
+    ctx.fillStyle = color("--text-soft");
+    ctx.lineWidth = pixel;
+    ctx.setLineDash([3 * pixel, 3 * pixel]);
+    let row = 0;
+    for (const mark of plot.marks) {
+      const at = chart.valToPos(mark.at, mark.is_vertical ? "x" : "y", true);
+      const [from, to] = mark.is_vertical ? [bbox.left, bbox.left + bbox.width] : [bbox.top, bbox.top + bbox.height];
+      if (!(at >= from && at <= to)) {
+        continue;
+      }
+      ctx.beginPath();
+      if (mark.is_vertical) {
+        ctx.moveTo(at, bbox.top);
+        ctx.lineTo(at, bbox.top + bbox.height);
+      } else {
+        ctx.moveTo(bbox.left, at);
+        ctx.lineTo(bbox.left + bbox.width, at);
+      }
+      ctx.stroke();
+      const width = ctx.measureText(mark.label).width;
+      if (mark.is_vertical) {
+        // Above the chart, each in a line of its own.
+        const left = Math.min(Math.max(at - width / 2, bbox.left), bbox.left + bbox.width - width);
+        ctx.textBaseline = "bottom";
+        ctx.fillText(mark.label, left, bbox.top - 3 * pixel - row * line);
+        row += 1;
+      } else {
+        ctx.textBaseline = "bottom";
+        ctx.fillText(mark.label, bbox.left + 6 * pixel, at - 3 * pixel);
+      }
+    }
+    ctx.restore();
+  };
+}
+
+function made(plot: PlotData, isLogX: boolean, isLogY: boolean): Made {
+  const data = uPlot.join(plot.series.map((series): uPlot.AlignedData => [series.x, series.y]));
+  const x = data[0] as number[];
+  const write = WRITE[plot.x.measure];
+  const vertical = verticalRange(plot, isLogY);
+  const marks = plot.marks.filter((mark) => mark.is_vertical).length;
+  return {
+    options: {
+      scales: {
+        x: scale(horizontalRange(plot, isLogX), isLogX, [x[0] ?? 0, x.at(-1) ?? 0]),
+        y: { ...(isLogY ? { distr: 3 as const, log: 10 as const } : {}), range: () => vertical },
+      },
+      series: [
+        { label: plot.x.label, value: (_chart, value) => (value === null ? "" : write(value)) },
+        ...plot.series.map((series) => seriesOptions(plot, series)),
+      ],
+      axes: [horizontalAxis(plot, isLogX), verticalAxis(plot, isLogY)],
+      cursor: { y: false, sync: { key: plot.x.label, scales: ["x", null] }, drag: { x: true, y: false } },
+      legend: {
+        live: true,
+        markers: { dash: (_chart, index) => LEGEND_DASHES[plot.series[index - 1]?.stroke ?? "line"] },
+      },
+      padding: [8 + 15 * marks, 20, 0, 0],
+      hooks: { drawClear: [markLines(plot)], draw: [intervalBars(plot)] },
+    },
+    data,
+  };
+}
+
+const KINDS = [
+  { value: "linear" as const, label: "linear" },
+  { value: "log" as const, label: "logarithmic" },
+];
+
+type Kind = (typeof KINDS)[number]["value"];
+
+function kind(axis: PlotAxis): Kind {
+  return axis.is_logarithmic ? "log" : "linear";
+}
+
+function drawn(data: PlotData, element: HTMLElement): Plot {
+  let [horizontal, vertical] = [kind(data.x), kind(data.y)];
+  const plot = new Plot(element, () => made(data, horizontal === "log", vertical === "log"));
+  const controls = place(`controls-${data.id}`);
+  if (controls) {
+    chooser(controls, "Across", KINDS, horizontal, (value) => {
+      horizontal = value;
+      plot.draw();
+    });
+    chooser(controls, "Up", KINDS, vertical, (value) => {
+      vertical = value;
+      plot.draw();
+    });
+  }
+  return plot;
+}
+
+/** All charts of the page. */
+export function experimentPlots(charts: ExperimentCharts): Plot[] {
+  return charts.plots.flatMap((data) => {
+    const element = place(data.id);
+    return element ? [drawn(data, element)] : [];
+  });
+}
