@@ -649,7 +649,8 @@ fn a_selfcheck_is_kept_and_goes_into_later_runs() {
 #[test]
 fn a_trace_window_keeps_what_another_program_saw() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
-    let trace = "sh -c 'trap \"echo asked; exit 0\" INT; echo $DYNO_CLIENT_PID; while :; do sleep 0.02; done'";
+    let trace =
+        "trap 'echo asked; exit 0' INT; echo $DYNO_CLIENT_PID; while :; do sleep 0.02; done";
     let arguments = [
         "--duration",
         "1s",

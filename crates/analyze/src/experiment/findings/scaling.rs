@@ -69,16 +69,29 @@ pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
                     rate(rate_per_s),
                     time(response_s)
                 ),
-                format!("the intervals place it between {} and {}", load(low), load(high)),
+                format!(
+                    "the intervals place it between {} and {}",
+                    load(low),
+                    load(high)
+                ),
             ],
         ),
         Knee::AboveMeasured { highest_load } => (
             format!("the knee is above the highest load, {}", load(highest_load)),
-            vec!["the rate divided by the mean response time is highest at the highest load".to_owned()],
+            vec![
+                "the rate divided by the mean response time is highest at the highest load"
+                    .to_owned(),
+            ],
         ),
         Knee::BelowMeasured { lowest_load } => (
-            format!("the knee is at the lowest load or below it, {}", load(lowest_load)),
-            vec!["the rate divided by the mean response time is highest at the lowest load".to_owned()],
+            format!(
+                "the knee is at the lowest load or below it, {}",
+                load(lowest_load)
+            ),
+            vec![
+                "the rate divided by the mean response time is highest at the lowest load"
+                    .to_owned(),
+            ],
         ),
     };
     Some(finding(text, evidence))

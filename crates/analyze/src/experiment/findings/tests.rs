@@ -248,7 +248,10 @@ fn the_knee_is_placed_or_said_to_be_outside() {
     };
     assert!(told(found).starts_with("the knee is at 3.21 clients: beyond it more load"));
     let above = Knee::AboveMeasured { highest_load: 16.0 };
-    assert_eq!(told(above), "the knee is above the highest load, 16.0 clients");
+    assert_eq!(
+        told(above),
+        "the knee is above the highest load, 16.0 clients"
+    );
     let below = Knee::BelowMeasured { lowest_load: 1.0 };
     assert!(told(below).contains("at the lowest load or below it"));
     answer(&mut experiment).knee = Some(Knee::TooFewLoads);
