@@ -263,8 +263,10 @@ function markLines(plot: PlotData): (chart: uPlot) => void {
     ctx.fillStyle = color("--text-soft");
     ctx.lineWidth = pixel;
     ctx.setLineDash([3 * pixel, 3 * pixel]);
-    let row = 0;
-    for (const mark of plot.marks) {
+    // Where the last name in each line above the chart ends.
+    const ends: number[] = [];
+    const marks = [...plot.marks].sort((a, b) => a.at - b.at);
+    for (const mark of marks) {
       const at = chart.valToPos(mark.at, mark.is_vertical ? "x" : "y", true);
       const [from, to] = mark.is_vertical ? [bbox.left, bbox.left + bbox.width] : [bbox.top, bbox.top + bbox.height];
       if (!(at >= from && at <= to)) {
@@ -281,11 +283,13 @@ function markLines(plot: PlotData): (chart: uPlot) => void {
       ctx.stroke();
       const width = ctx.measureText(mark.label).width;
       if (mark.is_vertical) {
-        // Above the chart, each in a line of its own.
+        // Above the chart, in the first line that has room.
         const left = Math.min(Math.max(at - width / 2, bbox.left), bbox.left + bbox.width - width);
+        const free = ends.findIndex((end) => end + 8 * pixel < left);
+        const row = free < 0 ? ends.length : free;
+        ends[row] = left + width;
         ctx.textBaseline = "bottom";
         ctx.fillText(mark.label, left, bbox.top - 3 * pixel - row * line);
-        row += 1;
       } else {
         ctx.textBaseline = "bottom";
         ctx.fillText(mark.label, bbox.left + 6 * pixel, at - 3 * pixel);

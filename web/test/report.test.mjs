@@ -197,7 +197,7 @@ test("paper is white, has no controls, and holds everything", async () => {
 
 test("the cursor is shown in all charts over time, with the values under it", async () => {
   await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
-    if ((await canvases(page)).length === 0) return;
+    if ((await page.locator("#plot-rate").count()) === 0) return;
     const values = () =>
       page.evaluate(() =>
         ["plot-rate", "plot-latency"].map((id) =>
@@ -236,3 +236,77 @@ test("another operation or time can be chosen", async () => {
     await assertChartsAreDrawn(page);
   });
 });
+
+/**
+ * Whether the page is that of an experiment with charts over an axis.
+ * @param {import("playwright-core").Page} page
+ */
+async function hasExperimentCharts(page) {
+  return (await page.locator("[id^='controls-plot-']").count()) > 0;
+}
+
+test("under the cursor stand the values with their intervals, of the point and of the curves", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    if (!(await hasExperimentCharts(page))) return;
+    const area = page.locator(".plot .u-over").first();
+    await area.scrollIntoViewIfNeeded();
+    const box = await area.boundingBox();
+    assert.ok(box);
+    // The last point lies near the right end.
+    let seen = "";
+    for (let share = 0.8; share < 1 && !seen.includes("–"); share += 0.005) {
+      await page.mouse.move(box.x + box.width * share, box.y + box.height / 2);
+      seen = (await page.locator(".plot").first().locator(".u-value").allTextContents()).join(" | ");
+    }
+    assert.match(seen, /\d(\/s| µs| ms| s) \(\d.* – \d.*\)/);
+    await screenshot(page, "cursor");
+  });
+});
+
+test("axes can be made logarithmic and back, and say what they are", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    if (!(await hasExperimentCharts(page))) return;
+    const plot = page.locator(".plot").first();
+    const id = await plot.getAttribute("id");
+    const picture = () => plot.locator("canvas").evaluate((canvas) => /** @type {HTMLCanvasElement} */ (canvas).toDataURL());
+    const pictures = new Set([await picture()]);
+    for (const group of ["Across", "Up"]) {
+      const controls = page.locator(`#controls-${id}`).getByRole("group", { name: group });
+      const other = controls.locator("input:not(:checked)");
+      await other.check();
+      pictures.add(await picture());
+    }
+    assert.equal(pictures.size, 3);
+    await assertChartsAreDrawn(page);
+  });
+});
+
+for (const width of [360, 1280]) {
+  test(`rows and their labels do not cover each other at ${width} pixels`, async () => {
+    await open({ viewport: { width, height: 900 } }, async (page) => {
+      const covered = await page.evaluate(() => {
+        /** @param {Element} element */
+        const box = (element) => element.getBoundingClientRect();
+        /** @param {DOMRect} a @param {DOMRect} b */
+        const overlap = (a, b) =>
+          Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+        const found = [];
+        for (const chart of document.querySelectorAll(".rows-chart")) {
+          const texts = [...chart.querySelectorAll(".row-label, .row-value, .tick")].filter((text) => text.textContent);
+          texts.forEach((text, index) => {
+            for (const other of texts.slice(index + 1)) {
+              if (overlap(box(text), box(other))) found.push(`${text.textContent} / ${other.textContent}`);
+            }
+            if (box(text).right > innerWidth || box(text).left < 0) found.push(`${text.textContent} is outside`);
+          });
+          for (const part of chart.querySelectorAll(".bar, .interval, .band")) {
+            const track = box(/** @type {Element} */ (part.parentElement));
+            if (box(part).right > track.right + 1 || box(part).left < track.left - 1) found.push("a part leaves its track");
+          }
+        }
+        return found;
+      });
+      assert.deepEqual(covered, []);
+    });
+  });
+}

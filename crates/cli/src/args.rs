@@ -75,7 +75,7 @@ pub(crate) enum Command {
     History(HistoryArguments),
     /// Go on with an experiment that was interrupted
     Resume(ResumeArguments),
-    /// Render a recorded run again
+    /// Render a recorded run or an experiment again
     Report(ReportArguments),
     /// Start servers that stay, look at them, stop them; show placements
     Server(ServerArguments),
@@ -673,7 +673,7 @@ pub(crate) struct YcsbArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// Run directory
+    /// Run directory, or folder of an experiment
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     /// What to render

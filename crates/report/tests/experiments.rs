@@ -12,6 +12,7 @@ mod support;
 use dyno_analyze::experiment::{Answer, Experiment};
 use dyno_report::RenderOptions;
 use dyno_report::experiment::{ExperimentFormat, render};
+use insta::assert_snapshot;
 use std::path::Path;
 
 fn text(experiment: &Experiment, format: ExperimentFormat, width: usize) -> String {
@@ -50,4 +51,128 @@ fn pages_are_written_for_the_browser_test() {
         assert!(html.len() < 300_000, "{name}: {} bytes", html.len());
         std::fs::write(folder.join(format!("experiment-{name}.html")), html).unwrap();
     }
+}
+
+#[test]
+fn terminal_report_of_a_sweep_over_clients() {
+    assert_snapshot!(human(&support::clients_sweep()));
+}
+
+#[test]
+fn terminal_report_of_a_sweep_in_which_nearly_everything_went_wrong() {
+    assert_snapshot!(human(&support::doubtful_sweep()));
+}
+
+#[test]
+fn terminal_report_of_a_sweep_over_rates() {
+    assert_snapshot!(human(&support::rates_sweep()));
+}
+
+#[test]
+fn markdown_report_of_a_sweep_over_clients() {
+    let text = text(&support::clients_sweep(), ExperimentFormat::Markdown, 0);
+    assert_snapshot!(text);
+}
+
+#[test]
+fn an_experiment_without_an_answer_says_so_in_every_form() {
+    let experiment = support::empty_sweep();
+    for format in [
+        ExperimentFormat::Human,
+        ExperimentFormat::Markdown,
+        ExperimentFormat::Html,
+    ] {
+        let text = text(&experiment, format, 100);
+        assert!(text.contains("There is no answer yet"), "{format:?}");
+        assert!(text.contains("the server did not start"), "{format:?}");
+        assert!(text.contains("not run"), "{format:?}");
+    }
+}
+
+#[test]
+fn a_narrow_terminal_gets_no_line_that_is_too_long() {
+    for (name, experiment) in all() {
+        for width in [80, 120] {
+            let text = text(&experiment, ExperimentFormat::Human, width);
+            let long = text.lines().find(|line| line.chars().count() > width);
+            assert_eq!(long, None, "{name} at {width}");
+        }
+    }
+}
+
+#[test]
+fn the_json_is_the_document() {
+    let experiment = support::clients_sweep();
+    let text = text(&experiment, ExperimentFormat::Json, 0);
+    let back: Experiment = serde_json::from_str(&text).unwrap();
+    assert_eq!(back.findings, experiment.findings);
+    assert!(matches!(back.answer, Some(Answer::Sweep(_))));
+    assert!(text.ends_with("}\n"));
+}
+
+#[test]
+fn a_page_refers_to_nothing_but_itself_and_the_runs_beside_it() {
+    let html = page(&support::clients_sweep());
+    let markup = html[..html.find("<script").unwrap()].replace("&#x2f;", "/");
+    let references: Vec<&str> = markup
+        .split("href=\"")
+        .skip(1)
+        .map(|rest| &rest[..rest.find('"').unwrap()])
+        .collect();
+    assert!(
+        references.contains(&"runs/004-8/report.html"),
+        "{references:?}"
+    );
+    for reference in references {
+        let is_own = reference.starts_with("#caveat-") || reference.starts_with("runs/");
+        assert!(is_own, "{reference}");
+    }
+    for forbidden in ["<link", "<img", "<iframe", "src=", "@import"] {
+        assert!(!markup.contains(forbidden), "{forbidden}");
+    }
+}
+
+#[test]
+fn no_text_of_an_experiment_can_break_out_of_the_page() {
+    const HOSTILE: &str = "</script><script>alert(1)</script><!--<b>\"'&amp;{{ 7 * 7 }}";
+    let spoil = |text: &str| {
+        let mut experiment = support::setting_sweep();
+        experiment.name = text.into();
+        experiment.question = text.into();
+        experiment.started_at = text.into();
+        experiment.status_reason = Some(text.into());
+        experiment.axes[0].key = text.into();
+        experiment.findings[0].text = text.into();
+        experiment.findings[0].evidence = vec![text.into()];
+        experiment.caveats = vec![dyno_record::model::Caveat {
+            kind: dyno_record::model::CaveatKind::Errors,
+            message: text.into(),
+            hint: Some(text.into()),
+            phase: None,
+        }];
+        for point in &mut experiment.points {
+            point.directory = format!("runs/{text}");
+            point.settings = [(text.to_owned(), text.to_owned())].into();
+        }
+        if let Some(Answer::Sweep(answer)) = &mut experiment.answer {
+            for level in &mut answer.levels {
+                level.settings = [(text.to_owned(), text.to_owned())].into();
+            }
+        }
+        page(&experiment)
+    };
+    let (harmless, hostile) = (spoil("plain"), spoil(HOSTILE));
+    for tag in [
+        "<script",
+        "</script",
+        "<!--",
+        "<b>",
+        "<title",
+        "<td",
+        "alert(1)</s",
+    ] {
+        let count = |html: &str| html.matches(tag).count();
+        assert_eq!(count(&hostile), count(&harmless), "{tag}");
+    }
+    assert!(!hostile.contains("href=\"runs/<"));
 }

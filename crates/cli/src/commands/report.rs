@@ -1,10 +1,12 @@
-//! `dyno report`: renders a recorded run again.
+//! `dyno report`: renders a recorded run or an experiment again.
 
 use crate::args::{ReportArguments, ReportFormat};
 use crate::exit::{Exit, Failure};
+use crate::experiment::folder::{self, DOCUMENT};
 use crate::messages::print_data;
 use crate::session::output;
 use crate::surroundings::Surroundings;
+use dyno_report::experiment::{self, ExperimentFormat};
 use dyno_report::{Format, RenderOptions};
 use std::path::Path;
 
@@ -13,19 +15,40 @@ pub(crate) fn report(
     arguments: &ReportArguments,
     surroundings: &Surroundings,
 ) -> Result<Exit, Failure> {
-    // The document in the folder is what a shell completes to.
-    let folder = match arguments.run.parent() {
-        Some(parent) if arguments.run.ends_with("run.json") && arguments.run.is_file() => {
+    let options = match &arguments.output {
+        Some(_) => RenderOptions::default(),
+        None => output::terminal_options(surroundings),
+    };
+    let folder = folder_of(&arguments.run);
+    let text = match folder.join(DOCUMENT).is_file() {
+        true => of_experiment(folder, arguments.format, &options)?,
+        false => of_run(folder, arguments.format, &options)?,
+    };
+    match &arguments.output {
+        Some(path) => output::write_file(path, &text)?,
+        None => print_data(&text)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The folder that is meant: the document in it is what a shell completes to.
+fn folder_of(path: &Path) -> &Path {
+    let is_document = path.ends_with("run.json") || path.ends_with(DOCUMENT);
+    match path.parent() {
+        Some(parent) if is_document && path.is_file() => {
             if parent.as_os_str().is_empty() {
                 Path::new(".")
             } else {
                 parent
             }
         }
-        _ => &arguments.run,
-    };
+        _ => path,
+    }
+}
+
+fn of_run(folder: &Path, format: ReportFormat, options: &RenderOptions) -> Result<String, Failure> {
     let run = output::open(folder)?;
-    let format = match arguments.format {
+    let format = match format {
         ReportFormat::Human => Format::Human,
         ReportFormat::Markdown => Format::Markdown,
         ReportFormat::Html => Format::Html,
@@ -33,16 +56,25 @@ pub(crate) fn report(
         ReportFormat::Ycsb => Format::Ycsb,
         ReportFormat::Kpi => Format::Kpi,
     };
-    match &arguments.output {
-        Some(path) => output::write_file(
-            path,
-            &output::text(&run, format, &RenderOptions::default())?,
-        )?,
-        None => print_data(&output::text(
-            &run,
-            format,
-            &output::terminal_options(surroundings),
-        )?)?,
-    }
-    Ok(Exit::Done)
+    output::text(&run, format, options)
+}
+
+fn of_experiment(
+    folder: &Path,
+    format: ReportFormat,
+    options: &RenderOptions,
+) -> Result<String, Failure> {
+    let document = folder::read(folder)?;
+    let format = match format {
+        ReportFormat::Human => ExperimentFormat::Human,
+        ReportFormat::Markdown => ExperimentFormat::Markdown,
+        ReportFormat::Html => ExperimentFormat::Html,
+        ReportFormat::Json => ExperimentFormat::Json,
+        ReportFormat::Ycsb | ReportFormat::Kpi => {
+            let text = "this format has one run, and the folder holds an experiment";
+            let hint = "give the folder of one of its runs, below `runs`";
+            return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+        }
+    };
+    Ok(experiment::render(&document, format, options)?)
 }

@@ -2,6 +2,7 @@
 //! the document of the experiment up to date, so that an interruption loses the current point at most.
 
 use super::folder::ExperimentFolder;
+use super::outcome;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::session::collection::Wishes;
@@ -338,7 +339,7 @@ impl<'a> Campaign<'a> {
                 self.folder.discard();
                 return result;
             }
-            false => self.save(),
+            false => self.conclude(),
         };
         if result.is_err() {
             let place = self.folder.path().display();
@@ -347,6 +348,13 @@ impl<'a> Campaign<'a> {
             ));
         }
         result.and(saved)
+    }
+
+    /// Finds what follows from the answer, and writes the document with its reports.
+    fn conclude(&mut self) -> Result<(), Failure> {
+        outcome::conclude(&mut self.document, self.folder.path());
+        self.save()?;
+        outcome::write_reports(&self.document, self.folder.path())
     }
 
     fn is_untouched(&self) -> bool {

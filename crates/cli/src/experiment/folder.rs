@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Folder of all experiments, unless `--out` names one.
 const EXPERIMENTS: &str = "experiments";
-const DOCUMENT: &str = "experiment.json";
+/// Document of an experiment, inside its folder.
+pub(crate) const DOCUMENT: &str = "experiment.json";
 
 /// See the module.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 pub(crate) mod ab;
 pub(crate) mod campaign;
 pub(crate) mod folder;
+pub(crate) mod outcome;
 pub(crate) mod slo;
 pub(crate) mod sweep;
 pub(crate) mod xmax;
@@ -204,18 +205,10 @@ fn design(document: &Experiment) -> String {
 
 /// Prints the result and says where it is.
 pub(crate) fn show(campaign: &Campaign<'_>, format: ExperimentFormat) -> Result<(), Failure> {
-    let document = &campaign.document;
-    let text = match format {
-        ExperimentFormat::Json => {
-            serde_json::to_string_pretty(document).expect("it is plain data") + "\n"
-        }
-        ExperimentFormat::Human | ExperimentFormat::Markdown => format!("{document:#?}\n"),
-    };
+    let hands = campaign.hands();
+    let text = outcome::text(&campaign.document, format, hands.surroundings)?;
     print_data(&text)?;
     let place = campaign.folder().path().display();
-    campaign
-        .hands()
-        .messages
-        .note(&format!("experiment: {place}"));
+    hands.messages.note(&format!("experiment: {place}"));
     Ok(())
 }

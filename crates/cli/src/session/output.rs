@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Name of the page in the run directory.
 pub(crate) const HTML: &str = "report.html";
 /// Name of the Markdown report in the run directory.
-const MARKDOWN: &str = "report.md";
+pub(crate) const MARKDOWN: &str = "report.md";
 /// Operation of the load phase with several documents per command.
 const BATCH: &str = "insert_batch";
 

@@ -50,8 +50,10 @@ impl Page {
     }
 
     fn headline(&mut self, model: &ExperimentModel) {
+        if !model.has_answer {
+            self.line("\nThere is no answer yet.");
+        }
         if model.headline.is_empty() {
-            self.line("\nThere is no answer: nothing was measured.");
             return;
         }
         self.heading("Answer");

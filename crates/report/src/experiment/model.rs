@@ -24,7 +24,9 @@ pub struct ExperimentModel {
     pub started_at: String,
     /// Version of the program that measured.
     pub dyno_version: String,
-    /// The answer in a few numbers; empty if there is none.
+    /// Whether there is an answer.
+    pub has_answer: bool,
+    /// The answer in a few numbers.
     pub headline: Vec<Figure>,
     /// What follows from it.
     pub findings: Vec<FindingModel>,
@@ -92,6 +94,7 @@ impl ExperimentModel {
             status: status(experiment, &book),
             started_at: experiment.started_at.clone(),
             dyno_version: experiment.dyno_version.clone(),
+            has_answer: experiment.answer.is_some(),
             headline: parts.headline,
             findings: experiment.findings.iter().map(finding).collect(),
             sections,

@@ -114,6 +114,15 @@ impl<'a> Sweep<'a> {
         }
     }
 
+    /// A level as a part of a sentence: `with 8 clients`, `at 5,000/s offered`.
+    fn at(&self, level: &Level) -> String {
+        let word = match self.answer.axis.as_deref() {
+            Some(RATE) => "at",
+            _ => "with",
+        };
+        format!("{word} {}", self.name(level))
+    }
+
     fn headline(&self) -> Vec<Figure> {
         let best = self.best();
         let marks = |topic| self.book.marks(topic, None);
@@ -130,7 +139,7 @@ impl<'a> Sweep<'a> {
         let mut figures = vec![figure(
             "highest rate",
             Quantity::per_second(rate.value),
-            Some(format!("with {}{range}", self.name(best))),
+            Some(format!("{}{range}", self.at(best))),
             marks(Topic::Rate),
         )];
         let times = [
@@ -308,9 +317,9 @@ impl<'a> Sweep<'a> {
         Some(Section {
             title: "Service demands",
             lead: format!(
-                "Measured with {}, at the highest rate. An operation without others takes {lone}, of which {delay} are \
+                "Measured {}, at the highest rate. An operation without others takes {lone}, of which {delay} are \
                  spent where nothing waits, such as in the network.",
-                self.name(best)
+                self.at(best)
             ),
             rows: vec![self.demands_chart(stations, &parts)],
             tables: vec![Table::new("Service demands", columns, rows)],

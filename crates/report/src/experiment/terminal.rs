@@ -16,6 +16,9 @@ pub(super) fn render(model: &ExperimentModel, width: usize, colours: bool) -> St
         painter: Painter { colours },
     };
     page.title(model);
+    if !model.has_answer {
+        page.heading("There is no answer yet");
+    }
     page.headline(&model.headline);
     page.findings(&model.findings);
     for section in &model.sections {
@@ -85,7 +88,6 @@ impl Page {
 
     fn headline(&mut self, figures: &[Figure]) {
         if figures.is_empty() {
-            self.heading("There is no answer: nothing was measured");
             return;
         }
         self.line("");
@@ -99,16 +101,26 @@ impl Page {
             let value = figure.value.to_string();
             let label = format!("{:label_width$}", figure.label);
             let note = figure.note.as_deref().unwrap_or("");
-            let line = format!(
-                "  {}  {}{}  {} {}",
+            let marks = marks_text(&figure.marks);
+            let start = format!(
+                "  {}  {}{}",
                 self.painter.paint(Style::Dim, &label),
                 " ".repeat(value_width - text_width(&value)),
                 self.painter.paint(Style::Bold, &value),
-                self.painter.paint(Style::Dim, note),
-                self.painter
-                    .paint(Style::Caution, &marks_text(&figure.marks)),
             );
-            self.line(&line);
+            let end = format!(
+                "{} {}",
+                self.painter.paint(Style::Dim, note),
+                self.painter.paint(Style::Caution, &marks)
+            );
+            let indent = 2 + label_width + 2 + value_width + 2;
+            match indent + text_width(note) + 1 + text_width(&marks) <= self.width {
+                true => self.line(&format!("{start}  {end}")),
+                false => {
+                    self.line(&start);
+                    self.line(&format!("    {end}"));
+                }
+            }
         }
     }
 

@@ -109,7 +109,7 @@ fn others(view: &View<'_>, first: &Demand) -> Option<String> {
 /// Offered rates that the bench did not keep up with.
 pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
     let share = |level: &Level| Some(level.rate_per_s.value / level.offered_rate_per_s?);
-    let missed = view.levels_where(|level| is_missed(level));
+    let missed = view.levels_where(is_missed);
     let first = missed.first()?;
     let kept = view
         .levels()

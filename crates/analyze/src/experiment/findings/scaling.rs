@@ -5,7 +5,7 @@ use super::{finding, warning};
 use crate::estimate::Estimate;
 use crate::experiment::Finding;
 use crate::experiment::sweep::Level;
-use crate::experiment::words::{count, interval, number, percent, rate, time, times};
+use crate::experiment::words::{count, exact, interval, number, percent, rate, time, times};
 use crate::knee::Knee;
 use crate::usl::{OpenEstimate, UslFit, UslPeak};
 
@@ -46,10 +46,12 @@ pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
 
 /// The load from which on more of it costs more than it brings.
 pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
-    let load = |load: f64| match view.is_over_rates() {
-        true => format!("{} offered", rate(load)),
-        false => format!("{} clients", number(load)),
+    let unit = match view.is_over_rates() {
+        true => "/s offered",
+        false => " clients",
     };
+    let load = |load: f64| format!("{}{unit}", number(load));
+    let measured = |load: f64| format!("{}{unit}", exact(load));
     let (text, evidence) = match view.answer.knee? {
         Knee::TooFewLoads => return None,
         Knee::Found {
@@ -71,13 +73,16 @@ pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
                 ),
                 format!(
                     "the intervals place it between {} and {}",
-                    load(low),
-                    load(high)
+                    exact(low),
+                    measured(high)
                 ),
             ],
         ),
         Knee::AboveMeasured { highest_load } => (
-            format!("the knee is above the highest load, {}", load(highest_load)),
+            format!(
+                "the knee is above the highest load, {}",
+                measured(highest_load)
+            ),
             vec![
                 "the rate divided by the mean response time is highest at the highest load"
                     .to_owned(),
@@ -86,7 +91,7 @@ pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
         Knee::BelowMeasured { lowest_load } => (
             format!(
                 "the knee is at the lowest load or below it, {}",
-                load(lowest_load)
+                measured(lowest_load)
             ),
             vec![
                 "the rate divided by the mean response time is highest at the lowest load"

@@ -115,6 +115,7 @@ fn answered(mut experiment: Experiment) -> Experiment {
 fn answer(experiment: &mut Experiment) -> &mut SweepAnswer {
     match experiment.answer.as_mut().expect("it is answered") {
         Answer::Sweep(answer) => answer,
+        other => panic!("it is no sweep: {other:?}"),
     }
 }
 
@@ -250,7 +251,7 @@ fn the_knee_is_placed_or_said_to_be_outside() {
     let above = Knee::AboveMeasured { highest_load: 16.0 };
     assert_eq!(
         told(above),
-        "the knee is above the highest load, 16.0 clients"
+        "the knee is above the highest load, 16 clients"
     );
     let below = Knee::BelowMeasured { lowest_load: 1.0 };
     assert!(told(below).contains("at the lowest load or below it"));

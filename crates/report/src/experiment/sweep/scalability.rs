@@ -51,13 +51,13 @@ fn table(fit: &UslFit) -> Table {
         row(
             "σ",
             &fit.sigma_ratio,
-            Quantity::ratio,
+            significant,
             "contention: work that cannot be done side by side",
         ),
         row(
             "κ",
             &fit.kappa_ratio,
-            Quantity::ratio,
+            significant,
             "coherency: cost of agreeing with each other",
         ),
     ];
