@@ -213,9 +213,9 @@ fn a_placement_that_cannot_be_is_refused_before_anything_starts() {
             "run",
             "a",
             "--pairs",
-            "1000",
+            "64",
             "--placement",
-            "spread",
+            "cores-per-instance=64",
             "--out",
             "r",
         ])
