@@ -87,7 +87,7 @@ pub fn render(run: &Run, format: Format, options: &RenderOptions) -> Result<Stri
 
 /// The first line of the lists that scripts read, if the run did not end as planned: they have no
 /// other place for it. Scripts look for labels, and skip it.
-fn incomplete(document: &RunDocument) -> String {
+pub fn incomplete(document: &RunDocument) -> String {
     let status = match document.status {
         RunStatus::Complete => return String::new(),
         RunStatus::Running => "the run still goes on, or was killed",

@@ -56,7 +56,12 @@ fn of_run(folder: &Path, format: ReportFormat, options: &RenderOptions) -> Resul
         ReportFormat::Ycsb => Format::Ycsb,
         ReportFormat::Kpi => Format::Kpi,
     };
-    output::text(&run, format, options)
+    let text = output::text(&run, format, options)?;
+    Ok(match format {
+        // What `dyno ycsb` prints is for programs; this is for people.
+        Format::Ycsb => dyno_report::incomplete(&run.document) + &text,
+        _ => text,
+    })
 }
 
 fn of_experiment(

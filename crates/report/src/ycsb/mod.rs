@@ -12,14 +12,14 @@
 //!   measured, and a line without a measurement behind it would be made up.
 //! - In the load phase an operation is a document, as for YCSB; its latency is that of the batch
 //!   it was sent with, where YCSB reports almost zero for all but the last document of a batch.
-//! - The text of a run that did not end as planned begins with a line `INCOMPLETE: REASON`.
+//! - Programs read this text line by line, so that nothing is in it that YCSB does not print: whether a run ended
+//!   as planned is said by the exit status, see [`crate::incomplete`] for people.
 
 mod blocks;
 mod export;
 pub(crate) mod java_double;
 
 use crate::error::ReportError;
-use crate::incomplete;
 use crate::model::result_phase;
 use blocks::Entries;
 use dyno_record::model::{PhaseKind, PhaseRecord};
@@ -116,12 +116,7 @@ pub(crate) fn render(run: &Run, options: &YcsbOptions) -> Result<String, ReportE
     blocks::overall(&mut entries, phase);
     blocks::operations(&mut entries, run, phase, options)?;
     blocks::verify(&mut entries, run, phase);
-    let text = export::write(&entries.into_vec(), options.exporter)?;
-    Ok(match options.exporter {
-        Exporter::Text => incomplete(&run.document) + &text,
-        // Readers of JSON do not skip what is none.
-        Exporter::Json | Exporter::JsonArray => text,
-    })
+    export::write(&entries.into_vec(), options.exporter)
 }
 
 fn chosen_phase<'a>(run: &'a Run, options: &YcsbOptions) -> Result<&'a PhaseRecord, ReportError> {
