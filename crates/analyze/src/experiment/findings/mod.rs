@@ -1,12 +1,16 @@
 //! What follows from an answer, in sentences with the measurements behind each. One rule per function; a rule
 //! that has nothing to say gives nothing, and none speaks without a measurement.
 
+mod ab;
 mod laws;
 mod limits;
 mod opportunities;
+mod runs;
 mod scaling;
+mod slo;
 mod trust;
 mod view;
+mod xmax;
 
 use super::words::count;
 use super::{Answer, Experiment, Finding, FindingKind};
@@ -19,8 +23,21 @@ pub fn findings(experiment: &Experiment) -> Vec<Finding> {
     let mut found: Vec<Finding> = unfinished(experiment).into_iter().collect();
     match &experiment.answer {
         Some(Answer::Sweep(answer)) => found.extend(of_sweep(&View { experiment, answer })),
-        Some(Answer::Xmax(_) | Answer::Slo(_) | Answer::Ab(_)) | None => {}
+        Some(Answer::Xmax(answer)) => {
+            found.extend(xmax::all(answer));
+            found.extend(runs::all(experiment, false));
+        }
+        Some(Answer::Slo(answer)) => {
+            found.extend(slo::all(answer));
+            found.extend(runs::all(experiment, false));
+        }
+        Some(Answer::Ab(answer)) => {
+            found.extend(ab::all(experiment, answer));
+            found.extend(runs::all(experiment, true));
+        }
+        None => return found,
     }
+    found.extend(opportunities::of_doubts(experiment));
     found
 }
 

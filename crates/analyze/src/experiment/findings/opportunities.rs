@@ -1,11 +1,11 @@
 //! What could be changed, each with the measurement that says so.
 
 use super::opportunity;
-use super::view::{View, busy_of, demand_of, subject, units};
-use crate::experiment::Finding;
+use super::view::{View, busy_of, demand_of, doubts, subject, units};
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::{Level, SHARED_CPUS};
 use crate::experiment::words::{interval, percent, rate, time, times};
+use crate::experiment::{Experiment, Finding};
 use crate::laws::demand::Demand;
 use dyno_record::model::{CaveatKind, ResourceKind};
 
@@ -18,7 +18,7 @@ const CLIENT_RATIO: f64 = 0.05;
 /// A response time that grows by this factor for nothing is worth saving.
 const GROWTH_RATIO: f64 = 1.5;
 
-/// All of them, those that promise most first.
+/// What the levels of a sweep suggest, those that promise most first.
 pub(super) fn all(view: &View<'_>) -> Vec<Finding> {
     let rules = [
         widen_the_bottleneck(view),
@@ -26,9 +26,13 @@ pub(super) fn all(view: &View<'_>) -> Vec<Finding> {
         fewer_clients(view),
         disk_is_idle(view),
     ];
-    let mut found: Vec<Finding> = rules.into_iter().flatten().collect();
-    found.extend(conditions(view));
-    found.extend(machine_settings(view));
+    rules.into_iter().flatten().collect()
+}
+
+/// What the doubts of the runs suggest, whatever was asked.
+pub(super) fn of_doubts(experiment: &Experiment) -> Vec<Finding> {
+    let mut found = conditions(experiment);
+    found.extend(machine_settings(experiment));
     found
 }
 
@@ -169,7 +173,7 @@ fn disk_is_idle(view: &View<'_>) -> Option<Finding> {
 }
 
 /// What the figures hold for, and how to measure the other case.
-fn conditions(view: &View<'_>) -> Vec<Finding> {
+fn conditions(experiment: &Experiment) -> Vec<Finding> {
     let texts = [
         (
             CaveatKind::Durability,
@@ -183,7 +187,7 @@ fn conditions(view: &View<'_>) -> Vec<Finding> {
     texts
         .iter()
         .flat_map(|(kind, text)| {
-            view.doubts(*kind)
+            doubts(experiment, *kind)
                 .into_iter()
                 .map(|(message, _)| opportunity((*text).to_owned(), vec![message.to_owned()]))
         })
@@ -191,10 +195,10 @@ fn conditions(view: &View<'_>) -> Vec<Finding> {
 }
 
 /// Settings that were found to differ from what is advised.
-fn machine_settings(view: &View<'_>) -> Vec<Finding> {
+fn machine_settings(experiment: &Experiment) -> Vec<Finding> {
     [CaveatKind::MachineSetting, CaveatKind::CpuFrequency]
         .into_iter()
-        .flat_map(|kind| view.doubts(kind))
+        .flat_map(|kind| doubts(experiment, kind))
         .map(|(message, hint)| {
             let advice = hint.map(|hint| format!("advised: {hint}"));
             let evidence = std::iter::once(message.to_owned()).chain(advice);

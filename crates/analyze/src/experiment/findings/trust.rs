@@ -1,6 +1,6 @@
 //! How far the answer can be trusted.
 
-use super::view::{View, busy_of};
+use super::view::{View, busy_of, doubts};
 use super::warning;
 use crate::experiment::Finding;
 use crate::experiment::sweep::Level;
@@ -28,8 +28,8 @@ pub(super) fn generator_bound(view: &View<'_>) -> Option<Finding> {
         "{} the load generator was the limit and not the server: the rates there are those of the client{best}",
         view.at_all(&levels)
     );
-    let doubts = view.doubts(CaveatKind::GeneratorBottleneck);
-    let mut evidence: Vec<String> = doubts.iter().map(|(text, _)| (*text).to_owned()).collect();
+    let said = doubts(view.experiment, CaveatKind::GeneratorBottleneck);
+    let mut evidence: Vec<String> = said.iter().map(|(text, _)| (*text).to_owned()).collect();
     evidence.extend(levels.iter().map(|level| {
         let busy = busy_of(level, ResourceKind::ClientCpu);
         let busy = busy.map_or(String::new(), |busy| {

@@ -113,15 +113,15 @@ impl<'a> View<'a> {
             .collect();
         format!("{} {}", self.at(level), list(&parts))
     }
+}
 
-    /// What a doubt of the runs says, with what to do about it.
-    pub(super) fn doubts(&self, kind: CaveatKind) -> Vec<(&'a str, Option<&'a str>)> {
-        let caveats = self.experiment.caveats.iter();
-        caveats
-            .filter(|caveat| caveat.kind == kind)
-            .map(|caveat| (caveat.message.as_str(), caveat.hint.as_deref()))
-            .collect()
-    }
+/// What the doubts of a kind say, with what to do about them.
+pub(super) fn doubts(experiment: &Experiment, kind: CaveatKind) -> Vec<(&str, Option<&str>)> {
+    let caveats = experiment.caveats.iter();
+    caveats
+        .filter(|caveat| caveat.kind == kind)
+        .map(|caveat| (caveat.message.as_str(), caveat.hint.as_deref()))
+        .collect()
 }
 
 /// What an operation needs of a resource at a level, by the resource's kind.

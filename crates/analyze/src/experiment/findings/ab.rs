@@ -1,0 +1,295 @@
+//! What a comparison of two plans means.
+
+use super::{finding, opportunity, warning};
+use crate::comparison::{Comparison, ComparisonVerdict};
+use crate::experiment::ab::AbAnswer;
+use crate::experiment::words::{count, exact, list, number, percent};
+use crate::experiment::{Experiment, Finding};
+use crate::uncertainty::runs::Basis;
+use crate::uncertainty::series::Statistic;
+
+/// An effect of the order from which on it is told, as a share.
+const ORDER_RATIO: f64 = 0.02;
+
+/// All rules.
+pub(super) fn all(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
+    let mut found = Vec::new();
+    found.extend(verdict(answer));
+    found.extend(others(answer));
+    found.extend(order_effect(answer));
+    found.extend(single_pair(answer));
+    found.extend(more_pairs(experiment, answer));
+    found
+}
+
+/// Name of a figure in a sentence.
+fn name(statistic: Statistic) -> String {
+    match statistic {
+        Statistic::Rate => "the rate".to_owned(),
+        Statistic::MeanTime => "the mean response time".to_owned(),
+        Statistic::Percentile { percent } => format!("the p{percent} of the response time"),
+    }
+}
+
+/// `5.2 % higher`.
+fn change(ratio: f64) -> String {
+    let word = if ratio >= 1.0 { "higher" } else { "lower" };
+    format!("{} {word}", percent((ratio - 1.0).abs()))
+}
+
+/// A ratio as a change with its sign.
+fn signed(ratio: f64) -> String {
+    let sign = if ratio >= 1.0 { "+" } else { "−" };
+    format!("{sign}{}", percent((ratio - 1.0).abs()))
+}
+
+fn evidence(row: &Comparison) -> String {
+    let basis = match row.basis {
+        Basis::BetweenRuns => format!("from {}", count(row.pairs, "pair", "pairs")),
+        Basis::WithinRun => "from the windows of one pair".to_owned(),
+    };
+    format!(
+        "{} of B is {} times that of A ({} % interval {} to {}), {basis}",
+        name(row.statistic),
+        number(row.ratio.value),
+        exact(row.ratio.confidence_ratio * 100.0),
+        number(row.ratio.low),
+        number(row.ratio.high)
+    )
+}
+
+/// The figure that decides.
+fn verdict(answer: &AbAnswer) -> Option<Finding> {
+    let first = answer.comparisons.first()?;
+    let what = name(first.statistic);
+    let sure = format!(
+        "{} to {}",
+        signed(first.ratio.low),
+        signed(first.ratio.high)
+    );
+    let text = match first.verdict {
+        ComparisonVerdict::Faster => {
+            format!(
+                "B is faster: {what} is {} ({sure})",
+                change(first.ratio.value)
+            )
+        }
+        ComparisonVerdict::Slower => {
+            format!(
+                "B is slower: {what} is {} ({sure})",
+                change(first.ratio.value)
+            )
+        }
+        ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => format!(
+            "there is no difference larger than {}: {what} of B differs by {sure}",
+            percent(margin_ratio)
+        ),
+        ComparisonVerdict::NotEnoughData => format!(
+            "there are not enough data to tell a difference of {}: {what} of B differs by {sure}",
+            percent(first.margin_ratio)
+        ),
+    };
+    let make = match first.verdict {
+        ComparisonVerdict::NotEnoughData => warning,
+        _ => finding,
+    };
+    Some(make(text, vec![evidence(first)]))
+}
+
+/// The other figures, where they say something for certain.
+fn others(answer: &AbAnswer) -> Option<Finding> {
+    let certain: Vec<&Comparison> = answer
+        .comparisons
+        .iter()
+        .skip(1)
+        .filter(|row| {
+            matches!(
+                row.verdict,
+                ComparisonVerdict::Faster | ComparisonVerdict::Slower
+            )
+        })
+        .collect();
+    let parts: Vec<String> = certain
+        .iter()
+        .map(|row| format!("{} is {}", name(row.statistic), change(row.ratio.value)))
+        .collect();
+    let evidence = certain.iter().map(|row| evidence(row)).collect();
+    (!certain.is_empty()).then(|| finding(format!("with B {}", list(&parts)), evidence))
+}
+
+/// The second run of a pair differs from the first.
+fn order_effect(answer: &AbAnswer) -> Option<Finding> {
+    let first = answer.comparisons.first()?;
+    let effect = first.order_effect_ratio?;
+    ((effect - 1.0).abs() > ORDER_RATIO).then(|| {
+        warning(
+            format!(
+                "the second run of a pair differs from the first: {} is {}",
+                name(first.statistic),
+                change(effect)
+            ),
+            vec![format!(
+                "over {} in both orders the second run had {} times the value of the first; this is taken out of the \
+                 ratio, but says that a run changes the bench for the next",
+                count(first.pairs, "pair", "pairs"),
+                number(effect)
+            )],
+        )
+    })
+}
+
+/// One pair says nothing about what differs from run to run.
+fn single_pair(answer: &AbAnswer) -> Option<Finding> {
+    let first = answer.comparisons.first()?;
+    (first.basis == Basis::WithinRun).then(|| {
+        warning(
+            "a single pair of runs knows nothing of what differs from run to run".to_owned(),
+            vec![format!(
+                "the intervals rest on the windows of {} alone",
+                count(first.pairs, "pair", "pairs")
+            )],
+        )
+    })
+}
+
+/// How many pairs would be enough.
+fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
+    let first = answer.comparisons.first()?;
+    if first.verdict != ComparisonVerdict::NotEnoughData {
+        return None;
+    }
+    let deviation = format!(
+        "single pairs differ by {} from each other, and {} were run",
+        percent(first.pair_deviation_ratio),
+        count(first.pairs, "pair", "pairs")
+    );
+    let limit = experiment
+        .options
+        .get("max_pairs")
+        .and_then(|most| most.as_u64());
+    let limit = limit.map(|most| format!("at most {most} pairs were allowed"));
+    let text = match answer.pairs_needed {
+        Some(pairs) => format!(
+            "about {} would tell whether there is a difference of {}",
+            count(pairs as usize, "pair", "pairs"),
+            percent(first.margin_ratio)
+        ),
+        None => format!(
+            "no reasonable number of pairs would tell a difference of {}: make the bench quieter, or the runs longer",
+            percent(first.margin_ratio)
+        ),
+    };
+    Some(opportunity(
+        text,
+        std::iter::once(deviation).chain(limit).collect(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Estimate;
+    use crate::experiment::ab::AbEnd;
+    use crate::experiment::{FindingKind, SCHEMA_VERSION, Verb};
+    use dyno_record::model::RunStatus;
+
+    fn row(statistic: Statistic, ratio: [f64; 3], verdict: ComparisonVerdict) -> Comparison {
+        Comparison {
+            statistic,
+            ratio: Estimate {
+                value: ratio[1],
+                low: ratio[0],
+                high: ratio[2],
+                confidence_ratio: 0.95,
+            },
+            verdict,
+            margin_ratio: 0.05,
+            basis: Basis::BetweenRuns,
+            pairs: 5,
+            pair_deviation_ratio: 0.03,
+            order_effect_ratio: None,
+        }
+    }
+
+    fn experiment() -> Experiment {
+        Experiment {
+            schema_version: SCHEMA_VERSION,
+            dyno_version: "0.1.0".into(),
+            verb: Verb::Ab,
+            question: "which".into(),
+            name: "a".into(),
+            started_at: "2026-08-22T10:15:00Z".into(),
+            status: RunStatus::Complete,
+            status_reason: None,
+            plan: serde_json::Value::Null,
+            options: [("max_pairs".to_owned(), 5.into())].into(),
+            axes: Vec::new(),
+            points: Vec::new(),
+            answer: None,
+            findings: Vec::new(),
+            caveats: Vec::new(),
+        }
+    }
+
+    fn found(comparisons: Vec<Comparison>) -> Vec<Finding> {
+        let answer = AbAnswer {
+            comparisons,
+            pairs_needed: Some(12),
+            end: AbEnd::Spent,
+        };
+        all(&experiment(), &answer)
+    }
+
+    #[test]
+    fn a_verdict_is_told_with_its_interval_and_the_figures_that_agree() {
+        let p99 = Statistic::Percentile { percent: 99.0 };
+        let slower = ComparisonVerdict::Slower;
+        let rows = vec![
+            row(Statistic::Rate, [0.58, 0.6, 0.62], slower),
+            row(p99, [1.9, 2.0, 2.1], slower),
+        ];
+        let found = found(rows);
+        assert_eq!(
+            found[0].text,
+            "B is slower: the rate is 40 % lower (−42 % to −38 %)"
+        );
+        assert_eq!(
+            found[0].evidence,
+            ["the rate of B is 0.600 times that of A (95 % interval 0.580 to 0.620), from 5 pairs"]
+        );
+        assert_eq!(
+            found[1].text,
+            "with B the p99 of the response time is 100 % higher"
+        );
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn too_few_data_are_a_warning_with_what_would_be_needed() {
+        let rows = vec![row(
+            Statistic::Rate,
+            [0.9, 1.02, 1.15],
+            ComparisonVerdict::NotEnoughData,
+        )];
+        let found = found(rows);
+        assert_eq!(found[0].kind, FindingKind::Warning);
+        assert_eq!(
+            found[0].text,
+            "there are not enough data to tell a difference of 5.0 %: the rate of B differs by −10.0 % to +15 %"
+        );
+        assert!(found[1].text.starts_with("about 12 pairs would tell"));
+        assert_eq!(found[1].evidence[1], "at most 5 pairs were allowed");
+    }
+
+    #[test]
+    fn equal_sides_an_order_effect_and_a_lone_pair_are_told() {
+        let same = ComparisonVerdict::NoDifferenceLargerThan { margin_ratio: 0.05 };
+        let mut rows = vec![row(Statistic::Rate, [0.99, 1.0, 1.01], same)];
+        rows[0].order_effect_ratio = Some(0.93);
+        rows[0].basis = Basis::WithinRun;
+        let texts: Vec<String> = found(rows).into_iter().map(|one| one.text).collect();
+        assert!(texts[0].starts_with("there is no difference larger than 5.0 %"));
+        assert!(texts[1].ends_with("the rate is 7.0 % lower"), "{texts:?}");
+        assert!(texts[2].starts_with("a single pair"));
+    }
+}

@@ -1,0 +1,277 @@
+//! What a search for an objective means.
+
+use super::{finding, opportunity, warning};
+use crate::experiment::Finding;
+use crate::experiment::slo::{Attempt, SloAnswer};
+use crate::experiment::words::{count, list, percent, rate, time};
+use crate::search::objective::ObjectiveEnd;
+
+/// Share of the closed-loop rate from which on there is little to gain.
+const NEAR_RATIO: f64 = 0.9;
+
+/// All rules.
+pub(super) fn all(answer: &SloAnswer) -> Vec<Finding> {
+    let rules = [
+        generator_bound(answer),
+        boundary(answer),
+        spread(answer),
+        unfinished(answer),
+        headroom(answer),
+    ];
+    rules.into_iter().flatten().collect()
+}
+
+/// The objective in words: `p99 at most 5.00 ms`.
+fn objective(answer: &SloAnswer) -> String {
+    let limits: Vec<String> = answer
+        .objectives
+        .responses
+        .iter()
+        .map(|one| {
+            let name = one.statistic.replace('_', ".");
+            format!("{name} at most {}", time(one.limit_us * 1e-6))
+        })
+        .collect();
+    list(&limits)
+}
+
+fn attempt(answer: &SloAnswer, attempt: &Attempt) -> String {
+    let objectives = answer.objectives.responses.iter();
+    let values: Vec<String> = objectives
+        .zip(&attempt.values_us)
+        .map(|(one, us)| format!("{} {}", one.statistic.replace('_', "."), time(us * 1e-6)))
+        .collect();
+    let verdict = if attempt.kept { "kept" } else { "missed" };
+    format!(
+        "{}: {} ({verdict})",
+        rate(attempt.rate_per_s),
+        list(&values)
+    )
+}
+
+/// The client was the limit in runs that decided.
+fn generator_bound(answer: &SloAnswer) -> Option<Finding> {
+    let bound: Vec<String> = answer
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.generator_bound)
+        .map(|one| attempt(answer, one))
+        .collect();
+    (!bound.is_empty()).then(|| {
+        warning(
+            format!(
+                "the load generator was too busy in {} of {}: response times there are not those of the server alone",
+                bound.len(),
+                count(answer.attempts.len(), "run", "runs")
+            ),
+            bound,
+        )
+    })
+}
+
+/// The highest rate that keeps the objective.
+fn boundary(answer: &SloAnswer) -> Option<Finding> {
+    let objective = objective(answer);
+    let Some(found) = answer.search.rate_per_s else {
+        let evidence = answer.attempts.iter().map(|one| attempt(answer, one));
+        let evidence: Vec<String> = evidence.collect();
+        return (!evidence.is_empty()).then(|| {
+            warning(
+                format!("no rate was found that keeps {objective}"),
+                evidence,
+            )
+        });
+    };
+    let text = format!(
+        "{} keep {objective}: {} of the {} that a closed loop reaches",
+        rate(found),
+        percent(found / answer.closed_rate_per_s),
+        rate(answer.closed_rate_per_s)
+    );
+    // The runs on either side of the boundary decide.
+    let below = answer.attempts.iter().filter(|one| one.rate_per_s <= found);
+    let nearest_kept = below.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+    let above = answer.attempts.iter().filter(|one| one.rate_per_s > found);
+    let nearest_missed = above.min_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+    let evidence: Vec<String> = nearest_kept
+        .into_iter()
+        .chain(nearest_missed)
+        .map(|one| attempt(answer, one))
+        .collect();
+    (!evidence.is_empty()).then(|| finding(text, evidence))
+}
+
+/// Between which rates the objective is kept at one time and missed at another.
+fn spread(answer: &SloAnswer) -> Option<Finding> {
+    let low = answer.search.always_kept_up_to_per_s?;
+    let high = answer.search.always_missed_from_per_s?;
+    let between: Vec<String> = answer
+        .attempts
+        .iter()
+        .filter(|one| (low..=high).contains(&one.rate_per_s))
+        .map(|one| attempt(answer, one))
+        .collect();
+    (!between.is_empty()).then(|| {
+        finding(
+            format!(
+                "up to {} every run kept it, and from {} on every run missed it",
+                rate(low),
+                rate(high)
+            ),
+            vec![format!(
+                "runs at these rates and between: {}",
+                list(&between)
+            )],
+        )
+    })
+}
+
+/// The search ended without a boundary.
+fn unfinished(answer: &SloAnswer) -> Option<Finding> {
+    let text = match answer.search.end {
+        ObjectiveEnd::Resolved => return None,
+        ObjectiveEnd::AlwaysKept => {
+            "the objective was kept at the highest rate that was tried: the boundary is above it"
+        }
+        ObjectiveEnd::NeverKept => {
+            "the objective was missed at the lowest rate that was tried: load is not what breaks it"
+        }
+        ObjectiveEnd::OutOfMeasurements => {
+            "the runs were spent before the boundary was certain: `--max-runs` allows more"
+        }
+    };
+    let rates: Vec<f64> = answer
+        .search
+        .tried
+        .iter()
+        .map(|one| one.rate_per_s)
+        .collect();
+    let (first, last) = (rates.first()?, rates.last()?);
+    Some(warning(
+        text.to_owned(),
+        vec![format!(
+            "{} at rates from {} to {}",
+            count(answer.attempts.len(), "run", "runs"),
+            rate(*first),
+            rate(*last)
+        )],
+    ))
+}
+
+/// The objective costs much of what the server could do.
+fn headroom(answer: &SloAnswer) -> Option<Finding> {
+    let found = answer.search.rate_per_s?;
+    let share = found / answer.closed_rate_per_s;
+    (share < NEAR_RATIO).then(|| {
+        opportunity(
+            format!(
+                "the response time breaks the objective before the rate is exhausted: look at what makes single operations \
+                 slow {} below the maximum",
+                percent(1.0 - share)
+            ),
+            vec![format!(
+                "the objective holds up to {}, and a closed loop reaches {}",
+                rate(found),
+                rate(answer.closed_rate_per_s)
+            )],
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::slo::{Objective, Objectives};
+    use crate::search::objective::{ObjectiveResult, TriedRate};
+
+    fn answer(rate_per_s: Option<f64>, end: ObjectiveEnd) -> SloAnswer {
+        let rows = [
+            (5_000.0, 1_000.0, true),
+            (10_000.0, 4_800.0, true),
+            (10_400.0, 5_300.0, false),
+            (20_000.0, 90_000.0, false),
+        ];
+        SloAnswer {
+            objectives: Objectives {
+                responses: vec![Objective {
+                    statistic: "p99_9".into(),
+                    limit_us: 5_000.0,
+                }],
+                failed_ratio: 0.0,
+            },
+            closed_rate_per_s: 20_000.0,
+            search: ObjectiveResult {
+                rate_per_s,
+                always_kept_up_to_per_s: rate_per_s,
+                always_missed_from_per_s: Some(10_400.0),
+                end,
+                tried: rows
+                    .iter()
+                    .map(|(rate, _, kept)| TriedRate {
+                        rate_per_s: *rate,
+                        kept_count: u32::from(*kept),
+                        missed_count: u32::from(!kept),
+                    })
+                    .collect(),
+            },
+            attempts: rows
+                .iter()
+                .map(|(rate, us, kept)| Attempt {
+                    rate_per_s: *rate,
+                    values_us: vec![*us],
+                    failed_ratio: 0.0,
+                    kept: *kept,
+                    generator_bound: false,
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn the_boundary_is_told_with_the_runs_on_both_sides() {
+        let found = all(&answer(Some(10_000.0), ObjectiveEnd::Resolved));
+        assert_eq!(
+            found[0].text,
+            "10,000/s keep p99.9 at most 5.00 ms: 50 % of the 20,000/s that a closed loop reaches"
+        );
+        assert_eq!(
+            found[0].evidence,
+            [
+                "10,000/s: p99.9 4.80 ms (kept)",
+                "10,400/s: p99.9 5.30 ms (missed)"
+            ]
+        );
+        assert_eq!(
+            found[1].text,
+            "up to 10,000/s every run kept it, and from 10,400/s on every run missed it"
+        );
+        assert!(found[2].text.contains("50 % below the maximum"));
+        assert_eq!(found.len(), 3);
+    }
+
+    #[test]
+    fn without_a_boundary_it_is_said_why() {
+        let found = all(&answer(None, ObjectiveEnd::NeverKept));
+        assert!(
+            found[0]
+                .text
+                .starts_with("no rate was found that keeps p99.9")
+        );
+        assert_eq!(found[0].evidence.len(), 4);
+        assert!(found[1].text.contains("load is not what breaks it"));
+        assert!(found[1].evidence[0].ends_with("4 runs at rates from 5,000/s to 20,000/s"));
+    }
+
+    #[test]
+    fn a_client_that_was_too_busy_comes_first() {
+        let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
+        answer.attempts[3].generator_bound = true;
+        let first = &all(&answer)[0];
+        assert!(
+            first
+                .text
+                .starts_with("the load generator was too busy in 1 of 4 runs")
+        );
+        assert_eq!(first.evidence, ["20,000/s: p99.9 90.0 ms (missed)"]);
+    }
+}

@@ -1,0 +1,290 @@
+//! What a search for the highest rate means.
+
+use super::view::{subject, units};
+use super::{finding, opportunity, warning};
+use crate::experiment::Finding;
+use crate::experiment::words::{count, interval, list, percent, rate, time};
+use crate::experiment::xmax::{Confirmation, XmaxAnswer};
+use crate::search::clients::ClientsEnd;
+
+/// All rules.
+pub(super) fn all(answer: &XmaxAnswer) -> Vec<Finding> {
+    let rules = [
+        generator_bound(answer),
+        x_max(answer),
+        sustained(answer),
+        bottleneck(answer),
+        unfinished(answer),
+        enough_clients(answer),
+    ];
+    rules.into_iter().flatten().collect()
+}
+
+fn clients(number: u32) -> String {
+    count(number as usize, "client", "clients")
+}
+
+/// The client was the limit: there is no X_max then.
+fn generator_bound(answer: &XmaxAnswer) -> Option<Finding> {
+    (!answer.generator_bound.is_empty()).then(|| {
+        warning(
+            format!(
+                "the load generator was the limit: {} is what the client can do, and X_max of the server is at least that",
+                rate(answer.search.rate_per_s)
+            ),
+            answer.generator_bound.clone(),
+        )
+    })
+}
+
+/// X_max, and where it was found.
+fn x_max(answer: &XmaxAnswer) -> Option<Finding> {
+    let x_max = answer.x_max_per_s?;
+    let tried: Vec<String> = answer
+        .search
+        .tried
+        .iter()
+        .map(|tried| format!("{} with {}", rate(mean(&tried.rates_per_s)), tried.clients))
+        .collect();
+    Some(finding(
+        format!(
+            "X_max is {}{}, with {}",
+            rate(x_max.value),
+            interval(&x_max, rate),
+            clients(answer.search.clients)
+        ),
+        vec![format!("rates by the number of clients: {}", list(&tried))],
+    ))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The offered rate that was kept just below it.
+fn sustained(answer: &XmaxAnswer) -> Option<Finding> {
+    if answer.confirmations.is_empty() {
+        return None;
+    }
+    let evidence = answer.confirmations.iter().map(confirmation).collect();
+    Some(match answer.sustained_rate_per_s {
+        Some(kept) => finding(
+            format!(
+                "{} are sustained when they are offered from outside",
+                rate(kept)
+            ),
+            evidence,
+        ),
+        None => warning(
+            "none of the offered rates below it was sustained: X_max holds for a closed loop alone"
+                .to_owned(),
+            evidence,
+        ),
+    })
+}
+
+fn confirmation(one: &Confirmation) -> String {
+    let p99 = one.p99_us.map_or(String::new(), |p99| {
+        format!(", with a p99 of {}", time(p99.value * 1e-6))
+    });
+    let verdict = if one.kept { "kept" } else { "not kept" };
+    format!(
+        "{} offered ({} of the maximum): {} achieved{p99}: {verdict}",
+        rate(one.offered_rate_per_s),
+        percent(one.ratio),
+        rate(one.rate_per_s.value)
+    )
+}
+
+/// The resource that saturates first.
+fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
+    let demand = answer.bottleneck.as_ref()?;
+    let bound = demand.saturation_rate_per_s().value;
+    let measured = answer.search.rate_per_s;
+    let others: Vec<String> = answer
+        .demands
+        .iter()
+        .map(|demand| format!("{} {}", subject(&demand.name), time(demand.demand_s)))
+        .collect();
+    Some(finding(
+        format!(
+            "{} saturates first: {} per operation on {} bound the rate at {}; the measured maximum is {} of it",
+            subject(&demand.name),
+            time(demand.demand_s),
+            units(&demand.name, demand.servers),
+            rate(bound),
+            percent(measured / bound)
+        ),
+        vec![
+            format!(
+                "demands of an operation {}: {}",
+                with(answer),
+                list(&others)
+            ),
+            format!(
+                "the demand is known to ± {}",
+                percent(demand.uncertainty_ratio)
+            ),
+        ],
+    ))
+}
+
+fn with(answer: &XmaxAnswer) -> String {
+    format!("with {}", clients(answer.search.clients))
+}
+
+/// The search did not see the end of the growth.
+fn unfinished(answer: &XmaxAnswer) -> Option<Finding> {
+    let measured: usize = answer
+        .search
+        .tried
+        .iter()
+        .map(|t| t.rates_per_s.len())
+        .sum();
+    let evidence = format!(
+        "the search made {} with up to {}",
+        count(measured, "run", "runs"),
+        clients(answer.search.tried.last()?.clients)
+    );
+    let text = match answer.search.end {
+        ClientsEnd::Plateau => return None,
+        ClientsEnd::StillGrowing => {
+            "the rate still grew with the largest number of clients: the maximum is higher, raise `--max-clients`"
+        }
+        ClientsEnd::OutOfMeasurements => {
+            "the search ended before the rate was the same with neighbouring numbers of clients"
+        }
+    };
+    Some(warning(text.to_owned(), vec![evidence]))
+}
+
+/// More clients than needed only wait.
+fn enough_clients(answer: &XmaxAnswer) -> Option<Finding> {
+    let search = &answer.search;
+    let enough = search
+        .tried
+        .iter()
+        .find(|tried| tried.clients == search.enough_clients)?;
+    (search.enough_clients < search.clients).then(|| {
+        opportunity(
+            format!(
+                "{} are nearly enough: more of them wait",
+                clients(search.enough_clients)
+            ),
+            vec![format!(
+                "{} with {}, {} of the rate {}",
+                rate(mean(&enough.rates_per_s)),
+                clients(enough.clients),
+                percent(mean(&enough.rates_per_s) / search.rate_per_s),
+                with(answer)
+            )],
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::figures::Figure;
+    use crate::laws::demand::Demand;
+    use crate::search::clients::{ClientsResult, TriedClients};
+
+    fn answer() -> XmaxAnswer {
+        let tried = [(1, 8_000.0), (2, 14_000.0), (4, 18_300.0), (8, 18_800.0)];
+        let cpu = Demand {
+            name: "server CPU".into(),
+            servers: 2,
+            demand_s: 100e-6,
+            uncertainty_ratio: 0.02,
+        };
+        XmaxAnswer {
+            x_max_per_s: Some(Figure {
+                value: 18_800.0,
+                low: Some(18_500.0),
+                high: Some(19_100.0),
+            }),
+            search: ClientsResult {
+                clients: 8,
+                rate_per_s: 18_800.0,
+                estimate_per_s: None,
+                enough_clients: 4,
+                end: ClientsEnd::Plateau,
+                tried: tried
+                    .iter()
+                    .map(|(clients, rate)| TriedClients {
+                        clients: *clients,
+                        rates_per_s: vec![*rate],
+                    })
+                    .collect(),
+            },
+            generator_bound: Vec::new(),
+            confirmations: vec![Confirmation {
+                ratio: 0.98,
+                offered_rate_per_s: 18_424.0,
+                rate_per_s: Figure::bare(18_420.0),
+                p99_us: Some(Figure::bare(2_500.0)),
+                kept: true,
+            }],
+            sustained_rate_per_s: Some(18_424.0),
+            demands: vec![cpu.clone()],
+            bottleneck: Some(cpu),
+        }
+    }
+
+    fn texts(answer: &XmaxAnswer) -> Vec<String> {
+        all(answer)
+            .into_iter()
+            .map(|finding| finding.text)
+            .collect()
+    }
+
+    #[test]
+    fn the_maximum_is_told_with_its_bound_and_what_was_sustained() {
+        assert_eq!(
+            texts(&answer()),
+            [
+                "X_max is 18,800/s (95 % interval 18,500/s to 19,100/s), with 8 clients",
+                "18,400/s are sustained when they are offered from outside",
+                "the server's CPU saturates first: 100 µs per operation on 2 CPUs bound the rate at 20,000/s; the \
+                 measured maximum is 94 % of it",
+                "4 clients are nearly enough: more of them wait",
+            ]
+        );
+        let evidence = &all(&answer())[1].evidence[0];
+        let expected = "18,400/s offered (98 % of the maximum): 18,400/s achieved, with a p99 of 2.50 ms: kept";
+        assert_eq!(evidence, expected);
+    }
+
+    #[test]
+    fn a_maximum_of_the_client_is_not_called_x_max() {
+        let mut answer = answer();
+        answer.x_max_per_s = None;
+        answer.generator_bound = vec!["3 of 3 runs say so".into()];
+        let texts = texts(&answer);
+        assert!(
+            texts[0].starts_with(
+                "the load generator was the limit: 18,800/s is what the client can do"
+            )
+        );
+        assert!(!texts.iter().any(|text| text.starts_with("X_max is")));
+    }
+
+    #[test]
+    fn a_search_without_an_end_and_a_rate_that_is_not_sustained_are_warnings() {
+        let mut answer = answer();
+        answer.search.end = ClientsEnd::StillGrowing;
+        answer.confirmations[0].kept = false;
+        answer.sustained_rate_per_s = None;
+        let texts = texts(&answer);
+        assert!(
+            texts
+                .iter()
+                .any(|text| text.contains("the maximum is higher, raise"))
+        );
+        assert!(
+            texts
+                .iter()
+                .any(|text| text.contains("none of the offered rates"))
+        );
+    }
+}
