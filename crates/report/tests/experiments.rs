@@ -31,13 +31,17 @@ fn page(experiment: &Experiment) -> String {
     text(experiment, ExperimentFormat::Html, 0)
 }
 
-fn all() -> [(&'static str, Experiment); 5] {
+fn all() -> [(&'static str, Experiment); 9] {
     [
         ("clients", support::clients_sweep()),
         ("doubtful", support::doubtful_sweep()),
         ("rates", support::rates_sweep()),
         ("setting", support::setting_sweep()),
         ("nothing", support::empty_sweep()),
+        ("ab", support::ab()),
+        ("xmax", support::highest_rate(false)),
+        ("client", support::highest_rate(true)),
+        ("slo", support::objective()),
     ]
 }
 
@@ -66,6 +70,31 @@ fn terminal_report_of_a_sweep_in_which_nearly_everything_went_wrong() {
 #[test]
 fn terminal_report_of_a_sweep_over_rates() {
     assert_snapshot!(human(&support::rates_sweep()));
+}
+
+#[test]
+fn terminal_report_of_a_comparison() {
+    assert_snapshot!(human(&support::ab()));
+}
+
+#[test]
+fn terminal_report_of_a_search_for_the_highest_rate() {
+    assert_snapshot!(human(&support::highest_rate(false)));
+}
+
+#[test]
+fn a_maximum_of_the_client_is_never_called_x_max() {
+    for format in [ExperimentFormat::Human, ExperimentFormat::Markdown] {
+        let text = text(&support::highest_rate(true), format, 120);
+        assert!(text.contains("the client was the limit"), "{text}");
+        assert!(!text.contains("X_max is 18"), "{text}");
+        assert!(!text.contains("X\\_max is 18"), "{text}");
+    }
+}
+
+#[test]
+fn terminal_report_of_a_search_for_an_objective() {
+    assert_snapshot!(human(&support::objective()));
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(crate) fn time(seconds: f64) -> String {
 pub(crate) fn percent(ratio: f64) -> String {
     let value = ratio * 100.0;
     match value.abs() {
-        size if size >= 10.0 || size == 0.0 => format!("{value:.0} %"),
+        size if size >= 9.95 || size == 0.0 => format!("{value:.0} %"),
         size if size >= 0.05 => format!("{value:.1} %"),
         // A share that rounds to nothing is not nothing.
         _ => "less than 0.1 %".to_owned(),

@@ -2,7 +2,9 @@
 //! show one [`model::ExperimentModel`], which is made of sections; each kind of answer makes its own sections,
 //! in a file of its own.
 
+mod ab;
 pub mod comparison;
+mod demands;
 mod figure;
 pub mod history;
 mod html;
@@ -11,10 +13,12 @@ pub mod model;
 pub mod plot;
 pub mod rows;
 mod runs;
+mod slo;
 mod sweep;
 mod sweep_charts;
 pub mod table;
 mod terminal;
+mod xmax;
 
 use crate::RenderOptions;
 use crate::error::ReportError;

@@ -3,10 +3,11 @@
 use super::plot::Plot;
 use super::rows::RowsChart;
 use super::table::Table;
-use super::{runs, sweep};
+use super::{ab, runs, slo, sweep, xmax};
 use crate::caveat::{CaveatBook, NumberedCaveat, Topic};
 use crate::facts::{self, Fact};
 use crate::model::{Definition, Figure, Status};
+use crate::quantity::Quantity;
 use dyno_analyze::experiment::{Answer, Experiment, Finding, FindingKind, Verb};
 use dyno_record::model::RunStatus;
 use serde::Serialize;
@@ -74,6 +75,8 @@ pub struct Section {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     pub(super) headline: Vec<Figure>,
+    /// How it was done, besides what is the same for all.
+    pub(super) facts: Vec<Fact>,
     pub(super) sections: Vec<Section>,
     pub(super) definitions: Vec<Definition>,
 }
@@ -84,7 +87,10 @@ impl ExperimentModel {
         let book = CaveatBook::new(&experiment.caveats);
         let parts = match &experiment.answer {
             Some(Answer::Sweep(answer)) => sweep::parts(experiment, answer, &book),
-            Some(Answer::Xmax(_) | Answer::Slo(_) | Answer::Ab(_)) | None => Parts::default(),
+            Some(Answer::Xmax(answer)) => xmax::parts(experiment, answer, &book),
+            Some(Answer::Slo(answer)) => slo::parts(answer, &book),
+            Some(Answer::Ab(answer)) => ab::parts(experiment, answer, &book),
+            None => Parts::default(),
         };
         let mut sections = parts.sections;
         sections.push(runs::section(experiment));
@@ -98,7 +104,7 @@ impl ExperimentModel {
             headline: parts.headline,
             findings: experiment.findings.iter().map(finding).collect(),
             sections,
-            facts: how(experiment, &book),
+            facts: how(experiment, parts.facts, &book),
             plan: facts::plan_text(&experiment.plan),
             definitions: parts.definitions,
             caveats: book.into_entries(),
@@ -160,8 +166,24 @@ fn sentence(text: &str) -> String {
     sentence
 }
 
+/// A figure of the headline that is no bad news.
+pub(super) fn headline(
+    label: impl Into<String>,
+    value: Quantity,
+    note: Option<String>,
+    marks: Vec<usize>,
+) -> Figure {
+    Figure {
+        label: label.into(),
+        value,
+        note,
+        alarming: false,
+        marks,
+    }
+}
+
 /// How it was done: the runs, what they change, and the workload.
-fn how(experiment: &Experiment, book: &CaveatBook) -> Vec<Fact> {
+fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> {
     let plan = &experiment.plan;
     let measured = experiment
         .points
@@ -181,6 +203,7 @@ fn how(experiment: &Experiment, book: &CaveatBook) -> Vec<Fact> {
         experiment.points.len()
     );
     let mut list = vec![Fact::new("Runs", runs)];
+    list.extend(own);
     list.extend(
         experiment
             .axes

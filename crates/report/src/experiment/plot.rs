@@ -94,9 +94,9 @@ pub struct PlotMark {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plot {
     /// Its name in the page.
-    pub id: &'static str,
+    pub id: String,
     /// Its title.
-    pub title: &'static str,
+    pub title: String,
     /// What it shows, in a sentence.
     pub caption: String,
     /// The horizontal axis.

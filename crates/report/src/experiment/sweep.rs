@@ -1,8 +1,8 @@
 //! What a report says about a sweep.
 
-use super::figure::{cell, interval, interval_of, seconds, unwanted};
-use super::model::{Parts, Section};
-use super::rows::{RowValue, RowsChart, Scale};
+use super::demands::{self, Demands};
+use super::figure::{cell, interval_of, seconds, unwanted};
+use super::model::{Parts, Section, headline};
 use super::sweep_charts as charts;
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
@@ -50,6 +50,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &Caveat
     ];
     Parts {
         headline: sweep.headline(),
+        facts: Vec::new(),
         sections: sections.into_iter().flatten().collect(),
         definitions: DEFINITIONS.to_vec(),
     }
@@ -126,17 +127,10 @@ impl<'a> Sweep<'a> {
     fn headline(&self) -> Vec<Figure> {
         let best = self.best();
         let marks = |topic| self.book.marks(topic, None);
-        let figure = |label: &str, value, note: Option<String>, marks| Figure {
-            label: label.to_owned(),
-            value,
-            note,
-            alarming: false,
-            marks,
-        };
         let rate = &best.rate_per_s;
         let range = interval_of(rate, Quantity::per_second);
         let range = range.map_or(String::new(), |range| format!(", 95 % {range}"));
-        let mut figures = vec![figure(
+        let mut figures = vec![headline(
             "highest rate",
             Quantity::per_second(rate.value),
             Some(format!("{}{range}", self.at(best))),
@@ -153,7 +147,7 @@ impl<'a> Sweep<'a> {
             let time = time?;
             let note = interval_of(&time, Quantity::microseconds);
             let note = note.map(|range| format!("95 % {range}"));
-            Some(figure(
+            Some(headline(
                 label,
                 Quantity::microseconds(time.value),
                 note,
@@ -163,7 +157,7 @@ impl<'a> Sweep<'a> {
         if let Some(demand) = &self.answer.bottleneck {
             let bound = demand.saturation_rate_per_s().value;
             let reached = Quantity::ratio(rate.value / bound);
-            figures.push(figure(
+            figures.push(headline(
                 "bound of the rate",
                 Quantity::per_second(bound),
                 Some(format!("{}, {reached} reached", demand.name)),
@@ -172,7 +166,7 @@ impl<'a> Sweep<'a> {
         }
         if let Some(clients) = self.answer.saturation_clients {
             let note = "clients from which on operations wait".to_owned();
-            figures.push(figure(
+            figures.push(headline(
                 "N*",
                 Quantity::plain(clients),
                 Some(note),
@@ -296,116 +290,21 @@ impl<'a> Sweep<'a> {
     fn demands_section(&self) -> Option<Section> {
         let system = self.answer.system.as_ref()?;
         let best = self.best();
-        let stations = &system.demands;
-        let is_station = |demand: &Demand| stations.iter().any(|one| one.name == demand.name);
-        let parts: Vec<&Demand> = best.demands.iter().filter(|one| !is_station(one)).collect();
-        let columns = vec![
-            Column::text("resource"),
-            Column::number("units", 60),
-            Column::number("demand per operation", 200),
-            Column::number("busy", 100),
-            Column::number("bounds the rate at", 150),
-            Column::text("notes"),
-        ];
-        let rows = stations
-            .iter()
-            .map(|demand| self.demand_row(demand, true))
-            .chain(parts.iter().map(|demand| self.demand_row(demand, false)))
-            .collect();
-        let delay = Quantity::microseconds(system.delay_s * 1e6);
-        let lone = Quantity::microseconds(system.lone_response_s() * 1e6);
-        Some(Section {
-            title: "Service demands",
+        let delay = seconds(system.delay_s);
+        let lone = seconds(system.lone_response_s());
+        let is_station = |demand: &Demand| system.demands.iter().any(|one| one.name == demand.name);
+        let parts = best.demands.iter().filter(|one| !is_station(one));
+        Some(demands::section(&Demands {
+            stations: &system.demands,
+            parts: parts.collect(),
+            bottleneck: self.answer.bottleneck.as_ref(),
+            rate_per_s: best.rate_per_s.value,
             lead: format!(
                 "Measured {}, at the highest rate. An operation without others takes {lone}, of which {delay} are \
                  spent where nothing waits, such as in the network.",
                 self.at(best)
             ),
-            rows: vec![self.demands_chart(stations, &parts)],
-            tables: vec![Table::new("Service demands", columns, rows)],
-            notes: match parts.is_empty() {
-                true => Vec::new(),
-                false => vec![
-                    "Client and server on one machine wait for the same CPUs, which are one resource then; their \
-                     parts, and what the whole machine did, are shown besides it."
-                        .to_owned(),
-                ],
-            },
-            ..Section::default()
-        })
-    }
-
-    fn is_bottleneck(&self, demand: &Demand) -> bool {
-        let bottleneck = self.answer.bottleneck.as_ref();
-        bottleneck.is_some_and(|bottleneck| bottleneck.name == demand.name)
-    }
-
-    fn demand_row(&self, demand: &Demand, is_station: bool) -> Vec<Cell> {
-        let quantity = demand.quantity();
-        let error = quantity.uncertainty();
-        let (low, high) = ((quantity.value - error).max(0.0), quantity.value + error);
-        let busy = self.best().rate_per_s.value * demand.per_server_s();
-        let bound = match is_station {
-            true => Quantity::per_second(demand.saturation_rate_per_s().value).to_string(),
-            false => String::new(),
-        };
-        let is_bottleneck = self.is_bottleneck(demand);
-        let (tone, note) = match (is_bottleneck, is_station) {
-            (true, _) => (Tone::Strong, "bottleneck"),
-            (false, true) => (Tone::Plain, ""),
-            (false, false) => (Tone::Soft, part_note(&demand.name)),
-        };
-        vec![
-            Cell::new(demand.name.clone(), tone),
-            demand.servers.to_string().into(),
-            Cell::from(seconds(demand.demand_s).to_string())
-                .with_detail(Some(interval(seconds(low), seconds(high)))),
-            Quantity::ratio(busy).to_string().into(),
-            bound.into(),
-            note.into(),
-        ]
-    }
-
-    fn demands_chart(&self, stations: &[Demand], parts: &[&Demand]) -> RowsChart {
-        let values: Vec<RowValue> = stations
-            .iter()
-            .chain(parts.iter().copied())
-            .map(|demand| {
-                let us = demand.per_server_s() * 1e6;
-                let error = us * demand.uncertainty_ratio;
-                RowValue {
-                    label: demand.name.clone(),
-                    value_text: seconds(demand.per_server_s()).to_string(),
-                    detail: match demand.servers {
-                        1 => String::new(),
-                        servers => format!("{} / {servers}", seconds(demand.demand_s)),
-                    },
-                    is_strong: self.is_bottleneck(demand),
-                    value: us,
-                    interval: Some(((us - error).max(0.0), us + error)),
-                }
-            })
-            .collect();
-        let scale = Scale::from_zero(&values);
-        RowsChart {
-            title: "How long an operation occupies each resource".to_owned(),
-            caption: "The demand of an operation, divided by the units that work side by side. The longest bar among \
-                      the resources that operations wait for is the bottleneck."
-                .to_owned(),
-            axis: "time per operation and unit".to_owned(),
-            ticks: scale.ticks(|us| Quantity::microseconds(us).to_string()),
-            band: None,
-            reference_percent: None,
-            rows: values.into_iter().map(|value| scale.bar(value)).collect(),
-        }
-    }
-}
-
-/// What a resource is that operations do not wait for by itself.
-fn part_note(name: &str) -> &'static str {
-    match name == resource_name(ResourceKind::HostCpu) {
-        true => "with other processes and the kernel",
-        false => "part of the CPUs of both",
+        }))
     }
 }
 

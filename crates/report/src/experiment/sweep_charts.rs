@@ -168,8 +168,8 @@ fn rate_over_clients(sweep: &Sweep<'_>) -> Plot {
     let usl = usl.map(|point| (point.clients, point.rate_per_s));
     let clients = |level: &Level| f64::from(level.clients);
     Plot {
-        id: "plot-rate-over-clients",
-        title: "Rate over clients",
+        id: "plot-rate-over-clients".to_owned(),
+        title: "Rate over clients".to_owned(),
         caption: "The measured rates between the bounds that follow from the service demands. No rate can be above the \
                   upper asymptotic bound."
             .to_owned(),
@@ -193,8 +193,8 @@ fn response_over_clients(sweep: &Sweep<'_>) -> Plot {
     let usl = usl.map(|point| (point.clients, point.clients / point.rate_per_s * US_PER_S));
     let clients = |level: &Level| f64::from(level.clients);
     Plot {
-        id: "plot-response-over-clients",
-        title: "Response time over clients",
+        id: "plot-response-over-clients".to_owned(),
+        title: "Response time over clients".to_owned(),
         caption: "Mean response times between their bounds. None can be below the lower asymptotic bound: beyond N* it \
                   rises with every client."
             .to_owned(),
@@ -251,8 +251,8 @@ fn response_over_rates(sweep: &Sweep<'_>) -> Plot {
     let percentile = |name: &'static str| move |level: &Level| level.response_us.get(name).copied();
     let stroke = Stroke::LineAndPoints;
     Plot {
-        id: "plot-response-over-rate",
-        title: "Response time over offered rate",
+        id: "plot-response-over-rate".to_owned(),
+        title: "Response time over offered rate".to_owned(),
         caption: "How long operations took at each offered rate, waiting included. A response time beyond the saturation \
                   rate has no end: it grows with the length of the run."
             .to_owned(),
@@ -285,8 +285,8 @@ fn achieved_over_rates(sweep: &Sweep<'_>) -> Plot {
         .iter()
         .map(|level| (offered(level), offered(level)));
     Plot {
-        id: "plot-achieved-over-rate",
-        title: "Achieved rate over offered rate",
+        id: "plot-achieved-over-rate".to_owned(),
+        title: "Achieved rate over offered rate".to_owned(),
         caption: "Where the measured rate leaves the dashed line, the bench did not keep up."
             .to_owned(),
         x: rates_axis(sweep),

@@ -1,14 +1,22 @@
 //! Made-up experiments: figures of runs on a bench of two CPUs, analysed by the real analysis. All numbers are
 //! fixed.
 
-use dyno_analyze::estimate::Quantity;
+use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
+use dyno_analyze::estimate::{Estimate, Quantity};
+use dyno_analyze::experiment::ab::{AbAnswer, AbEnd, side};
 use dyno_analyze::experiment::figures::{Figure, Figures, PERCENTILES, resource_name};
 use dyno_analyze::experiment::findings::findings;
+use dyno_analyze::experiment::slo::{Objective, Objectives, SloAnswer, attempt};
 use dyno_analyze::experiment::sweep::{CLIENTS, RATE, SweepAnswer, analyze};
-use dyno_analyze::experiment::{Answer, Axis, Experiment, Point, SCHEMA_VERSION, Verb};
+use dyno_analyze::experiment::xmax::{self, Confirmation, confirmation};
+use dyno_analyze::experiment::{Answer, Axis, Experiment, Point, SCHEMA_VERSION, Side, Verb};
 use dyno_analyze::laws;
 use dyno_analyze::laws::demand::Resource;
 use dyno_analyze::resampling::Resampling;
+use dyno_analyze::search::clients::{ClientsEnd, ClientsResult, TriedClients};
+use dyno_analyze::search::objective::{ObjectiveEnd, ObjectiveResult, TriedRate};
+use dyno_analyze::uncertainty::runs::Basis;
+use dyno_analyze::uncertainty::series::Statistic;
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind, RunStatus};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -263,4 +271,228 @@ pub(crate) fn empty_sweep() -> Experiment {
     experiment.status = RunStatus::Failed;
     experiment.status_reason = Some("the server did not start".into());
     experiment
+}
+
+/// An experiment that is no sweep, with an answer.
+fn other(verb: Verb, question: &str, lines: &[Line], answer: Answer) -> Experiment {
+    let named: Vec<(String, Line)> = lines.iter().map(|line| ("run".to_owned(), *line)).collect();
+    let named: Vec<(&str, Line)> = named
+        .iter()
+        .map(|(name, line)| (name.as_str(), *line))
+        .collect();
+    let mut experiment = experiment("x", &named);
+    experiment.verb = verb;
+    experiment.question = question.into();
+    experiment.axes.clear();
+    for point in &mut experiment.points {
+        point.settings.clear();
+    }
+    experiment.options.clear();
+    experiment.answer = Some(answer);
+    experiment
+}
+
+fn found(mut experiment: Experiment) -> Experiment {
+    experiment.findings = findings(&experiment);
+    experiment
+}
+
+fn comparison(statistic: Statistic, ratio: [f64; 3], verdict: ComparisonVerdict) -> Comparison {
+    Comparison {
+        statistic,
+        ratio: Estimate {
+            value: ratio[1],
+            low: ratio[0],
+            high: ratio[2],
+            confidence_ratio: 0.95,
+        },
+        verdict,
+        margin_ratio: 0.05,
+        basis: Basis::BetweenRuns,
+        pairs: 3,
+        pair_deviation_ratio: 0.02,
+        order_effect_ratio: None,
+    }
+}
+
+/// Three pairs of which B is slower.
+pub(crate) fn ab() -> Experiment {
+    let percentile = |percent| Statistic::Percentile { percent };
+    let slower = ComparisonVerdict::Slower;
+    let same = ComparisonVerdict::NoDifferenceLargerThan { margin_ratio: 0.05 };
+    let answer = AbAnswer {
+        comparisons: vec![
+            comparison(Statistic::Rate, [0.86, 0.9, 0.94], slower),
+            comparison(Statistic::MeanTime, [1.06, 1.11, 1.16], slower),
+            comparison(percentile(50.0), [0.98, 1.0, 1.02], same),
+            comparison(
+                percentile(95.0),
+                [0.93, 1.03, 1.13],
+                ComparisonVerdict::NotEnoughData,
+            ),
+            comparison(percentile(99.0), [1.2, 1.4, 1.65], slower),
+        ],
+        pairs_needed: Some(3),
+        end: AbEnd::Precise,
+    };
+    let lines: Vec<Line> = (0..6u32)
+        .map(|number| {
+            let rate = match side(number as usize) {
+                Side::A => 18_000.0 + 50.0 * f64::from(number),
+                Side::B => 16_200.0 - 40.0 * f64::from(number),
+            };
+            (32, None, rate, 32e6 / rate, 0.01)
+        })
+        .collect();
+    let question = "Is B (`a`) faster than A (`a`)?";
+    let mut experiment = other(Verb::Ab, question, &lines, Answer::Ab(Box::new(answer)));
+    for (number, point) in experiment.points.iter_mut().enumerate() {
+        point.side = Some(side(number));
+    }
+    let set_b = json!(["server.sync_on_commit=true"]);
+    experiment.options = BTreeMap::from([
+        ("plan_b".into(), json!("a")),
+        ("set_a".into(), json!([])),
+        ("set_b".into(), set_b),
+    ]);
+    found(experiment)
+}
+
+fn clients_search(clients: u32, rate_per_s: f64, lines: &[Line]) -> ClientsResult {
+    let mut tried: Vec<TriedClients> = Vec::new();
+    for (clients, _, rate, ..) in lines {
+        match tried.iter_mut().find(|one| one.clients == *clients) {
+            Some(known) => known.rates_per_s.push(*rate),
+            None => tried.push(TriedClients {
+                clients: *clients,
+                rates_per_s: vec![*rate],
+            }),
+        }
+    }
+    ClientsResult {
+        clients,
+        rate_per_s,
+        estimate_per_s: Some(Estimate {
+            value: rate_per_s,
+            low: rate_per_s * 0.985,
+            high: rate_per_s * 1.015,
+            confidence_ratio: 0.95,
+        }),
+        enough_clients: 4,
+        end: ClientsEnd::Plateau,
+        tried,
+    }
+}
+
+/// A search for the highest rate; with `by_client` the client was the limit.
+pub(crate) fn highest_rate(by_client: bool) -> Experiment {
+    let lines: Vec<Line> = [
+        (1, 8_000.0),
+        (2, 13_900.0),
+        (4, 18_400.0),
+        (8, 18_900.0),
+        (8, 18_700.0),
+        (16, 18_300.0),
+        (32, 17_000.0),
+    ]
+    .iter()
+    .map(|(clients, rate)| {
+        (
+            *clients,
+            None,
+            *rate,
+            f64::from(*clients) / rate * 1e6,
+            0.01,
+        )
+    })
+    .collect();
+    let best = figures(lines[3]);
+    let confirmations: Vec<Confirmation> = [(0.98, 18_424.0, 17_900.0), (0.95, 17_860.0, 17_855.0)]
+        .iter()
+        .map(|(ratio, offered, rate)| {
+            confirmation(
+                *ratio,
+                *offered,
+                &figures((16, Some(*offered), *rate, 900.0, 0.01)),
+            )
+        })
+        .collect();
+    let reasons = match by_client {
+        true => vec!["2 of 2 runs with 8 clients say that the client was the limit".to_owned()],
+        false => Vec::new(),
+    };
+    let confirmations = if by_client { Vec::new() } else { confirmations };
+    let search = clients_search(8, 18_800.0, &lines);
+    let answer = xmax::answer(search, &[&best], reasons, confirmations);
+    let question = "How many operations of `a` per second can it take?";
+    found(other(
+        Verb::Xmax,
+        question,
+        &lines,
+        Answer::Xmax(Box::new(answer)),
+    ))
+}
+
+/// A search for the rate that keeps two objectives.
+pub(crate) fn objective() -> Experiment {
+    let objectives = Objectives {
+        responses: vec![
+            Objective {
+                statistic: "p99".into(),
+                limit_us: 5_000.0,
+            },
+            Objective {
+                statistic: "mean".into(),
+                limit_us: 2_000.0,
+            },
+        ],
+        failed_ratio: 0.0,
+    };
+    let lines: Vec<Line> = [
+        (9_400.0, 240.0),
+        (18_800.0, 40_000.0),
+        (13_300.0, 620.0),
+        (15_800.0, 1_400.0),
+        (14_500.0, 1_150.0),
+        (15_080.0, 1_250.0),
+        (14_500.0, 1_160.0),
+        (15_080.0, 1_180.0),
+        (15_080.0, 1_240.0),
+    ]
+    .iter()
+    .map(|(rate, mean_us)| (32, Some(*rate), *rate, *mean_us, 0.01))
+    .collect();
+    let attempts: Vec<_> = lines
+        .iter()
+        .map(|line| attempt(line.1.unwrap(), &objectives, &figures(*line)))
+        .collect();
+    let mut tried: Vec<TriedRate> = Vec::new();
+    for one in &attempts {
+        let (kept_count, missed_count) = (u32::from(one.kept), u32::from(!one.kept));
+        tried.push(TriedRate {
+            rate_per_s: one.rate_per_s,
+            kept_count,
+            missed_count,
+        });
+    }
+    tried.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+    let answer = SloAnswer {
+        objectives,
+        closed_rate_per_s: 18_800.0,
+        search: ObjectiveResult {
+            rate_per_s: Some(14_500.0),
+            always_kept_up_to_per_s: Some(14_500.0),
+            always_missed_from_per_s: Some(15_800.0),
+            end: ObjectiveEnd::Resolved,
+            tried,
+        },
+        attempts,
+    };
+    let question = "Which rate of `a` keeps p99 at or below 5 ms and mean at or below 2 ms?";
+    found(other(
+        Verb::Slo,
+        question,
+        &lines,
+        Answer::Slo(Box::new(answer)),
+    ))
 }

@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(found[0].kind, FindingKind::Warning);
         assert_eq!(
             found[0].text,
-            "there are not enough data to tell a difference of 5.0 %: the rate of B differs by −10.0 % to +15 %"
+            "there are not enough data to tell a difference of 5.0 %: the rate of B differs by −10 % to +15 %"
         );
         assert!(found[1].text.starts_with("about 12 pairs would tell"));
         assert_eq!(found[1].evidence[1], "at most 5 pairs were allowed");

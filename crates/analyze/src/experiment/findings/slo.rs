@@ -166,8 +166,8 @@ fn headroom(answer: &SloAnswer) -> Option<Finding> {
         opportunity(
             format!(
                 "the response time breaks the objective before the rate is exhausted: look at what makes single operations \
-                 slow {} below the maximum",
-                percent(1.0 - share)
+                 slow at {} of the maximum",
+                percent(share)
             ),
             vec![format!(
                 "the objective holds up to {}, and a closed loop reaches {}",
@@ -245,7 +245,7 @@ mod tests {
             found[1].text,
             "up to 10,000/s every run kept it, and from 10,400/s on every run missed it"
         );
-        assert!(found[2].text.contains("50 % below the maximum"));
+        assert!(found[2].text.contains("at 50 % of the maximum"));
         assert_eq!(found.len(), 3);
     }
 

@@ -1,0 +1,135 @@
+//! What an operation needs of each resource, as a chart and a table.
+
+use super::figure::{interval, seconds};
+use super::model::Section;
+use super::rows::{RowValue, RowsChart, Scale};
+use super::table::{Cell, Column, Table, Tone};
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::figures::resource_name;
+use dyno_analyze::laws::demand::Demand;
+use dyno_record::model::ResourceKind;
+
+/// Demands at a rate.
+pub(super) struct Demands<'a> {
+    /// The resources that operations wait for.
+    pub(super) stations: &'a [Demand],
+    /// Others that were watched: parts of the stations, and the whole machine.
+    pub(super) parts: Vec<&'a Demand>,
+    /// The station that saturates first.
+    pub(super) bottleneck: Option<&'a Demand>,
+    /// The rate at which they were measured.
+    pub(super) rate_per_s: f64,
+    /// Where they were measured, in words.
+    pub(super) lead: String,
+}
+
+/// The section about demands.
+pub(super) fn section(demands: &Demands<'_>) -> Section {
+    let columns = vec![
+        Column::text("resource"),
+        Column::number("units", 60),
+        Column::number("demand per operation", 200),
+        Column::number("busy", 100),
+        Column::number("bounds the rate at", 150),
+        Column::text("notes"),
+    ];
+    let rows = demands
+        .stations
+        .iter()
+        .map(|demand| demands.row(demand, true))
+        .chain(
+            demands
+                .parts
+                .iter()
+                .map(|demand| demands.row(demand, false)),
+        )
+        .collect();
+    Section {
+        title: "Service demands",
+        lead: demands.lead.clone(),
+        rows: vec![demands.chart()],
+        tables: vec![Table::new("Service demands", columns, rows)],
+        notes: match demands.parts.is_empty() {
+            true => Vec::new(),
+            false => vec![
+                "Client and server on one machine wait for the same CPUs, which are one resource then; their parts, and \
+                 what the whole machine did, are shown besides it."
+                    .to_owned(),
+            ],
+        },
+        ..Section::default()
+    }
+}
+
+impl Demands<'_> {
+    fn is_bottleneck(&self, demand: &Demand) -> bool {
+        let bottleneck = self.bottleneck;
+        bottleneck.is_some_and(|bottleneck| bottleneck.name == demand.name)
+    }
+
+    fn row(&self, demand: &Demand, is_station: bool) -> Vec<Cell> {
+        let quantity = demand.quantity();
+        let error = quantity.uncertainty();
+        let (low, high) = ((quantity.value - error).max(0.0), quantity.value + error);
+        let busy = self.rate_per_s * demand.per_server_s();
+        let bound = match is_station {
+            true => Quantity::per_second(demand.saturation_rate_per_s().value).to_string(),
+            false => String::new(),
+        };
+        let (tone, note) = match (self.is_bottleneck(demand), is_station) {
+            (true, _) => (Tone::Strong, "bottleneck"),
+            (false, true) => (Tone::Plain, ""),
+            (false, false) => (Tone::Soft, part_note(&demand.name)),
+        };
+        vec![
+            Cell::new(demand.name.clone(), tone),
+            demand.servers.to_string().into(),
+            Cell::from(seconds(demand.demand_s).to_string())
+                .with_detail(Some(interval(seconds(low), seconds(high)))),
+            Quantity::ratio(busy).to_string().into(),
+            bound.into(),
+            note.into(),
+        ]
+    }
+
+    fn chart(&self) -> RowsChart {
+        let all = self.stations.iter().chain(self.parts.iter().copied());
+        let values: Vec<RowValue> = all.map(|demand| self.bar(demand)).collect();
+        let scale = Scale::from_zero(&values);
+        RowsChart {
+            title: "How long an operation occupies each resource".to_owned(),
+            caption: "The demand of an operation, divided by the units that work side by side. The longest bar among the \
+                      resources that operations wait for is the bottleneck."
+                .to_owned(),
+            axis: "time per operation and unit".to_owned(),
+            ticks: scale.ticks(|us| Quantity::microseconds(us).to_string()),
+            band: None,
+            reference_percent: None,
+            rows: values.into_iter().map(|value| scale.bar(value)).collect(),
+        }
+    }
+
+    fn bar(&self, demand: &Demand) -> RowValue {
+        let us = demand.per_server_s() * 1e6;
+        let error = us * demand.uncertainty_ratio;
+        RowValue {
+            label: demand.name.clone(),
+            value_text: seconds(demand.per_server_s()).to_string(),
+            detail: match demand.servers {
+                1 => String::new(),
+                servers => format!("{} / {servers}", seconds(demand.demand_s)),
+            },
+            is_strong: self.is_bottleneck(demand),
+            value: us,
+            interval: Some(((us - error).max(0.0), us + error)),
+        }
+    }
+}
+
+/// What a resource is that operations do not wait for by itself.
+fn part_note(name: &str) -> &'static str {
+    match name == resource_name(ResourceKind::HostCpu) {
+        true => "with other processes and the kernel",
+        false => "part of the CPUs of both",
+    }
+}

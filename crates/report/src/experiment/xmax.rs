@@ -1,0 +1,263 @@
+//! What a report says about a search for the highest rate.
+
+use super::demands::{self, Demands};
+use super::figure::{cell, interval_of};
+use super::model::{Parts, Section, headline};
+use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm};
+use super::table::{Cell, Column, Table, Tone};
+use crate::caveat::{CaveatBook, Topic};
+use crate::facts::Fact;
+use crate::model::{Definition, Figure};
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::Experiment;
+use dyno_analyze::experiment::xmax::{KEPT_RATIO, XmaxAnswer};
+use dyno_analyze::search::clients::{ClientsEnd, TriedClients};
+
+/// All that such a search contributes to the report.
+pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatBook) -> Parts {
+    let demands = (!answer.demands.is_empty()).then(|| {
+        demands::section(&Demands {
+            stations: &answer.demands,
+            parts: Vec::new(),
+            bottleneck: answer.bottleneck.as_ref(),
+            rate_per_s: answer.search.rate_per_s,
+            lead: format!(
+                "Measured with {}, at the maximum.",
+                clients(answer.search.clients)
+            ),
+        })
+    });
+    let sections = [Some(search(answer)), confirmations(answer), demands];
+    Parts {
+        headline: figures(answer, book),
+        facts: facts(experiment, answer),
+        sections: sections.into_iter().flatten().collect(),
+        definitions: DEFINITIONS.to_vec(),
+    }
+}
+
+fn clients(number: u32) -> String {
+    match number {
+        1 => "1 client".to_owned(),
+        number => format!("{} clients", Quantity::count(number.into())),
+    }
+}
+
+fn facts(experiment: &Experiment, answer: &XmaxAnswer) -> Vec<Fact> {
+    let most = experiment
+        .options
+        .get("max_clients")
+        .and_then(|most| most.as_u64());
+    let end = match answer.search.end {
+        ClientsEnd::Plateau => "more clients did not raise the rate",
+        ClientsEnd::StillGrowing => "the largest number of clients was reached",
+        ClientsEnd::OutOfMeasurements => "the runs were spent",
+    };
+    let most = most.map(|most| Fact::new("Most clients", Quantity::count(most).to_string()));
+    most.into_iter()
+        .chain([Fact::new("End of the search", end)])
+        .collect()
+}
+
+fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
+    let marks = book.marks(Topic::Rate, None);
+    let with = clients(answer.search.clients);
+    let mut figures = vec![match &answer.x_max_per_s {
+        Some(x_max) => {
+            let range = interval_of(x_max, Quantity::per_second);
+            let range = range.map_or(String::new(), |range| format!(", 95 % {range}"));
+            let value = Quantity::per_second(x_max.value);
+            headline(
+                "X_max",
+                value,
+                Some(format!("with {with}{range}")),
+                marks.clone(),
+            )
+        }
+        None => Figure {
+            alarming: true,
+            ..headline(
+                "X_max",
+                Quantity::per_second(f64::NAN),
+                Some("the client was the limit".to_owned()),
+                marks.clone(),
+            )
+        },
+    }];
+    if answer.x_max_per_s.is_none() {
+        let value = Quantity::per_second(answer.search.rate_per_s);
+        figures.push(headline(
+            "maximum of the client",
+            value,
+            Some(with),
+            marks.clone(),
+        ));
+    }
+    if let Some(kept) = answer.sustained_rate_per_s {
+        let of = answer.confirmations.iter();
+        let p99 = of.filter(|one| one.kept).find_map(|one| one.p99_us);
+        let note = p99.map(|p99| format!("p99 {}", Quantity::microseconds(p99.value)));
+        figures.push(headline(
+            "sustained rate",
+            Quantity::per_second(kept),
+            note,
+            marks,
+        ));
+    }
+    if let Some(demand) = &answer.bottleneck {
+        let bound = demand.saturation_rate_per_s().value;
+        let reached = Quantity::ratio(answer.search.rate_per_s / bound);
+        let note = format!("{}, {reached} reached", demand.name);
+        let value = Quantity::per_second(bound);
+        figures.push(headline("bound of the rate", value, Some(note), Vec::new()));
+    }
+    figures.push(headline(
+        "enough clients",
+        Quantity::count(answer.search.enough_clients.into()),
+        Some("more of them only wait".to_owned()),
+        Vec::new(),
+    ));
+    figures
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn search(answer: &XmaxAnswer) -> Section {
+    let columns = vec![
+        Column::number("clients", u8::MAX),
+        Column::number("runs", 60),
+        Column::number("mean rate", 200),
+        Column::number("lowest", 100),
+        Column::number("highest", 110),
+        Column::text("notes"),
+    ];
+    let rows = answer.search.tried.iter();
+    let rows = rows.map(|tried| search_row(answer, tried)).collect();
+    Section {
+        title: "Rate over clients",
+        plots: vec![plot(answer)],
+        tables: vec![Table::new("Numbers of clients", columns, rows)],
+        notes: vec![
+            "The best of many noisy runs is too good: the runs that elected a number of clients do not count for its rate."
+                .to_owned(),
+        ],
+        ..Section::default()
+    }
+}
+
+fn search_row(answer: &XmaxAnswer, tried: &TriedClients) -> Vec<Cell> {
+    let rates = &tried.rates_per_s;
+    let is_best = tried.clients == answer.search.clients;
+    let is_enough = tried.clients == answer.search.enough_clients;
+    let note = match (is_best, is_enough) {
+        (true, _) => "elected",
+        (false, true) => "enough",
+        (false, false) => "",
+    };
+    let end = |pick: fn(f64, f64) -> f64| match rates.len() {
+        0 | 1 => String::new(),
+        _ => {
+            let value = rates.iter().copied().reduce(pick).unwrap_or(f64::NAN);
+            Quantity::per_second(value).to_string()
+        }
+    };
+    let tone = if is_best { Tone::Strong } else { Tone::Plain };
+    vec![
+        Cell::new(
+            Quantity::count(tried.clients.into()).to_string(),
+            Tone::Strong,
+        ),
+        rates.len().to_string().into(),
+        Cell::new(Quantity::per_second(mean(rates)).to_string(), tone),
+        end(f64::min).into(),
+        end(f64::max).into(),
+        Cell::new(note, Tone::Soft),
+    ]
+}
+
+fn plot(answer: &XmaxAnswer) -> Plot {
+    let tried = answer.search.tried.iter();
+    let points = tried.map(|tried| (f64::from(tried.clients), mean(&tried.rates_per_s)));
+    let curve = PlotSeries::curve("mean rate", Role::Measured, Stroke::LineAndPoints, points);
+    let bound = answer.bottleneck.as_ref().map(|demand| PlotMark {
+        label: format!("bound by {}", demand.name),
+        is_vertical: false,
+        at: demand.saturation_rate_per_s().value,
+    });
+    Plot {
+        id: "plot-search".to_owned(),
+        title: "Closed loop with more and more clients".to_owned(),
+        caption: "The rate of each number of clients that was tried, and what the demands at the maximum allow.".to_owned(),
+        x: PlotAxis {
+            label: "clients",
+            measure: Measure::Count,
+            is_logarithmic: wants_logarithm(&curve.x),
+        },
+        y: PlotAxis {
+            label: "operations per second",
+            measure: Measure::Rate,
+            is_logarithmic: false,
+        },
+        series: vec![curve],
+        marks: bound.into_iter().collect(),
+    }
+}
+
+fn confirmations(answer: &XmaxAnswer) -> Option<Section> {
+    let columns = vec![
+        Column::number("offered", u8::MAX),
+        Column::number("of the maximum", 100),
+        Column::number("achieved", 200),
+        Column::number("p99", 150),
+        Column::text("verdict"),
+    ];
+    let rows = answer.confirmations.iter().map(|one| {
+        let verdict = match one.kept {
+            true => Cell::new("kept", Tone::Strong),
+            false => Cell::new("not kept", Tone::Doubt),
+        };
+        vec![
+            Cell::new(
+                Quantity::per_second(one.offered_rate_per_s).to_string(),
+                Tone::Strong,
+            ),
+            Quantity::ratio(one.ratio).to_string().into(),
+            cell(Some(&one.rate_per_s), Quantity::per_second),
+            cell(one.p99_us.as_ref(), Quantity::microseconds),
+            verdict,
+        ]
+    });
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    (!rows.is_empty()).then(|| Section {
+        title: "Open loop just below",
+        lead: format!(
+            "A rate is kept if {} of it is achieved, nothing is dropped and nothing fails.",
+            Quantity::ratio(KEPT_RATIO)
+        ),
+        tables: vec![Table::new("Confirmation", columns, rows)],
+        ..Section::default()
+    })
+}
+
+/// The terms that the report of such a search uses.
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        term: "X_max",
+        meaning: "The highest rate of a closed loop, with the number of clients that gives it: the mean of runs that were \
+                  made after that number was found.",
+    },
+    Definition {
+        term: "sustained rate",
+        meaning: "The highest rate that was offered from outside, whatever the server does, and that it kept up with.",
+    },
+    Definition {
+        term: "bound of the rate",
+        meaning: "The rate at which the busiest resource has no time left, from the service demands at the maximum.",
+    },
+    Definition {
+        term: "limit of the client",
+        meaning: "If the load generator has no time left, its maximum says nothing about the server, and is not called X_max.",
+    },
+];
