@@ -11,7 +11,7 @@
 //! Parameter Instability and Structural Change with Unknown Change Point", *Econometrica* 61 (1993),
 //! with the effective number of windows in place of their number.
 
-use crate::steady_state::{MIN_WINDOWS, RELEVANT_CHANGE_RATIO, SteadyState, assess};
+use crate::steady_state::{MIN_WINDOWS, RELEVANT_CHANGE_RATIO, SteadyState, assess_beyond};
 use crate::student::two_sided_1_percent;
 use crate::uncertainty::autocorrelation::effective_size;
 use std::ops::Range;
@@ -19,8 +19,12 @@ use std::ops::Range;
 /// Most of a phase that may be cut off as its warm-up.
 const MOST_CUT_RATIO: f64 = 0.5;
 
-/// A cut that moves the mean by less is not made.
-const RELEVANT_CUT_RATIO: f64 = 0.005;
+/// A cut that moves the mean by less than this share of a relevant change is not made.
+const RELEVANT_CUT_SHARE: f64 = 0.1;
+
+/// A mean response time follows the smallest changes of a load near saturation, so that it counts as changed from
+/// a quarter of its mean on; a rate does from [`RELEVANT_CHANGE_RATIO`] on.
+pub const RELEVANT_RESPONSE_CHANGE_RATIO: f64 = 0.25;
 
 /// Share of the windows at each end where no step is looked for.
 const TRIMMED_RATIO: f64 = 0.15;
@@ -29,44 +33,114 @@ const TRIMMED_RATIO: f64 = 0.15;
 /// of a single place.
 const LIMIT_OVER_SINGLE: f64 = 3.514 / 2.576;
 
-/// The windows to measure, as positions in `rates`, which are those of consecutive windows of equal
-/// length. `None` if no steady state was reached, or if less than [`MIN_WINDOWS`] are left.
-pub fn stationary_part(rates: &[f64]) -> Option<Range<usize>> {
-    let start = warm_up_end(rates);
-    let rest = &rates[start..];
-    let is_steady = assess(rest) == SteadyState::Steady && !has_step(rest);
-    is_steady.then_some(start..rates.len())
+/// What a phase has of a steady state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stationarity {
+    /// The windows to measure, as positions: those after the warm-up if they are steady, otherwise all.
+    pub part: Range<usize>,
+    /// The verdict on what is left without the warm-up.
+    pub verdict: SteadyState,
+}
+
+/// Finds the stationary part of a phase in the rates of its windows, which are consecutive and of equal length, and
+/// in their mean response times. In a closed loop one follows from the other, and the times may be left out; at an
+/// offered rate they show what the rate does not.
+pub fn judge(rates: &[f64], responses: Option<&[f64]>) -> Stationarity {
+    let of_rates = judge_beyond(rates, RELEVANT_CHANGE_RATIO);
+    let of_responses =
+        responses.map(|responses| judge_beyond(responses, RELEVANT_RESPONSE_CHANGE_RATIO));
+    match of_responses {
+        Some(found) if of_rates.verdict == SteadyState::Steady => Stationarity {
+            part: match found.verdict {
+                SteadyState::Steady => of_rates.part.start.max(found.part.start)..rates.len(),
+                _ => 0..rates.len(),
+            },
+            verdict: found.verdict,
+        },
+        _ => of_rates,
+    }
+}
+
+fn judge_beyond(series: &[f64], relevant_ratio: f64) -> Stationarity {
+    let start = warm_up_end(series, relevant_ratio * RELEVANT_CUT_SHARE);
+    let rest = &series[start..];
+    let shift = || {
+        shift(rest, relevant_ratio).map(|(position, change_ratio)| SteadyState::Shift {
+            position: start + position,
+            change_ratio,
+        })
+    };
+    let verdict = match assess_beyond(rest, relevant_ratio) {
+        SteadyState::Undecided => SteadyState::Undecided,
+        SteadyState::Steady => shift().unwrap_or(SteadyState::Steady),
+        // Which words describe it best: those that leave the least unexplained.
+        found => match shift() {
+            Some(shift) if !is_line(rest) => shift,
+            _ => found,
+        },
+    };
+    let begin = match verdict {
+        SteadyState::Steady => start,
+        _ => 0,
+    };
+    Stationarity {
+        part: begin..series.len(),
+        verdict,
+    }
 }
 
 /// Number of windows to cut off at the start.
-fn warm_up_end(rates: &[f64]) -> usize {
+fn warm_up_end(rates: &[f64], relevant_ratio: f64) -> usize {
     let most = (rates.len() as f64 * MOST_CUT_RATIO) as usize;
     let most = most.min(rates.len().saturating_sub(MIN_WINDOWS));
     let error = |start: &usize| {
         let rest = &rates[*start..];
         squares_around_mean(rest) / (rest.len() as f64).powi(2)
     };
-    let best = (0..=most).min_by(|a, b| error(a).total_cmp(&error(b)));
+    // A cut at the limit is that of a drift that goes on, not of a warm-up that ended.
+    let best = (0..=most)
+        .min_by(|a, b| error(a).total_cmp(&error(b)))
+        .filter(|start| *start < most);
     let moves_mean = |start: &usize| {
         let change = mean(&rates[*start..]) / mean(rates) - 1.0;
-        change.abs() >= RELEVANT_CUT_RATIO
+        change.abs() >= relevant_ratio
     };
     best.filter(moves_mean).unwrap_or(0)
 }
 
-/// Whether the level changes by a relevant and significant step somewhere in the middle.
-fn has_step(rates: &[f64]) -> bool {
-    let trimmed = ((rates.len() as f64 * TRIMMED_RATIO).ceil() as usize).max(2);
-    let error = |position: &usize| {
-        let (before, after) = rates.split_at(*position);
-        squares_around_mean(before) + squares_around_mean(after)
-    };
-    let places = trimmed..rates.len().saturating_sub(trimmed);
-    let best = places.min_by(|a, b| error(a).total_cmp(&error(b)));
-    best.is_some_and(|position| is_step(rates.split_at(position)))
+/// The place and the size of a relevant and significant step somewhere in the middle.
+fn shift(rates: &[f64], relevant_ratio: f64) -> Option<(usize, f64)> {
+    let (best, _) = best_step(rates)?;
+    step(rates.split_at(best), relevant_ratio).map(|change_ratio| (best, change_ratio))
 }
 
-fn is_step((before, after): (&[f64], &[f64])) -> bool {
+/// The place of a step that leaves the smallest sum of squares, and that sum.
+fn best_step(rates: &[f64]) -> Option<(usize, f64)> {
+    let trimmed = ((rates.len() as f64 * TRIMMED_RATIO).ceil() as usize).max(2);
+    (trimmed..rates.len().saturating_sub(trimmed))
+        .map(|position| {
+            let (before, after) = rates.split_at(position);
+            (
+                position,
+                squares_around_mean(before) + squares_around_mean(after),
+            )
+        })
+        .min_by(|(_, a), (_, b)| a.total_cmp(b))
+}
+
+/// Whether a line leaves less unexplained than a step at its best place.
+fn is_line(rates: &[f64]) -> bool {
+    let center = (rates.len() as f64 - 1.0) / 2.0;
+    let offsets = || (0..rates.len()).map(|place| place as f64 - center);
+    let products: f64 = offsets().zip(rates).map(|(x, y)| x * y).sum();
+    let spread: f64 = offsets().map(|x| x * x).sum();
+    let by_line = squares_around_mean(rates) - products * products / spread;
+    let by_step = best_step(rates).map_or(f64::INFINITY, |(_, squares)| squares);
+    by_line < by_step
+}
+
+/// The relative change between two parts, if it is relevant and significant.
+fn step((before, after): (&[f64], &[f64]), relevant_ratio: f64) -> Option<f64> {
     let (mean_before, mean_after) = (mean(before), mean(after));
     let residuals: Vec<f64> = before
         .iter()
@@ -82,10 +156,11 @@ fn is_step((before, after): (&[f64], &[f64])) -> bool {
     let degrees_of_freedom = size_before + size_after - 2.0;
     let variance = squares_around_mean(&residuals) * effective_share / degrees_of_freedom;
     let error = (variance * (1.0 / size_before + 1.0 / size_after)).sqrt();
-    let change = (mean_after - mean_before).abs();
+    let change = mean_after - mean_before;
     let overall = (mean_before + mean_after) / 2.0;
-    change >= RELEVANT_CHANGE_RATIO * overall
-        && change > two_sided_1_percent(degrees_of_freedom) * LIMIT_OVER_SINGLE * error
+    let limit = two_sided_1_percent(degrees_of_freedom) * LIMIT_OVER_SINGLE * error;
+    let counts = change.abs() >= relevant_ratio * overall && change.abs() > limit;
+    counts.then_some(change / overall)
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -101,6 +176,12 @@ fn squares_around_mean(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use dyno_testkit::simulate::autoregressive;
+
+    /// The steady part of a series of rates.
+    fn stationary_part(rates: &[f64]) -> Option<Range<usize>> {
+        let found = judge(rates, None);
+        (found.verdict == SteadyState::Steady).then_some(found.part)
+    }
 
     /// Rates with noise that has memory, in the shape of a function of the position from 0 to 1.
     fn rates(seed: u64, deviation: f64, shape: impl Fn(f64) -> f64) -> Vec<f64> {
@@ -145,6 +226,46 @@ mod tests {
             let drift = rates(seed, 0.02, |x| 1.0 - 0.5 * x);
             assert_eq!(stationary_part(&drift), None, "{seed}");
         }
+    }
+
+    #[test]
+    fn a_late_collapse_is_named_with_its_place() {
+        let collapse = rates(1, 0.03, |x| if x < 0.8 { 1.0 } else { 0.6 });
+        let found = judge(&collapse, None);
+        assert_eq!(found.part, 0..60);
+        let SteadyState::Shift {
+            position,
+            change_ratio,
+        } = found.verdict
+        else {
+            // The halves differ as well.
+            assert!(matches!(
+                found.verdict,
+                SteadyState::Trend { .. } | SteadyState::Step { .. }
+            ));
+            return;
+        };
+        assert!((45..=50).contains(&position), "{position}");
+        assert!((-0.6..-0.4).contains(&change_ratio), "{change_ratio}");
+    }
+
+    #[test]
+    fn response_times_at_an_offered_rate_show_what_its_rate_does_not() {
+        let offered = vec![1000.0; 60];
+        let climbing = rates(3, 0.03, |x| 1.0 + x);
+        assert_eq!(judge(&offered, None).verdict, SteadyState::Steady);
+        let found = judge(&offered, Some(&climbing));
+        assert!(
+            matches!(found.verdict, SteadyState::Trend { .. }),
+            "{found:?}"
+        );
+        let settling = rates(3, 0.03, |x| if x < 0.2 { 3.0 } else { 1.0 });
+        let found = judge(&offered, Some(&settling));
+        assert_eq!(found.verdict, SteadyState::Steady);
+        assert!((11..=14).contains(&found.part.start), "{found:?}");
+        // Noise of a tenth is no change of a response time.
+        let noise = rates(3, 0.1, |_| 1.0);
+        assert_eq!(judge(&offered, Some(&noise)).part, 0..60);
     }
 
     #[test]

@@ -33,6 +33,13 @@ pub enum SteadyState {
         /// Positive when the second half is faster.
         change_ratio: f64,
     },
+    /// The level changed at some place, see [`crate::stationary_part`].
+    Shift {
+        /// Number of windows before the change.
+        position: usize,
+        /// The change divided by the mean; positive when the later part is faster.
+        change_ratio: f64,
+    },
     /// Too few windows, or no operations at all.
     Undecided,
 }
@@ -48,13 +55,21 @@ const MEMORY_FILLS_PHASE: f64 = 0.7;
 /// Judges the rates of consecutive windows of equal length, at a significance of 1 % per test.
 /// Of two findings the larger change is reported.
 pub fn assess(rates: &[f64]) -> SteadyState {
+    assess_beyond(rates, RELEVANT_CHANGE_RATIO)
+}
+
+/// [`assess`] for a series whose changes matter from `relevant_ratio` of its mean on.
+pub fn assess_beyond(rates: &[f64], relevant_ratio: f64) -> SteadyState {
     let overall = mean(rates);
     let usable = rates.len() >= MIN_WINDOWS && overall.is_finite() && overall > 0.0;
     if !usable {
         return SteadyState::Undecided;
     }
     let relative: Vec<f64> = rates.iter().map(|rate| rate / overall).collect();
-    match (trend(&relative), step(&relative)) {
+    match (
+        trend(&relative, relevant_ratio),
+        step(&relative, relevant_ratio),
+    ) {
         (None, None) => SteadyState::Steady,
         (Some(trend), step) if step.is_none_or(|step| trend.abs() >= step.abs()) => {
             SteadyState::Trend {
@@ -77,20 +92,20 @@ struct Estimate {
 
 impl Estimate {
     /// The change, if it is relevant and significant.
-    fn finding(&self) -> Option<f64> {
+    fn finding(&self, relevant_ratio: f64) -> Option<f64> {
         let limit = two_sided_1_percent(self.degrees_of_freedom);
         let is_significant = if limit.is_finite() {
             self.change_ratio.abs() > limit * self.standard_error
         } else {
             self.autocorrelation >= MEMORY_FILLS_PHASE
         };
-        let is_relevant = self.change_ratio.abs() >= RELEVANT_CHANGE_RATIO;
+        let is_relevant = self.change_ratio.abs() >= relevant_ratio;
         (is_relevant && is_significant).then_some(self.change_ratio)
     }
 }
 
 /// The change along the least-squares line through rates with a mean of 1.
-fn trend(rates: &[f64]) -> Option<f64> {
+fn trend(rates: &[f64], relevant_ratio: f64) -> Option<f64> {
     let n = rates.len() as f64;
     let center = (n - 1.0) / 2.0;
     let offsets = || (0..rates.len()).map(|i| i as f64 - center);
@@ -109,11 +124,11 @@ fn trend(rates: &[f64]) -> Option<f64> {
         degrees_of_freedom,
         autocorrelation,
     }
-    .finding()
+    .finding(relevant_ratio)
 }
 
 /// The difference of the halves of rates with a mean of 1.
-fn step(rates: &[f64]) -> Option<f64> {
+fn step(rates: &[f64], relevant_ratio: f64) -> Option<f64> {
     let (first, second) = rates.split_at(rates.len() / 2);
     let residuals = |half: &[f64]| -> Vec<f64> {
         let center = mean(half);
@@ -132,7 +147,7 @@ fn step(rates: &[f64]) -> Option<f64> {
         degrees_of_freedom,
         autocorrelation,
     }
-    .finding()
+    .finding(relevant_ratio)
 }
 
 /// Lag-1 autocorrelation over pieces that have a mean of 0 each; 0 where there is nothing but
@@ -214,7 +229,7 @@ mod tests {
             other => panic!("{other:?}"),
         }
         let relative: Vec<f64> = series.iter().map(|rate| rate / mean(&series)).collect();
-        let found = step(&relative).unwrap();
+        let found = step(&relative, RELEVANT_CHANGE_RATIO).unwrap();
         assert!((found + 0.2 / 0.9).abs() < 0.01, "{found}");
     }
 
@@ -294,6 +309,7 @@ mod tests {
                 SteadyState::Trend { change_ratio } | SteadyState::Step { change_ratio } => {
                     prop_assert!(change_ratio.abs() >= RELEVANT_CHANGE_RATIO);
                 }
+                SteadyState::Shift { .. } => prop_assert!(false, "not looked for here"),
                 SteadyState::Steady | SteadyState::Undecided => {}
             }
         }

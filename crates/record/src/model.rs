@@ -363,8 +363,10 @@ pub enum CaveatKind {
     RateNotAchieved,
     /// Of a number of operations for several servers some did far more than others.
     UnevenShares,
-    /// The rate drifted during the measure phase.
+    /// The measure phase has no steady state.
     NotSteady,
+    /// The start of the measure phase was still a warm-up.
+    WarmUpMeasured,
     /// The measure phase is too short for its percentiles.
     TooFewIntervals,
     /// Too few operations for the highest percentiles shown.

@@ -146,7 +146,8 @@ fn describe(kind: CaveatKind) -> Description {
         Kind::LateStarts => ("late starts", Doubt, &[Latency, Tail, Arrivals]),
         Kind::RateNotAchieved => ("rate not achieved", Serious, &[Rate]),
         Kind::UnevenShares => ("uneven shares", Doubt, &[Rate, Latency, Tail]),
-        Kind::NotSteady => ("not in steady state", Doubt, &[Rate, Latency, Tail]),
+        Kind::NotSteady => ("no steady state", Doubt, &[Rate, Latency, Tail]),
+        Kind::WarmUpMeasured => ("warm-up measured", Doubt, &[Rate, Latency, Tail]),
         Kind::TooFewIntervals => ("too few intervals", Doubt, &[Rate, Latency, Tail]),
         Kind::TooFewOperations => ("too few operations", Doubt, &[Tail]),
         Kind::ClampedValues => ("clamped values", Doubt, &[Tail]),
@@ -204,7 +205,7 @@ mod tests {
             .collect();
         let expected = [
             (1, "operations failed"),
-            (2, "not in steady state"),
+            (2, "no steady state"),
             (3, "clamped values"),
             (4, "durability"),
         ];

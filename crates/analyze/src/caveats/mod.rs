@@ -6,10 +6,12 @@ mod client;
 mod machine;
 mod result;
 mod server;
+mod steadiness;
 
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunDocument};
-use dyno_record::reader::IntervalPoint;
+use dyno_record::reader::{IntervalPoint, Run};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What the caveats need to know of one recording window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,17 +26,33 @@ pub struct IntervalTotals {
     pub succeeded: u64,
     /// Logical operations that failed.
     pub failed: u64,
+    /// Mean response time of the operations that succeeded; `None` without any.
+    pub response_mean_us: Option<f64>,
 }
 
-impl From<&IntervalPoint> for IntervalTotals {
-    fn from(point: &IntervalPoint) -> Self {
-        IntervalTotals {
-            phase: point.phase,
-            start_s: point.start_s,
-            duration_s: point.duration_s,
-            succeeded: point.succeeded,
-            failed: point.failed,
+impl IntervalTotals {
+    /// The windows of a run.
+    pub fn of_run(run: &Run) -> Vec<IntervalTotals> {
+        let mut times: BTreeMap<(PhaseKind, u64), (u64, f64)> = BTreeMap::new();
+        for point in &run.series {
+            let (count, sum_us) = times.entry((point.phase, point.index)).or_default();
+            *count += point.count;
+            *sum_us += point.response.mean_us * point.count as f64;
         }
+        let of_point = |point: &IntervalPoint| {
+            let time = times.get(&(point.phase, point.index));
+            IntervalTotals {
+                phase: point.phase,
+                start_s: point.start_s,
+                duration_s: point.duration_s,
+                succeeded: point.succeeded,
+                failed: point.failed,
+                response_mean_us: time
+                    .filter(|(count, _)| *count > 0)
+                    .map(|(count, sum_us)| sum_us / *count as f64),
+            }
+        };
+        run.intervals.iter().map(of_point).collect()
     }
 }
 
@@ -42,7 +60,7 @@ impl From<&IntervalPoint> for IntervalTotals {
 /// that the document holds already are not looked at and not repeated.
 pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Caveat> {
     let facts = Facts::new(document, intervals);
-    const FINDERS: [fn(&Facts<'_>) -> Vec<Caveat>; 23] = [
+    const FINDERS: [fn(&Facts<'_>) -> Vec<Caveat>; 24] = [
         result::partial,
         result::integrity,
         result::errors,
@@ -52,7 +70,8 @@ pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Cave
         client::late_starts,
         result::little_law,
         result::uneven_shares,
-        result::not_steady,
+        steadiness::not_steady,
+        steadiness::warm_up_measured,
         result::too_few_intervals,
         result::too_few_operations,
         result::clamped_values,

@@ -2,7 +2,6 @@
 
 use super::{Facts, about_phase, about_run, percent};
 use crate::little;
-use crate::steady_state::{self, SteadyState};
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunStatus};
 use serde_json::Value;
 
@@ -150,38 +149,6 @@ pub(super) fn little_law(facts: &Facts<'_>) -> Vec<Caveat> {
             percent(little::LITTLE_TOLERANCE_RATIO)
         ),
         "the phase is too short for its longest operations, or the client measured wrongly",
-    )]
-}
-
-/// The rate drifted during the measure phase.
-pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
-    let windows = facts.full_measure_windows();
-    let rates: Vec<f64> = windows
-        .iter()
-        .map(|window| window.succeeded as f64 / window.duration_s)
-        .collect();
-    let message = match steady_state::assess(&rates) {
-        SteadyState::Steady | SteadyState::Undecided => return Vec::new(),
-        SteadyState::Trend { change_ratio } => format!(
-            "the rate {} by {} from start to end of the phase",
-            if change_ratio > 0.0 { "rose" } else { "fell" },
-            percent(change_ratio.abs())
-        ),
-        SteadyState::Step { change_ratio } => format!(
-            "the second half of the phase was {} {} than the first",
-            percent(change_ratio.abs()),
-            if change_ratio > 0.0 {
-                "faster"
-            } else {
-                "slower"
-            }
-        ),
-    };
-    vec![about_phase(
-        CaveatKind::NotSteady,
-        PhaseKind::Measure,
-        message,
-        "use a longer `--warmup`, and a `--duration` of several checkpoints (60 s each)",
     )]
 }
 

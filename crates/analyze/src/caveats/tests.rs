@@ -93,6 +93,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         duration_s: 1.0,
         succeeded: 10_000,
         failed: 0,
+        response_mean_us: Some(800.0),
     };
     (document, (0..30).map(window).collect())
 }
@@ -339,6 +340,48 @@ fn a_drifting_rate_is_not_steady() {
     assert_eq!(with(0.04), NONE);
     assert_eq!(with(0.10), [CaveatKind::NotSteady]);
     assert_eq!(with(-0.10), [CaveatKind::NotSteady]);
+}
+
+#[test]
+fn response_times_that_drift_at_an_offered_rate_are_not_steady() {
+    let with = |is_open: bool| {
+        let (mut document, mut intervals) = sound();
+        if is_open {
+            document.phases[0].offered_rate_per_s = Some(10_000.0);
+        }
+        for (i, window) in intervals.iter_mut().enumerate() {
+            window.response_mean_us = Some(800.0 * (1.0 + i as f64 / 29.0));
+        }
+        kinds(&document, &intervals)
+    };
+    assert!(!with(false).contains(&CaveatKind::NotSteady));
+    assert!(with(true).contains(&CaveatKind::NotSteady));
+}
+
+#[test]
+fn a_warm_up_that_reaches_into_the_measurement_is_named_with_its_length() {
+    let (document, mut intervals) = sound();
+    for (i, window) in intervals.iter_mut().enumerate().take(5) {
+        window.succeeded = 6_000 + 500 * i as u64;
+    }
+    let found = caveats(&document, &intervals);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].kind, CaveatKind::WarmUpMeasured);
+    assert_eq!(
+        found[0].message,
+        "the first 5 s of the measured phase were still a warm-up: without them the rate is 5.3 % higher"
+    );
+}
+
+#[test]
+fn a_collapse_is_named_with_its_place() {
+    let (document, mut intervals) = sound();
+    for window in intervals.iter_mut().skip(24) {
+        window.succeeded = 5_000;
+    }
+    let found = caveats(&document, &intervals);
+    assert_eq!(found[0].kind, CaveatKind::NotSteady);
+    assert!(found[0].message.contains("24 s"), "{found:?}");
 }
 
 #[test]

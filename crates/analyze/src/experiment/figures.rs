@@ -5,7 +5,8 @@ use crate::estimate::{Estimate, Quantity};
 use crate::laws::demand::{Demand, Resource};
 use crate::laws::{self, LawCheck};
 use crate::resampling::Resampling;
-use crate::steady_state::{SteadyState, assess};
+use crate::stationary_part::judge;
+use crate::steady_state::SteadyState;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::{IntervalSample, Series, Statistic};
 use dyno_record::model::{
@@ -103,7 +104,11 @@ pub struct Figures {
     pub dropped_ratio: f64,
     /// Length of the phase.
     pub duration_s: f64,
-    /// Whether the rate stayed the same; absent where the phase is too short to tell.
+    /// Length of the start of the phase that was still a warm-up. Rate, mean and percentiles are those after it; what
+    /// is counted (operations, failures, busy times) and the laws are those of the whole phase.
+    #[serde(default)]
+    pub warm_up_s: f64,
+    /// Whether the rest is a steady state; absent where the phase is too short to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<bool>,
     /// How busy the resources were.
@@ -133,8 +138,44 @@ impl Figures {
 #[error("the run has measured nothing")]
 pub struct NothingMeasured;
 
-/// The recording windows of a phase, ready for statistics, without a short rest at the end.
-pub fn samples(windows: &[WindowResponses]) -> Vec<IntervalSample> {
+/// The part of a phase that its figures are from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The recording windows, ready for statistics: those of the stationary part, or all where there is none.
+    pub samples: Vec<IntervalSample>,
+    /// Length of the start that was left out as a warm-up.
+    pub warm_up_s: f64,
+    /// Whether the samples are a steady state; `None` if there are too few to tell.
+    pub steady: Option<bool>,
+}
+
+/// Finds the stationary part of a phase, by the rates of its windows and, at an offered rate, by their mean response
+/// times. A short rest at the end is left out.
+pub fn measured(windows: &[WindowResponses], is_open: bool) -> Measured {
+    let mut samples = samples(windows);
+    let rates: Vec<f64> = samples
+        .iter()
+        .map(|window| window.operations as f64 / window.duration_s)
+        .collect();
+    let responses: Option<Vec<f64>> = samples
+        .iter()
+        .map(|window| window.times.mean())
+        .collect::<Option<_>>()
+        .filter(|_| is_open);
+    let found = judge(&rates, responses.as_deref());
+    let warm_up: Vec<IntervalSample> = samples.drain(..found.part.start).collect();
+    Measured {
+        samples,
+        warm_up_s: warm_up.iter().map(|window| window.duration_s).sum(),
+        steady: match found.verdict {
+            SteadyState::Undecided => None,
+            verdict => Some(verdict == SteadyState::Steady),
+        },
+    }
+}
+
+/// The recording windows of a phase, without a short rest at the end.
+fn samples(windows: &[WindowResponses]) -> Vec<IntervalSample> {
     let longest_s = windows.iter().map(|w| w.duration_s).fold(0.0, f64::max);
     windows
         .iter()
@@ -162,8 +203,10 @@ pub fn of_run(
     seed: u64,
 ) -> Result<Figures, NothingMeasured> {
     let phase = measure_phase(document).ok_or(NothingMeasured)?;
-    let windows = samples(windows);
-    let series = Series::new(&windows);
+    let is_open = phase.offered_rate_per_s.is_some();
+    let measured = measured(windows, is_open);
+    let series = Series::new(&measured.samples);
+    let whole = Series::new(&samples(windows));
     let resampling = Resampling::seeded(seed);
     let figure = |statistic: Statistic, unit: f64| -> Option<Figure> {
         match series.estimate(statistic, resampling) {
@@ -176,9 +219,14 @@ pub fn of_run(
     const US_PER_NS: f64 = 1e-3;
     let rate_per_s = figure(Statistic::Rate, 1.0).ok_or(NothingMeasured)?;
     let resources = resources(document, phase);
+    // Busy times are those of the whole phase, and so is the rate that they are divided by.
+    let whole_rate_per_s = Quantity {
+        value: whole.value(Statistic::Rate).ok_or(NothingMeasured)?,
+        ..rate_per_s.quantity()
+    };
     let demands = resources
         .iter()
-        .filter_map(|resource| resource.demand(rate_per_s.quantity()))
+        .filter_map(|resource| resource.demand(whole_rate_per_s))
         .collect();
     let response_mean_us = figure(Statistic::MeanTime, US_PER_NS).ok_or(NothingMeasured)?;
     let pairs = plan_number(document, "/server/pairs").max(1);
@@ -203,14 +251,21 @@ pub fn of_run(
             .arrivals
             .map_or(0.0, |arrivals| ratio(arrivals.dropped, arrivals.due)),
         duration_s: phase.duration_s,
-        steady: steady(&windows),
+        warm_up_s: measured.warm_up_s,
+        steady: measured.steady,
         resources,
         demands,
         laws: Vec::new(),
         caveats: document.caveats.iter().map(|caveat| caveat.kind).collect(),
     };
-    figures.laws = check_laws(&figures, document, phase);
+    let whole_mean_ns = whole.value(Statistic::MeanTime).ok_or(NothingMeasured)?;
+    figures.laws = check_laws(&figures, whole_mean_ns * 1e-9, document, phase);
     Ok(figures)
+}
+
+/// Whether the measure phase of a run had an offered rate.
+pub fn is_open(document: &RunDocument) -> bool {
+    measure_phase(document).is_some_and(|phase| phase.offered_rate_per_s.is_some())
 }
 
 fn measure_phase(document: &RunDocument) -> Option<&PhaseRecord> {
@@ -256,17 +311,6 @@ fn mean_service_us(phase: &PhaseRecord) -> f64 {
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
-fn steady(windows: &[IntervalSample]) -> Option<bool> {
-    let rates: Vec<f64> = windows
-        .iter()
-        .map(|window| window.operations as f64 / window.duration_s)
-        .collect();
-    match assess(&rates) {
-        SteadyState::Undecided => None,
-        verdict => Some(verdict == SteadyState::Steady),
-    }
-}
-
 /// Name of a resource in tables and sentences.
 pub const fn resource_name(kind: ResourceKind) -> &'static str {
     match kind {
@@ -301,7 +345,12 @@ fn resources(document: &RunDocument, phase: &PhaseRecord) -> Vec<Resource> {
     recorded.chain(client).collect()
 }
 
-fn check_laws(figures: &Figures, document: &RunDocument, phase: &PhaseRecord) -> Vec<LawCheck> {
+fn check_laws(
+    figures: &Figures,
+    response_mean_s: f64,
+    document: &RunDocument,
+    phase: &PhaseRecord,
+) -> Vec<LawCheck> {
     let mut checks = Vec::new();
     // All three are counted over the same operations, so that they have no statistical error.
     if let Some(ratio) = phase.little_ratio.filter(|ratio| *ratio > 0.0) {
@@ -318,7 +367,7 @@ fn check_laws(figures: &Figures, document: &RunDocument, phase: &PhaseRecord) ->
             figures.clients,
             Quantity::exact(finished),
             0.0,
-            Quantity::exact(figures.response_mean_us.value * 1e-6),
+            Quantity::exact(response_mean_s),
         ));
     }
     checks.extend(visits(document, phase));

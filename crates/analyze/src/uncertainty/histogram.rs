@@ -25,6 +25,17 @@ impl SparseHistogram {
     pub fn total(&self) -> u64 {
         self.counts.values().sum()
     }
+
+    /// Arithmetic mean; `None` without values.
+    pub fn mean(&self) -> Option<f64> {
+        let sum: f64 = self
+            .counts
+            .iter()
+            .map(|(value, count)| *value as f64 * *count as f64)
+            .sum();
+        let total = self.total();
+        (total > 0).then(|| sum / total as f64)
+    }
 }
 
 /// The histograms of many intervals over one common list of buckets.

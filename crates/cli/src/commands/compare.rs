@@ -5,9 +5,9 @@ use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use crate::session::output;
 use dyno_analyze::experiment::ab::RunComparison;
-use dyno_analyze::experiment::figures::samples;
+use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::resampling::Resampling;
-use dyno_record::model::PhaseKind;
+use dyno_record::model::{PhaseKind, RunDocument};
 use dyno_record::responses::responses;
 use dyno_report::experiment::comparison;
 use std::path::Path;
@@ -21,12 +21,17 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         output::open(runs[1])?.document,
     ];
     let operation = arguments.operation.as_deref();
-    let windows =
-        |run: &Path| responses(run, PhaseKind::Measure, operation).map(|windows| samples(&windows));
+    let samples = |run: &Path, document: &RunDocument| {
+        responses(run, PhaseKind::Measure, operation)
+            .map(|windows| measured(&windows, is_open(document)).samples)
+    };
     let found = RunComparison::new(
         runs.map(|run| run.display().to_string()),
         [&documents[0], &documents[1]],
-        [&windows(runs[0])?, &windows(runs[1])?],
+        [
+            &samples(runs[0], &documents[0])?,
+            &samples(runs[1], &documents[1])?,
+        ],
         margin,
         Resampling::seeded(SEED),
     );

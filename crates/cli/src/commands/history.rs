@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use crate::session::output::write_file;
 use dyno_analyze::change_point::ChangePointSettings;
-use dyno_analyze::experiment::figures::samples;
+use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::experiment::history::{HistoryRun, analyze};
 use dyno_analyze::uncertainty::series::{Series, Statistic};
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
@@ -107,7 +107,7 @@ fn read(
         return Err("it is not complete".into());
     }
     let windows = responses(folder, PhaseKind::Measure, None).map_err(|error| error.to_string())?;
-    let series = Series::new(&samples(&windows));
+    let series = Series::new(&measured(&windows, is_open(&document)).samples);
     const US_PER_NS: f64 = 1e-3;
     let value = |statistic, unit: f64| series.value(statistic).map(|value| value * unit);
     let percentile = |percent| value(Statistic::Percentile { percent }, US_PER_NS);

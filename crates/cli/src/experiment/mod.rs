@@ -16,7 +16,7 @@ use crate::selfcheck;
 use crate::session::execute::Hands;
 use crate::session::task::{self, Task, local_threads};
 use campaign::{Bench, Campaign};
-use dyno_analyze::experiment::figures::samples;
+use dyno_analyze::experiment::figures::measured;
 use dyno_analyze::experiment::{Experiment, SCHEMA_VERSION, Side, Verb};
 use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_record::model::{PhaseKind, RunStatus};
@@ -54,10 +54,11 @@ pub(crate) fn windows(
 ) -> Result<BTreeMap<usize, Vec<IntervalSample>>, Failure> {
     let mut all = BTreeMap::new();
     for (place, point) in campaign.document.points.iter().enumerate() {
-        if point.figures.is_some() {
+        if let Some(figures) = &point.figures {
+            let is_open = figures.offered_rate_per_s.is_some();
             let directory = campaign.folder().path().join(&point.directory);
             let windows = responses(&directory, PhaseKind::Measure, None)?;
-            all.insert(place, samples(&windows));
+            all.insert(place, measured(&windows, is_open).samples);
         }
     }
     Ok(all)

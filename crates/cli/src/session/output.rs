@@ -17,8 +17,7 @@ const BATCH: &str = "insert_batch";
 
 /// Finds the reasons to doubt a run anew; `known` are those that its figures do not show.
 pub(crate) fn find_caveats(run: &mut Run, known: Vec<Caveat>) {
-    let totals: Vec<IntervalTotals> = run.intervals.iter().map(IntervalTotals::from).collect();
-    let mut found = caveats(&run.document, &totals);
+    let mut found = caveats(&run.document, &IntervalTotals::of_run(run));
     for caveat in known {
         if !found
             .iter()

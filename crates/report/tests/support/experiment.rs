@@ -103,6 +103,7 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
         failed_ratio: 0.0,
         dropped_ratio: 0.0,
         duration_s: 10.0,
+        warm_up_s: 0.0,
         steady: Some(true),
         demands: resources
             .iter()

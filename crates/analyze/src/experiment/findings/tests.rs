@@ -55,6 +55,7 @@ fn figures(clients: u32, offered_rate_per_s: Option<f64>, rate: f64, mean_us: f6
         failed_ratio: 0.0,
         dropped_ratio: 0.0,
         duration_s: 10.0,
+        warm_up_s: 0.0,
         steady: Some(true),
         demands: resources
             .iter()

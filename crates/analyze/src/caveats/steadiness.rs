@@ -1,0 +1,131 @@
+//! Whether what was measured is a steady state, and how much of it was still a warm-up.
+
+use super::{Facts, IntervalTotals, about_phase, percent};
+use crate::stationary_part::{Stationarity, judge};
+use crate::steady_state::SteadyState;
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
+
+/// A warm-up that changes the mean rate or the mean response time by less is not worth a caveat: what is left out of
+/// the intervals of a run is told there anyway.
+const RELEVANT_WARM_UP_RATIO: f64 = 0.02;
+
+/// The measure phase has no steady state.
+pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
+    let windows = facts.full_measure_windows();
+    let subject = match is_open(facts) && rates_are_steady(&windows) {
+        true => "the mean response time",
+        false => "the rate",
+    };
+    let message = match stationarity(facts, &windows).verdict {
+        SteadyState::Steady | SteadyState::Undecided => return Vec::new(),
+        SteadyState::Trend { change_ratio } => format!(
+            "{subject} {} by {} from start to end of the phase",
+            rose(change_ratio),
+            percent(change_ratio.abs())
+        ),
+        SteadyState::Step { change_ratio } => format!(
+            "{subject} {} by {} from the first half of the phase to the second",
+            rose(change_ratio),
+            percent(change_ratio.abs())
+        ),
+        SteadyState::Shift {
+            position,
+            change_ratio,
+        } => format!(
+            "{subject} {} by {} after {:.0} s of the phase",
+            rose(change_ratio),
+            percent(change_ratio.abs()),
+            length_s(&windows[..position])
+        ),
+    };
+    vec![about_phase(
+        CaveatKind::NotSteady,
+        PhaseKind::Measure,
+        format!("no steady state: {message}"),
+        "use a longer `--warmup`, and a `--duration` of several checkpoints (60 s each)",
+    )]
+}
+
+/// The start of the measure phase was still a warm-up.
+pub(super) fn warm_up_measured(facts: &Facts<'_>) -> Vec<Caveat> {
+    let windows = facts.full_measure_windows();
+    let found = stationarity(facts, &windows);
+    let (warm_up, rest) = windows.split_at(found.part.start);
+    let changes = |mean: fn(&[&IntervalTotals]) -> Option<f64>| {
+        let change_ratio = mean(rest)? / mean(&windows)? - 1.0;
+        (change_ratio.abs() >= RELEVANT_WARM_UP_RATIO).then_some(change_ratio)
+    };
+    let change = match changes(mean_rate) {
+        Some(change_ratio) => Some(("rate", change_ratio)),
+        None => changes(mean_response).map(|change_ratio| ("mean response time", change_ratio)),
+    };
+    let Some((subject, change_ratio)) = change else {
+        return Vec::new();
+    };
+    vec![about_phase(
+        CaveatKind::WarmUpMeasured,
+        PhaseKind::Measure,
+        format!(
+            "the first {:.0} s of the measured phase were still a warm-up: without them the {subject} is {} {}",
+            length_s(warm_up),
+            percent(change_ratio.abs()),
+            if change_ratio > 0.0 {
+                "higher"
+            } else {
+                "lower"
+            }
+        ),
+        "use a longer `--warmup`; intervals and comparisons leave the warm-up out, the totals of the phase have it",
+    )]
+}
+
+fn is_open(facts: &Facts<'_>) -> bool {
+    facts
+        .measure
+        .is_some_and(|phase| phase.offered_rate_per_s.is_some())
+}
+
+fn rates(windows: &[&IntervalTotals]) -> Vec<f64> {
+    windows
+        .iter()
+        .map(|window| window.succeeded as f64 / window.duration_s)
+        .collect()
+}
+
+fn rates_are_steady(windows: &[&IntervalTotals]) -> bool {
+    judge(&rates(windows), None).verdict == SteadyState::Steady
+}
+
+fn stationarity(facts: &Facts<'_>, windows: &[&IntervalTotals]) -> Stationarity {
+    let responses: Option<Vec<f64>> = windows
+        .iter()
+        .map(|window| window.response_mean_us)
+        .collect::<Option<_>>()
+        .filter(|_| is_open(facts));
+    judge(&rates(windows), responses.as_deref())
+}
+
+fn length_s(windows: &[&IntervalTotals]) -> f64 {
+    windows.iter().map(|window| window.duration_s).sum()
+}
+
+fn mean_rate(windows: &[&IntervalTotals]) -> Option<f64> {
+    let succeeded: u64 = windows.iter().map(|window| window.succeeded).sum();
+    (succeeded > 0).then(|| succeeded as f64 / length_s(windows))
+}
+
+fn mean_response(windows: &[&IntervalTotals]) -> Option<f64> {
+    let succeeded: u64 = windows.iter().map(|window| window.succeeded).sum();
+    let sum_us: f64 = windows
+        .iter()
+        .filter_map(|window| Some(window.response_mean_us? * window.succeeded as f64))
+        .sum();
+    (succeeded > 0).then(|| sum_us / succeeded as f64)
+}
+
+fn rose(change_ratio: f64) -> &'static str {
+    match change_ratio > 0.0 {
+        true => "rose",
+        false => "fell",
+    }
+}
