@@ -8,7 +8,7 @@ import { axisStyle, logSplits, place, Plot, valueBefore } from "./plot";
 import { color } from "./theme";
 
 type Measure = "count" | "rate" | "time";
-type Role = "measured" | "p50" | "p99" | "bound" | "balanced" | "model";
+type Role = "measured" | "p50" | "p99" | "bound" | "balanced" | "network" | "model";
 type Stroke = "line" | "dashed" | "dotted" | "points" | "line_and_points";
 
 interface PlotAxis {
@@ -55,7 +55,8 @@ const COLORS: Record<Role, string> = {
   p99: "--operation-1",
   bound: "--text-soft",
   balanced: "--operation-3",
-  model: "--operation-1",
+  network: "--operation-1",
+  model: "--operation-6",
 };
 
 const WRITE: Record<Measure, (value: number) => string> = { count, rate, time: latency };

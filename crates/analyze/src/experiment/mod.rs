@@ -7,6 +7,7 @@ pub mod comparable;
 pub mod figures;
 pub mod findings;
 pub mod history;
+pub mod queueing;
 pub mod slo;
 pub mod sweep;
 mod words;

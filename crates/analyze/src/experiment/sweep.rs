@@ -2,7 +2,9 @@
 //! them, the scalability law, and every law checked at every point.
 
 use super::figures::{Figure, Figures, PERCENTILES};
+use super::queueing::{self, QueueModel};
 use super::{Experiment, Point};
+use crate::closed_network::ClosedPoint;
 use crate::estimate::{Estimate, Quantity};
 use crate::knee::{Knee, LoadPoint, knee};
 use crate::laws::bounds::{Bounds, ClosedSystem};
@@ -92,6 +94,13 @@ pub struct SweepAnswer {
     /// Bounds at each number of clients from 1 to the largest, thinned out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<Bounds>,
+    /// The network that the demands make, exactly, over the number of clients: what waiting for the measured
+    /// resources alone explains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network: Vec<ClosedPoint>,
+    /// The queue (M/M/1 or M/M/m) that fits the response times, where rates were swept and at least three kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueModel>,
     /// The scalability law, where clients were swept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usl: Option<UslFit>,
@@ -147,6 +156,11 @@ pub fn analyze(
             (Some(system), true) => bounds(system, &levels),
             _ => Vec::new(),
         },
+        network: match (&system, over_clients) {
+            (Some(system), true) => queueing::network(system, &levels),
+            _ => Vec::new(),
+        },
+        queue: None,
         usl: None,
         usl_problem: None,
         usl_curve: Vec::new(),
@@ -156,6 +170,10 @@ pub fn analyze(
     };
     if over_clients {
         fit_usl(&mut answer, resampling);
+    }
+    if axis == Some(RATE) {
+        let bottleneck = answer.bottleneck.as_ref();
+        answer.queue = queueing::queue(&answer.levels, bottleneck, resampling);
     }
     check_bounds(&mut answer, over_clients);
     Some(answer)

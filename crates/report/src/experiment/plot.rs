@@ -40,6 +40,8 @@ pub enum Role {
     Bound,
     /// Balanced job bounds.
     Balanced,
+    /// What waiting for the measured resources alone explains.
+    Network,
     /// A fitted curve.
     Model,
 }

@@ -351,6 +351,16 @@ const DEFINITIONS: &[Definition] = &[
         meaning: "Narrower bounds, for servers whose queues behave like those of a separable network.",
     },
     Definition {
+        term: "network of the demands",
+        meaning: "What a closed network of the measured demands would do exactly, if service times were exponential: waiting \
+                  for the measured resources and nothing else. What is measured beyond it is waiting for something else.",
+    },
+    Definition {
+        term: "M/M/m queue",
+        meaning: "Poisson arrivals, exponential service and m servers: the response time of an open load that waits for one \
+                  resource only. Fitted to the means at the rates that were kept.",
+    },
+    Definition {
         term: "N*",
         meaning: "The number of clients where the two upper bounds of the rate meet. With more of them operations \
                   certainly wait for each other.",

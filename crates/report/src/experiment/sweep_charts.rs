@@ -6,6 +6,7 @@ use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, w
 use super::rows::{RowValue, RowsChart, Scale};
 use super::sweep::Sweep;
 use crate::quantity::Quantity;
+use dyno_analyze::closed_network::ClosedPoint;
 use dyno_analyze::experiment::figures::Figure;
 use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE};
 use dyno_analyze::knee::Knee;
@@ -152,6 +153,30 @@ fn bound(
     PlotSeries::curve(label, role, stroke, values)
 }
 
+fn network(sweep: &Sweep<'_>, of: impl Fn(&ClosedPoint) -> f64) -> PlotSeries {
+    let points = sweep.answer.network.iter();
+    let values = points.map(|point| (f64::from(point.clients), of(point)));
+    PlotSeries::curve(
+        "network of the demands",
+        Role::Network,
+        Stroke::Line,
+        values,
+    )
+}
+
+/// The curve of the queue that fits, if one does.
+fn queue(sweep: &Sweep<'_>) -> PlotSeries {
+    const US_PER_S: f64 = 1e6;
+    let model = sweep.answer.queue.iter().filter(|model| model.applies);
+    let values = model
+        .flat_map(|model| &model.curve)
+        .map(|point| (point.rate_per_s, point.response_s * US_PER_S));
+    let label = sweep.answer.queue.as_ref().map_or(String::new(), |model| {
+        format!("M/M/{} queue", model.fit.queue.servers)
+    });
+    PlotSeries::curve(&label, FITTED.0, FITTED.1, values)
+}
+
 /// The curves that have points, the measured one last, so that it is drawn above the others.
 fn drawn(curves: Vec<PlotSeries>) -> Vec<PlotSeries> {
     let shown = curves.into_iter().filter(|curve| !curve.x.is_empty());
@@ -180,6 +205,7 @@ fn rate_over_clients(sweep: &Sweep<'_>) -> Plot {
             bound(sweep, "asymptotic lower bound", ASYMPTOTIC, |b| b.rate_low_per_s),
             bound(sweep, "balanced upper bound", BALANCED, |b| b.balanced_rate_high_per_s),
             bound(sweep, "balanced lower bound", BALANCED, |b| b.balanced_rate_low_per_s),
+            network(sweep, |point| point.rate_per_s),
             PlotSeries::curve("scalability law", FITTED.0, FITTED.1, usl),
             points(sweep, "measured", MEASURED, clients, |level| Some(level.rate_per_s)),
         ]),
@@ -208,6 +234,7 @@ fn response_over_clients(sweep: &Sweep<'_>) -> Plot {
                 b.balanced_response_low_s * US_PER_S
             }),
             bound(sweep, "balanced upper bound", BALANCED, |b| b.balanced_response_high_s * US_PER_S),
+            network(sweep, |point| point.response_s * US_PER_S),
             PlotSeries::curve("scalability law", FITTED.0, FITTED.1, usl),
             points(sweep, "measured mean", MEASURED, clients, |level| {
                 Some(level.response_mean_us)
@@ -264,6 +291,7 @@ fn response_over_rates(sweep: &Sweep<'_>) -> Plot {
             points(sweep, "mean", (Role::Measured, stroke), offered, |level| {
                 Some(level.response_mean_us)
             }),
+            queue(sweep),
         ]),
         marks: knee(sweep)
             .map(|at| PlotMark {

@@ -135,10 +135,14 @@ impl Page {
                 "opportunity" => ("Opportunity: ", Style::Plain),
                 _ => ("", Style::Plain),
             };
-            let text = format!("{}. {word}{}", number + 1, finding.text);
-            self.paragraph(&text, 2, 5, style);
+            // Texts begin in one column, whatever the digits of their numbers.
+            let digits = findings.len().to_string().len();
+            let number = (number + 1).to_string();
+            let text = format!("{number}. {word}{}", finding.text);
+            let column = 4 + digits;
+            self.paragraph(&text, column - 2 - number.len(), column, style);
             for evidence in &finding.evidence {
-                self.paragraph(&format!("- {evidence}"), 5, 7, Style::Dim);
+                self.paragraph(&format!("- {evidence}"), column, column + 2, Style::Dim);
             }
         }
     }

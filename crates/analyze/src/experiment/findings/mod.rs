@@ -50,7 +50,9 @@ fn of_sweep(view: &View<'_>) -> Vec<Finding> {
     found.extend(limits::bottleneck(view));
     found.extend(limits::rates_not_achieved(view));
     found.extend(limits::response_over_rates(view));
+    found.extend(scaling::queue(view));
     found.extend(scaling::waiting(view));
+    found.extend(scaling::unexplained(view));
     found.extend(scaling::knee(view));
     found.extend(scaling::decline(view));
     found.extend(scaling::scalability_law(view));

@@ -2,12 +2,18 @@
 
 use super::view::{View, subject};
 use super::{finding, warning};
+use crate::closed_network::curve;
 use crate::estimate::Estimate;
 use crate::experiment::Finding;
-use crate::experiment::sweep::Level;
-use crate::experiment::words::{count, exact, interval, number, percent, rate, time, times};
+use crate::experiment::sweep::{Level, stations};
+use crate::experiment::words::{count, exact, interval, list, number, percent, rate, time, times};
 use crate::knee::Knee;
+use crate::laws::bounds::ClosedSystem;
 use crate::usl::{OpenEstimate, UslFit, UslPeak};
+
+/// A difference from the network of the demands that is told: the network assumes service times that vary as
+/// exponential ones do, and real ones differ from it by some percent for that alone.
+const RELEVANT_EXCESS_RATIO: f64 = 0.15;
 
 /// N*: beyond it operations certainly wait for each other.
 pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
@@ -42,6 +48,109 @@ pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
         None => "no level has more clients than that".to_owned(),
     });
     Some(finding(text, evidence))
+}
+
+/// What a response time has beyond the waiting that the measured demands explain.
+pub(super) fn unexplained(view: &View<'_>) -> Option<Finding> {
+    let last = view.levels().last().filter(|_| view.is_over_clients())?;
+    if view.answer.network.is_empty() {
+        return None;
+    }
+    // The demands of this very level, so that an operation that costs more there is not called waiting.
+    let system = ClosedSystem {
+        demands: stations(&last.demands),
+        ..view.answer.system.clone()?
+    };
+    let predicted = *curve(&system, last.clients).last()?;
+    let measured_s = last.response_mean_us.value * 1e-6;
+    let excess = measured_s / predicted.response_s - 1.0;
+    let stations: Vec<String> = system
+        .demands
+        .iter()
+        .map(|demand| format!("{} {}", subject(&demand.name), time(demand.demand_s)))
+        .collect();
+    let evidence = vec![
+        format!(
+            "{} operations took {}; a network of the demands measured there has {}",
+            view.at(last),
+            time(measured_s),
+            time(predicted.response_s)
+        ),
+        format!(
+            "demands there: {}, and {} that a lone operation takes besides",
+            list(&stations),
+            time(system.delay_s)
+        ),
+    ];
+    if excess <= RELEVANT_EXCESS_RATIO {
+        return (excess.abs() <= RELEVANT_EXCESS_RATIO).then(|| {
+            finding(
+                "waiting for the measured resources explains the response times".to_owned(),
+                evidence,
+            )
+        });
+    }
+    Some(finding(
+        format!(
+            "{} of the response time {} is waiting for something that is not in the measured demands, such as locks, \
+             tickets or commits",
+            percent(excess / (1.0 + excess)),
+            view.at(last)
+        ),
+        evidence,
+    ))
+}
+
+/// What the queue says that fits the response times at offered rates.
+pub(super) fn queue(view: &View<'_>) -> Option<Finding> {
+    let model = view.answer.queue.as_ref()?;
+    let fit = &model.fit;
+    let name = match fit.queue.servers {
+        1 => "M/M/1".to_owned(),
+        servers => format!("M/M/{servers}"),
+    };
+    let range = format!(
+        "the curve misses the mean response times from {} to {} by {} on average",
+        rate(fit.measured_rate_min_per_s),
+        rate(fit.measured_rate_max_per_s),
+        percent(fit.residual_ratio)
+    );
+    if let Some(measured) = model.contradicted_by_per_s {
+        let text = format!(
+            "no simple queue describes the response times: the closest one, {name}, could not do more than {}, and {} \
+             were measured",
+            rate(fit.capacity_per_s.high),
+            rate(measured)
+        );
+        return Some(finding(text, vec![range]));
+    }
+    if !model.applies {
+        let text = format!(
+            "no simple queue describes the response times: the closest one, {name}, is {} off",
+            percent(fit.residual_ratio)
+        );
+        return Some(finding(text, vec![range]));
+    }
+    Some(finding(
+        format!(
+            "the mean response time is that of an {name} queue with a service time of {} and a capacity of {}",
+            time(fit.service_s.value),
+            rate(fit.capacity_per_s.value)
+        ),
+        vec![
+            range,
+            format!(
+                "service time {}, delay that does not depend on the load {}, capacity {}{}",
+                with_interval(&fit.service_s, time),
+                with_interval(&fit.delay_s, time),
+                with_interval(&fit.capacity_per_s, rate),
+                match fit.is_extrapolated(fit.capacity_per_s.value) {
+                    true => ", which is beyond the rates that were measured",
+                    false => "",
+                }
+            ),
+        ],
+    ))
 }
 
 /// The load from which on more of it costs more than it brings.

@@ -184,6 +184,38 @@ fn the_bottleneck_is_told_with_its_demand_its_bound_and_the_measured_share() {
 }
 
 #[test]
+fn what_queueing_for_the_measured_resources_does_not_explain_is_told() {
+    let mut experiment = clients();
+    answer(&mut experiment).levels[4].response_mean_us = figure(850.0, 0.02);
+    let explained = the(&experiment, "measured resources explains");
+    assert!(explained.evidence[0].starts_with("with 16 clients operations took 850 µs"));
+    let last = answer(&mut experiment).levels.last_mut().unwrap();
+    last.response_mean_us = figure(1_600.0, 0.02);
+    let found = the(&experiment, "locks");
+    assert_eq!(
+        found.text,
+        "50 % of the response time with 16 clients is waiting for something that is not in the measured demands, \
+         such as locks, tickets or commits"
+    );
+}
+
+#[test]
+fn a_queue_is_fitted_to_rates_that_were_kept_only() {
+    let found = the(&rates(), "could not do more than");
+    assert!(
+        found.evidence[0].contains("from 1,000/s to 16,000/s"),
+        "{found:?}"
+    );
+    let mut experiment = rates();
+    let queue = answer(&mut experiment).queue.as_mut().unwrap();
+    (queue.contradicted_by_per_s, queue.applies) = (None, true);
+    let found = the(&experiment, "queue with a service time");
+    assert!(found.evidence[1].contains("beyond the rates that were measured"));
+    answer(&mut experiment).queue.as_mut().unwrap().applies = false;
+    the(&experiment, "no simple queue");
+}
+
+#[test]
 fn far_from_its_bound_nothing_is_called_a_bottleneck() {
     let mut runs = Vec::new();
     for clients in [1, 2] {

@@ -1,0 +1,201 @@
+//! What queueing alone would make of a sweep: the network of the measured demands over the number of clients, and
+//! the queue that fits the response times at offered rates. Both tell how much of a response time is waiting for what
+//! was measured, and how much is something else.
+
+use super::sweep::Level;
+use crate::closed_network::{ClosedPoint, curve};
+use crate::estimate::Quantity;
+use crate::laws::bounds::ClosedSystem;
+use crate::laws::demand::Demand;
+use crate::open_queue::{QueueFit, ResponsePoint, fit};
+use crate::resampling::Resampling;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most clients for the curve of the network, whose time grows with the square of them.
+const MOST_CLIENTS: u32 = 2000;
+
+/// Points of a curve for a picture.
+const CURVE_STEPS: usize = 60;
+
+/// Share of an offered rate that must be achieved: with less the queue grows, and its response time is that of the
+/// length of the run.
+const KEPT_RATIO: f64 = 0.99;
+
+/// A point of the curve of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueuePoint {
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Mean response time in seconds.
+    pub response_s: f64,
+}
+
+/// The queue that fits the points of a sweep over rates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueModel {
+    /// The fit.
+    pub fit: QueueFit,
+    /// Whether the queue describes the points; if not, the curve is shown to be looked at, and nothing follows from it.
+    pub applies: bool,
+    /// A measured rate that is above the capacity of the queue and its interval; the queue does not apply then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contradicted_by_per_s: Option<f64>,
+    /// The curve over the rates that were measured and kept; not beyond them.
+    pub curve: Vec<QueuePoint>,
+}
+
+/// The exact curves of the network that the demands make, at each level and between, from 1 client to the largest
+/// number. Empty for more than 2000 clients, and without a level with one client, which alone shows the delay that no
+/// demand explains.
+pub(super) fn network(system: &ClosedSystem, levels: &[Level]) -> Vec<ClosedPoint> {
+    let most = levels.iter().map(|level| level.clients).max().unwrap_or(0);
+    if most > MOST_CLIENTS || !levels.iter().any(|level| level.clients == 1) {
+        return Vec::new();
+    }
+    let step = most.div_ceil(CURVE_STEPS as u32).max(1);
+    let is_shown = |point: &ClosedPoint| {
+        (point.clients - 1).is_multiple_of(step)
+            || levels.iter().any(|level| level.clients == point.clients)
+    };
+    curve(system, most).into_iter().filter(is_shown).collect()
+}
+
+/// Fits a queue with one server, and one with as many as the bottleneck has, and takes the closer one. `None` with
+/// less than three rates that were kept.
+pub(super) fn queue(
+    levels: &[Level],
+    bottleneck: Option<&Demand>,
+    resampling: Resampling,
+) -> Option<QueueModel> {
+    let points: Vec<ResponsePoint> = levels
+        .iter()
+        .filter(|level| is_kept(level))
+        .map(point)
+        .collect();
+    let servers = bottleneck.map_or(1, |demand| demand.servers);
+    let mut numbers = vec![1, servers];
+    numbers.dedup();
+    let fits = numbers
+        .into_iter()
+        .filter_map(|servers| fit(&points, servers, resampling));
+    let fit = fits.min_by(|a, b| a.residual_ratio.total_cmp(&b.residual_ratio))?;
+    let (low, high) = (fit.measured_rate_min_per_s, fit.measured_rate_max_per_s);
+    let curve = (0..=CURVE_STEPS)
+        .map(|step| low + (high - low) * step as f64 / CURVE_STEPS as f64)
+        .map(|rate_per_s| QueuePoint {
+            rate_per_s,
+            response_s: fit.queue.mean_response_s(rate_per_s),
+        })
+        .filter(|point| point.response_s.is_finite())
+        .collect();
+    let highest = levels
+        .iter()
+        .map(|level| level.rate_per_s.value)
+        .fold(0.0, f64::max);
+    let contradicted_by_per_s = Some(highest).filter(|rate| *rate > fit.capacity_per_s.high);
+    Some(QueueModel {
+        applies: fit.applies() && contradicted_by_per_s.is_none(),
+        contradicted_by_per_s,
+        fit,
+        curve,
+    })
+}
+
+fn is_kept(level: &Level) -> bool {
+    let offered = level.offered_rate_per_s.unwrap_or(f64::INFINITY);
+    level.rate_per_s.value >= KEPT_RATIO * offered && level.dropped_ratio == 0.0
+}
+
+fn point(level: &Level) -> ResponsePoint {
+    let response = level.response_mean_us.quantity();
+    ResponsePoint {
+        rate_per_s: level.rate_per_s.value,
+        mean_response_s: Quantity {
+            value: response.value * 1e-6,
+            ..response
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::figures::Figure;
+    use crate::open_queue::OpenQueue;
+    use std::collections::BTreeMap;
+
+    fn level(clients: u32, offered: Option<f64>, rate: f64, response_s: f64) -> Level {
+        Level {
+            settings: BTreeMap::new(),
+            runs: vec![0],
+            clients,
+            offered_rate_per_s: offered,
+            rate_per_s: Figure::bare(rate),
+            response_mean_us: Figure::bare(response_s * 1e6),
+            response_us: BTreeMap::new(),
+            failed_ratio: 0.0,
+            dropped_ratio: 0.0,
+            demands: Vec::new(),
+            busy_ratio: BTreeMap::new(),
+            laws: Vec::new(),
+            generator_bound: false,
+            unsteady: false,
+        }
+    }
+
+    fn demand(servers: u32, demand_s: f64) -> Demand {
+        Demand {
+            name: "cpu".into(),
+            servers,
+            demand_s,
+            uncertainty_ratio: 0.01,
+        }
+    }
+
+    #[test]
+    fn the_queue_with_the_servers_of_the_bottleneck_is_found_among_rates_that_were_kept() {
+        let truth = OpenQueue {
+            servers: 4,
+            service_s: 0.002,
+            delay_s: 0.0005,
+        };
+        let kept = |rate: f64| level(64, Some(rate), rate, truth.mean_response_s(rate));
+        let mut levels: Vec<Level> = [200.0, 800.0, 1400.0, 1800.0].map(kept).into();
+        // This one has a queue that grows to the end of the run: no point of any curve.
+        levels.push(level(64, Some(3000.0), 1950.0, 4.0));
+        let found = queue(&levels, Some(&demand(4, 0.002)), Resampling::seeded(1)).unwrap();
+        assert!(found.applies);
+        assert_eq!(found.fit.queue.servers, 4);
+        let capacity = found.fit.capacity_per_s.value;
+        assert!((capacity / 2000.0 - 1.0).abs() < 0.01, "{capacity}");
+        assert!(found.curve.iter().all(|point| point.rate_per_s <= 1800.0));
+        // With a bottleneck of another shape the fit is farther off and says so.
+        let other = queue(&levels, Some(&demand(1, 0.002)), Resampling::seeded(1)).unwrap();
+        assert!(other.fit.residual_ratio > found.fit.residual_ratio);
+        levels.push(level(64, Some(4000.0), 2200.0, 4.0));
+        let contradicted = queue(&levels, Some(&demand(4, 0.002)), Resampling::seeded(1)).unwrap();
+        assert_eq!(contradicted.contradicted_by_per_s, Some(2200.0));
+        assert!(!contradicted.applies);
+        assert_eq!(queue(&levels[2..5], None, Resampling::seeded(1)), None);
+    }
+
+    #[test]
+    fn the_network_has_the_levels_and_needs_the_lone_client() {
+        let system = ClosedSystem {
+            demands: vec![demand(2, 0.001)],
+            delay_s: 0.0002,
+            think_time_s: 0.0,
+        };
+        let levels = [1, 7, 300].map(|clients| level(clients, None, 1.0, 1.0));
+        let points = network(&system, &levels);
+        for level in &levels {
+            assert!(points.iter().any(|point| point.clients == level.clients));
+        }
+        assert!(points.len() < 70, "{}", points.len());
+        assert!((points[0].response_s - 0.0012).abs() < 1e-9);
+        assert_eq!(network(&system, &levels[1..]), []);
+        let many = [1, 5000].map(|clients| level(clients, None, 1.0, 1.0));
+        assert_eq!(network(&system, &many), []);
+    }
+}
