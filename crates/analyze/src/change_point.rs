@@ -48,7 +48,26 @@ impl ChangePointSettings {
             seed,
         }
     }
+
+    /// Fewest results in which a change can be found. The clearest one possible splits them in the middle, and of
+    /// all orders that tell the halves apart two look the same: it and its mirror image. In shorter series that is
+    /// more than the significance, so that every change could be chance.
+    pub fn fewest_results(&self) -> usize {
+        let halvings = |n: usize| {
+            let half = n / 2;
+            (0..half).fold(1.0, |product, place| {
+                product * (n - place) as f64 / (half - place) as f64
+            })
+        };
+        let least = 2 * self.min_segment.max(2);
+        (least..MOST_RESULTS_NEEDED)
+            .find(|n| 2.0 / halvings(*n) <= self.significance_ratio)
+            .unwrap_or(MOST_RESULTS_NEEDED)
+    }
 }
+
+/// With so many results no significance that permutations can show is out of reach.
+const MOST_RESULTS_NEEDED: usize = 64;
 
 /// A change of level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -264,13 +264,8 @@ pub(crate) struct SloArguments {
         help_heading = "Objective"
     )]
     pub(crate) errors: f64,
-    /// Distance of neighbouring rates as a share: the rate is found to within this
-    #[arg(
-        long,
-        value_name = "RATIO",
-        default_value_t = 0.04,
-        help_heading = "Search"
-    )]
+    /// Distance of neighbouring rates, such as `4%` or `0.04`: the rate is found to within this
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "4%", help_heading = "Search")]
     pub(crate) resolution: f64,
     /// Most runs
     #[arg(long, value_name = "N", default_value_t = 60, help_heading = "Search",
@@ -294,22 +289,17 @@ pub(crate) struct AbArguments {
     /// Concurrent connections of both; default: those of the plans
     #[arg(long, value_name = "N", help_heading = "Client")]
     pub(crate) clients: Option<u32>,
-    /// Difference that is of no interest, as a share
-    #[arg(
-        long,
-        value_name = "RATIO",
-        default_value_t = 0.05,
-        help_heading = "Comparison"
-    )]
+    /// Difference that is of no interest, such as `5%` or `0.05`
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%", help_heading = "Comparison")]
     pub(crate) margin: f64,
-    /// Fewest pairs of runs
-    #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Comparison",
+    /// Fewest pairs of runs; default: 3, or `--max-pairs` if that is less
+    #[arg(long, value_name = "N", help_heading = "Comparison",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) min_pairs: u32,
-    /// Most pairs of runs
-    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Comparison",
+    pub(crate) min_pairs: Option<u32>,
+    /// Most pairs of runs; default: 20, or `--min-pairs` if that is more
+    #[arg(long, value_name = "N", help_heading = "Comparison",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) max_pairs: u32,
+    pub(crate) max_pairs: Option<u32>,
     /// Begin no further pair after this time
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Comparison")]
     pub(crate) time_limit: Option<Span>,
@@ -828,7 +818,9 @@ pub(crate) enum ExperimentFormat {
     Human,
     /// Markdown
     Markdown,
-    /// One JSON document, as in `experiment.json`
+    /// One self-contained page with charts
+    Html,
+    /// One JSON document
     Json,
 }
 

@@ -1,6 +1,6 @@
 //! Values of one plan key that an experiment goes through: a list, or a range with steps.
 
-use crate::units::{Rate, UnitError};
+use crate::units::Rate;
 use std::str::FromStr;
 
 /// More points than this are a typing error: at half a minute each they take four hours.
@@ -9,20 +9,29 @@ pub const MOST_VALUES: usize = 500;
 /// A text that is no series of numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AxisError {
-    /// A number cannot be read.
-    #[error("`{text}` is no number: {source}")]
+    /// A number cannot be read, or is not above 0.
+    #[error("`{text}` is no number above 0, such as `8`, `500` or `20k`")]
     Number {
         /// The text.
         text: String,
-        /// Why.
-        #[source]
-        source: UnitError,
+    },
+    /// A whole number is needed.
+    #[error("`{text}` is no whole number")]
+    Fraction {
+        /// The text.
+        text: String,
     },
     /// A range is not of the form `FIRST..LAST by STEP`.
     #[error(
         "`{text}` is no range; it is written `FIRST..LAST by STEP`, such as `100..8000 by 2x` or `by 500`"
     )]
     Range {
+        /// The text.
+        text: String,
+    },
+    /// A range ends before it begins.
+    #[error("`{text}` ends before it begins")]
+    Backwards {
         /// The text.
         text: String,
     },
@@ -61,12 +70,34 @@ pub fn numbers(text: &str) -> Result<Vec<f64>, AxisError> {
     }
 }
 
+/// As [`numbers`], of things that are whole. Steps between them are rounded, so that `1..8 by 1.5x` can be used.
+///
+/// # Errors
+/// [`AxisError`] for the first part that is wrong.
+pub fn whole_numbers(text: &str) -> Result<Vec<f64>, AxisError> {
+    let ends = text.split(',').flat_map(|part| {
+        let range = part.split(" by ").next().unwrap_or(part);
+        range.split("..")
+    });
+    let values = numbers(text)?;
+    for end in ends {
+        if number(end)?.fract() != 0.0 {
+            return Err(AxisError::Fraction {
+                text: end.trim().to_owned(),
+            });
+        }
+    }
+    let mut values: Vec<f64> = values.into_iter().map(f64::round).collect();
+    values.dedup();
+    Ok(values)
+}
+
 fn number(text: &str) -> Result<f64, AxisError> {
-    match Rate::from_str(text.trim()) {
+    let text = text.trim();
+    match Rate::from_str(text) {
         Ok(rate) => Ok(rate.0),
-        Err(source) => Err(AxisError::Number {
-            text: text.trim().to_owned(),
-            source,
+        Err(_) => Err(AxisError::Number {
+            text: text.to_owned(),
         }),
     }
 }
@@ -88,7 +119,9 @@ fn range(whole: &str, first: &str, rest: &str) -> Result<Vec<f64>, AxisError> {
         }
     };
     if first > last {
-        return Err(wrong());
+        return Err(AxisError::Backwards {
+            text: whole.to_owned(),
+        });
     }
     let mut values = Vec::new();
     let mut value = first;
@@ -140,5 +173,19 @@ mod tests {
         }
         let error = numbers("1..9 by 1x").unwrap_err().to_string();
         assert!(error.contains("0 values"), "{error}");
+        let error = numbers("5..1 by 2").unwrap_err().to_string();
+        assert_eq!(error, "`5..1 by 2` ends before it begins");
+    }
+
+    #[test]
+    fn numbers_of_whole_things_have_no_fraction() {
+        assert_eq!(whole_numbers("4,1,2").unwrap(), [1.0, 2.0, 4.0]);
+        // 1, 1.5, 2.25 and 3.375 on the way.
+        assert_eq!(whole_numbers("1..5 by 1.5x").unwrap(), [1.0, 2.0, 3.0, 5.0]);
+        for text in ["1.5", "1,2.5", "1.5..4 by 1", "1..4.5 by 1", "0.4"] {
+            let error = whole_numbers(text).unwrap_err();
+            assert!(matches!(error, AxisError::Fraction { .. }), "{text}");
+        }
+        assert!(whole_numbers("x").is_err());
     }
 }

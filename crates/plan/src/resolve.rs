@@ -130,6 +130,9 @@ pub struct Resolved {
     pub uri: Option<String>,
     /// What the person should know, one sentence each.
     pub warnings: Vec<String>,
+    /// Whether somebody gave the number of worker threads; else it follows from [`Overrides::thread_limit`] and
+    /// the number of clients.
+    pub gives_threads: bool,
 }
 
 /// Resolves `source`, the name of a built-in plan or the path of a plan or property file.
@@ -146,6 +149,7 @@ pub fn resolve(source: &str, overrides: &Overrides) -> Result<Resolved, PlanErro
             .iter()
             .any(|(key, _)| key == "client.threads");
     apply(&mut resolved.plan, overrides)?;
+    resolved.gives_threads = gives_threads;
     if !gives_threads && let Some(limit) = overrides.thread_limit {
         resolved.plan.client.threads = limit.clamp(1, resolved.plan.client.clients.max(1));
     }
@@ -257,6 +261,7 @@ fn from_properties(text: &str, origin: &str, overrides: &Overrides) -> Result<Re
         plan,
         uri: gives_uri.then_some(resolved.uri),
         warnings: resolved.warnings,
+        gives_threads: false,
     })
 }
 
@@ -266,6 +271,7 @@ fn with_properties(mut plan: Plan, overrides: &Overrides) -> Result<Resolved, Pl
             plan,
             uri: None,
             warnings: Vec::new(),
+            gives_threads: false,
         });
     }
     let mut properties = Properties::default();
@@ -278,6 +284,7 @@ fn with_properties(mut plan: Plan, overrides: &Overrides) -> Result<Resolved, Pl
         plan,
         uri: applied.uri,
         warnings: applied.warnings,
+        gives_threads: false,
     })
 }
 

@@ -122,3 +122,26 @@ proptest! {
         prop_assert_eq!(places(&series), places(&scaled));
     }
 }
+
+#[test]
+fn a_series_that_is_long_enough_shows_the_clearest_change_and_a_shorter_one_does_not() {
+    let settings = ChangePointSettings {
+        permutations: 4_999,
+        ..ChangePointSettings::seeded(1)
+    };
+    let fewest = settings.fewest_results();
+    assert_eq!(fewest, 10);
+    let found = |n: usize| {
+        // Distinct values, so that no two orders are alike.
+        let series: Vec<f64> = (0..n)
+            .map(|place| f64::from(place >= n / 2) * 1e3 + place as f64 * 1e-3)
+            .collect();
+        change_points(&series, settings).len()
+    };
+    assert_eq!((found(fewest - 2), found(fewest)), (0, 1));
+    let strict = ChangePointSettings {
+        significance_ratio: 0.001,
+        ..settings
+    };
+    assert!(strict.fewest_results() > fewest);
+}

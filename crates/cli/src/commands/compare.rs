@@ -21,6 +21,12 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         output::open(runs[1])?.document,
     ];
     let operation = arguments.operation.as_deref();
+    if let Some(operation) = operation {
+        documents
+            .iter()
+            .zip(runs)
+            .try_for_each(|(document, run)| check_operation(document, run, operation))?;
+    }
     let samples = |run: &Path, document: &RunDocument| {
         responses(run, PhaseKind::Measure, operation)
             .map(|windows| measured(&windows, is_open(document)).samples)
@@ -41,6 +47,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         }
         ExperimentFormat::Human => comparison::human(&found),
         ExperimentFormat::Markdown => comparison::markdown(&found),
+        ExperimentFormat::Html => comparison::html(&found)?,
     })?;
     if found.answer.is_none() {
         let text = "the runs are too short to compare: they need some windows of operations";
@@ -58,6 +65,28 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         return Ok(Exit::CheckFailed);
     }
     Ok(Exit::Done)
+}
+
+/// Refuses an operation that a run did not measure.
+fn check_operation(document: &RunDocument, run: &Path, operation: &str) -> Result<(), Failure> {
+    let phase = document
+        .phases
+        .iter()
+        .find(|phase| phase.name == PhaseKind::Measure);
+    let names: Vec<&str> = phase
+        .iter()
+        .flat_map(|phase| phase.operations.keys())
+        .map(String::as_str)
+        .collect();
+    if names.contains(&operation) {
+        return Ok(());
+    }
+    let text = format!("`{}` has measured no `{operation}`", run.display());
+    let hint = match names.is_empty() {
+        true => "it has measured nothing".to_owned(),
+        false => format!("it has measured {}", names.join(", ")),
+    };
+    Err(Failure::new(Exit::BadInput, text).with_hint(hint))
 }
 
 /// The same runs give the same intervals.

@@ -12,6 +12,7 @@ use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_record::responses::responses;
 use dyno_report::experiment::history as picture;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The same runs give the same answer.
@@ -22,9 +23,14 @@ const DEPTH: usize = 3;
 
 /// See the module.
 pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Result<Exit, Failure> {
+    if !arguments.directory.is_dir() {
+        let text = format!("no such folder `{}`", arguments.directory.display());
+        return Err(Failure::new(Exit::BadInput, text).with_hint(FOLDER_HINT));
+    }
     let mut folders = Vec::new();
     find_runs(&arguments.directory, DEPTH, &mut folders)?;
     let mut left_out = Vec::new();
+    let mut others = BTreeSet::new();
     let mut runs: Vec<(RunDocument, HistoryRun)> = Vec::new();
     for folder in folders {
         let name = folder
@@ -33,29 +39,28 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
             .display()
             .to_string();
         match read(&folder, &name, arguments.workload.as_deref()) {
-            Ok(Some(run)) => runs.push(run),
-            Ok(None) => {}
+            Ok(Found::Run(run)) => runs.push(*run),
+            Ok(Found::Other(workload)) => drop(others.insert(workload)),
             Err(reason) => left_out.push(format!("`{name}`: {reason}")),
         }
     }
-    runs.sort_by(|a, b| a.1.started_at.cmp(&b.1.started_at));
+    left_out.sort();
+    // Runs that began in the same second have an order, too.
+    let key = |run: &HistoryRun| (run.started_at.clone(), run.directory.clone());
+    runs.sort_by_key(|(_, run)| key(run));
     check_same_plan(&runs)?;
     let Some((first, _)) = runs.first() else {
-        let text = format!(
-            "there are no complete runs in `{}`",
-            arguments.directory.display()
-        );
-        let failure = Failure::new(Exit::BadInput, text);
-        return Err(match left_out.first() {
-            Some(one) => failure.with_hint(format!("left out: {one}")),
-            None => failure.with_hint("name a folder that holds run directories, such as `runs`"),
-        });
+        return Err(nothing_found(arguments, &left_out, &others));
     };
     let name = first.name.clone();
-    let settings = ChangePointSettings {
-        significance_ratio: arguments.significance,
-        ..ChangePointSettings::seeded(SEED)
-    };
+    let settings = settings(arguments.significance)?;
+    if runs.len() < settings.fewest_results() {
+        messages.warning(&format!(
+            "too few runs to tell a change from chance: there are {}, and it takes {}",
+            runs.len(),
+            settings.fewest_results()
+        ));
+    }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
     let found = analyze(&name, runs, left_out, arguments.margin, settings);
     print_data(&match arguments.format {
@@ -64,6 +69,7 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
         }
         ExperimentFormat::Human => picture::human(&found),
         ExperimentFormat::Markdown => picture::markdown(&found),
+        ExperimentFormat::Html => picture::html(&found)?,
     })?;
     if let Some(path) = &arguments.picture {
         write_file(path, &picture::svg(&found))?;
@@ -73,6 +79,55 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
         true => Exit::CheckFailed,
         false => Exit::Done,
     })
+}
+
+const FOLDER_HINT: &str = "name a folder that holds run directories, such as `runs`";
+
+/// How to look for changes. A p value is no smaller than one over the permutations.
+fn settings(significance_ratio: f64) -> Result<ChangePointSettings, Failure> {
+    let defaults = ChangePointSettings::seeded(SEED);
+    let needed = (PERMUTATIONS_PER_ALARM / significance_ratio).ceil();
+    if needed > MOST_PERMUTATIONS {
+        let least = PERMUTATIONS_PER_ALARM / MOST_PERMUTATIONS * 100.0;
+        let text = format!(
+            "`--significance` is `{}%`, but must be at least {least} %",
+            significance_ratio * 100.0
+        );
+        return Err(Failure::new(Exit::BadInput, text)
+            .with_hint("one false alarm in a thousand series is `--significance 0.1%`"));
+    }
+    Ok(ChangePointSettings {
+        significance_ratio,
+        permutations: (needed as usize).max(defaults.permutations),
+        ..defaults
+    })
+}
+
+/// Permutations for one that may be as extreme by chance: a p value that decides rests on some.
+const PERMUTATIONS_PER_ALARM: f64 = 5.0;
+/// More of them take minutes for a long series.
+const MOST_PERMUTATIONS: f64 = 10_000.0;
+
+fn nothing_found(
+    arguments: &HistoryArguments,
+    left_out: &[String],
+    others: &BTreeSet<String>,
+) -> Failure {
+    let directory = arguments.directory.display();
+    let of = match &arguments.workload {
+        Some(workload) => format!(" of `{workload}`"),
+        None => String::new(),
+    };
+    let text = format!("there are no complete runs{of} in `{directory}`");
+    let failure = Failure::new(Exit::BadInput, text);
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().map(String::as_str).collect();
+        return failure.with_hint(format!("there are runs of {}", names.join(", ")));
+    }
+    match left_out.first() {
+        Some(one) => failure.with_hint(format!("left out: {one}")),
+        None => failure.with_hint(FOLDER_HINT),
+    }
 }
 
 /// Run directories below a folder. What is inside of a run belongs to it.
@@ -91,17 +146,21 @@ fn find_runs(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()
     Ok(())
 }
 
-/// A run of the series; `None` if it is of another workload than the wanted one.
-fn read(
-    folder: &Path,
-    name: &str,
-    workload: Option<&str>,
-) -> Result<Option<(RunDocument, HistoryRun)>, String> {
+/// What a run directory has to do with the series.
+enum Found {
+    /// It is one of it.
+    Run(Box<(RunDocument, HistoryRun)>),
+    /// It is of this other workload.
+    Other(String),
+}
+
+/// Reads a run; an error says why it is left out.
+fn read(folder: &Path, name: &str, workload: Option<&str>) -> Result<Found, String> {
     let document = Run::open(folder)
         .map_err(|error| error.to_string())?
         .document;
     if workload.is_some_and(|workload| workload != document.name) {
-        return Ok(None);
+        return Ok(Found::Other(document.name));
     }
     if document.status != RunStatus::Complete {
         return Err("it is not complete".into());
@@ -124,7 +183,7 @@ fn read(
         started_at: document.started_at.clone(),
         values: values.ok_or("it has measured nothing")?,
     };
-    Ok(Some((document, run)))
+    Ok(Found::Run(Box::new((document, run))))
 }
 
 /// Results of different plans are no series.

@@ -7,7 +7,7 @@ use crate::selfcheck;
 use crate::session::collection::Wishes;
 use crate::session::document::VERSION;
 use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
-use crate::session::task::{self, Remote, Task};
+use crate::session::task::{self, Remote, Task, Threads};
 use crate::surroundings::Surroundings;
 use crate::ycsb::arguments::{HELP, Parsed, YcsbCommand, parse};
 use crate::ycsb::output::export;
@@ -138,6 +138,7 @@ fn task(
     plan.client.threads = threads.clamp(1, plan.client.clients);
     task::check(&plan)?;
     Ok(Task {
+        threads: Threads::Given(plan.client.threads),
         plan,
         remote,
         warnings,

@@ -29,12 +29,11 @@ pub(crate) fn plan(
         }
         let mut task = task::of_experiment(&experiment, &all, None, surroundings)?;
         if let Some(clients) = arguments.clients {
-            task.plan.client.clients = clients;
-            task.plan.client.threads = task.plan.client.threads.min(clients.max(1));
-            task::check(&task.plan)?;
+            task.set_clients(clients)?;
         }
         Ok::<Task, Failure>(task)
     };
+    let (least, most) = pairs_to_run(arguments)?;
     let a = task_of(&None, &arguments.set_a)?;
     let b = task_of(&arguments.workload_b, set_b)?;
     if is_open(&a) != is_open(&b) {
@@ -61,15 +60,30 @@ pub(crate) fn plan(
     options.insert("set_a".into(), settings(&arguments.set_a));
     options.insert("set_b".into(), settings(set_b));
     options.insert("margin".into(), arguments.margin.into());
-    options.insert("min_pairs".into(), arguments.min_pairs.into());
-    options.insert(
-        "max_pairs".into(),
-        arguments.max_pairs.max(arguments.min_pairs).into(),
-    );
+    options.insert("min_pairs".into(), least.into());
+    options.insert("max_pairs".into(), most.into());
     let limit = arguments.time_limit.map(|limit| limit.0.as_secs_f64());
     options.insert("time_limit_s".into(), limit.into());
     Ok((experiment, vec![(Some(Side::A), a), (Some(Side::B), b)]))
 }
+
+/// Fewest and most pairs; one that was given moves the other one that was not.
+fn pairs_to_run(arguments: &AbArguments) -> Result<(u32, u32), Failure> {
+    match (arguments.min_pairs, arguments.max_pairs) {
+        (Some(least), Some(most)) if least > most => {
+            let text = format!("`--min-pairs {least}` is more than `--max-pairs {most}`");
+            Err(Failure::new(Exit::BadInput, text).with_hint("give one of them, or both alike"))
+        }
+        (least, most) => {
+            let least = least.unwrap_or_else(|| MIN_PAIRS.min(most.unwrap_or(MIN_PAIRS)));
+            Ok((least, most.unwrap_or_else(|| MAX_PAIRS.max(least))))
+        }
+    }
+}
+
+/// Pairs unless others are asked for.
+const MIN_PAIRS: u32 = 3;
+const MAX_PAIRS: u32 = 20;
 
 fn is_open(task: &Task) -> bool {
     task.plan.schedule != (Schedule::Closed {})

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Hands, execute_on};
-use crate::session::lab::Lab;
+use crate::session::lab::{self, Lab};
 use crate::session::place::Place;
 use crate::session::server::ServerPlaces;
 use crate::session::task::{self, Task};
@@ -36,8 +36,6 @@ pub(crate) struct Bench<'a> {
     pub(crate) fresh: bool,
     /// Load nothing.
     pub(crate) no_load: bool,
-    /// Most worker threads of a point.
-    pub(crate) threads: u32,
 }
 
 /// An experiment under way.
@@ -48,8 +46,6 @@ pub(crate) struct Campaign<'a> {
     tasks: BTreeMap<Option<Side>, Task>,
     bench: Bench<'a>,
     lab: Option<(LabKey, Lab)>,
-    /// Points run by this process.
-    done: usize,
 }
 
 /// Servers can be kept for the next point if all of this is the same.
@@ -78,18 +74,16 @@ impl<'a> Campaign<'a> {
         tasks: BTreeMap<Option<Side>, Task>,
         bench: Bench<'a>,
     ) -> Result<Self, Failure> {
-        let campaign = Campaign {
+        let mut campaign = Campaign {
             document,
             folder,
             tasks,
             bench,
             lab: None,
-            done: 0,
         };
-        // All plans are looked at before the first of them is run.
-        for point in &campaign.document.points {
-            campaign.plan_of(point)?;
-        }
+        check_points(&campaign.document, &campaign.tasks)?;
+        campaign.document.status = RunStatus::Running;
+        campaign.document.status_reason = None;
         campaign.save()?;
         Ok(campaign)
     }
@@ -144,13 +138,13 @@ impl<'a> Campaign<'a> {
             .map(|(key, value)| ((*key).to_owned(), value.clone()))
             .collect();
         if let Some(known) = self.document.points.get(number) {
-            if known.settings == settings
-                && known.side == side
-                && let Some(figures) = &known.figures
-            {
-                return Ok(figures.clone());
+            if known.settings == settings && known.side == side {
+                return match &known.figures {
+                    Some(figures) => Ok(figures.clone()),
+                    None => self.run(number),
+                };
             }
-            // The search went another way, or the point was not finished.
+            // The search went another way.
             self.document.points.truncate(number);
         }
         let repeat = self
@@ -168,31 +162,11 @@ impl<'a> Campaign<'a> {
         self.run(number)
     }
 
-    fn plan_of(&self, point: &Point) -> Result<Task, Failure> {
-        let task = &self.tasks[&point.side];
-        let mut plan = task.plan.clone();
-        let settings: Vec<(String, String)> = point
-            .settings
-            .iter()
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        dyno_plan::file::set(&mut plan, &settings).map_err(PlanError::Invalid)?;
-        if !point.settings.contains_key("client.threads") {
-            plan.client.threads = self.bench.threads.clamp(1, plan.client.clients.max(1));
-        }
-        task::check(&plan)?;
-        Ok(Task {
-            plan,
-            remote: task.remote.clone(),
-            warnings: Vec::new(),
-            notes: Vec::new(),
-        })
-    }
-
     fn run(&mut self, index: usize) -> Result<Figures, Failure> {
         let interrupt = self.bench.hands.interrupt;
         interrupt.check()?;
-        let task = self.plan_of(&self.document.points[index])?;
+        let point = &self.document.points[index];
+        let task = plan_of(&self.tasks[&point.side], point)?;
         self.announce(index);
         let directory = self
             .folder
@@ -237,7 +211,6 @@ impl<'a> Campaign<'a> {
         let figures = figures::of_run(&finished.run.document, &windows, self.seed())
             .map_err(|error| Failure::of(Exit::Environment, error))?;
         self.document.points[index].figures = Some(figures.clone());
-        self.done += 1;
         self.save()?;
         Ok(figures)
     }
@@ -334,19 +307,23 @@ impl<'a> Campaign<'a> {
                 Some(dyno_plan::uri::redact(&format!("{:#}", failure.error))),
             ),
         };
-        let saved = match self.done == 0 && result.is_err() && self.is_untouched() {
-            true => {
-                self.folder.discard();
-                return result;
-            }
-            false => self.conclude(),
-        };
-        if result.is_err() {
-            let place = self.folder.path().display();
-            self.bench.hands.messages.note(&format!(
-                "what was measured is in `{place}`; go on with `dyno resume {place}`"
-            ));
+        if result.is_err() && self.folder.is_new() && !self.is_worth_keeping() {
+            self.folder.discard();
+            return result;
         }
+        let saved = self.conclude();
+        let place = self.folder.path().display();
+        let result = result.map_err(|failure| match failure.hint {
+            None => failure.with_hint(format!(
+                "what was measured is in `{place}`; go on with `dyno resume {place}`"
+            )),
+            Some(hint) => Failure {
+                hint: Some(format!(
+                    "{hint}; what was measured is in `{place}`, and `dyno resume {place}` goes on with it"
+                )),
+                ..failure
+            },
+        });
         result.and(saved)
     }
 
@@ -357,12 +334,52 @@ impl<'a> Campaign<'a> {
         outcome::write_reports(&self.document, self.folder.path())
     }
 
-    fn is_untouched(&self) -> bool {
+    /// Whether a run was done, or one that failed has left its record.
+    fn is_worth_keeping(&self) -> bool {
+        let has_failed = self.document.status == RunStatus::Failed;
         self.document
             .points
             .iter()
-            .all(|point| point.figures.is_none())
+            .any(|point| point.figures.is_some() || has_failed && self.folder.holds(point))
     }
+}
+
+/// Looks at the plans of all points, so that nothing is run if one of them is wrong.
+pub(crate) fn check_points(
+    document: &Experiment,
+    tasks: &BTreeMap<Option<Side>, Task>,
+) -> Result<(), Failure> {
+    for point in &document.points {
+        let task = tasks.get(&point.side).ok_or_else(|| {
+            let text = format!("`{}` is of a side that has no plan", point.directory);
+            Failure::new(Exit::BadInput, text)
+        })?;
+        plan_of(task, point)?;
+    }
+    Ok(())
+}
+
+/// What a point runs.
+fn plan_of(task: &Task, point: &Point) -> Result<Task, Failure> {
+    let mut plan = task.plan.clone();
+    let settings: Vec<(String, String)> = point
+        .settings
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    dyno_plan::file::set(&mut plan, &settings).map_err(PlanError::Invalid)?;
+    lab::settle_topology(&mut plan)?;
+    if !settings.is_empty() && !point.settings.contains_key("client.threads") {
+        task.threads.apply(&mut plan);
+    }
+    task::check(&plan)?;
+    Ok(Task {
+        plan,
+        remote: task.remote.clone(),
+        warnings: Vec::new(),
+        notes: Vec::new(),
+        threads: task.threads,
+    })
 }
 
 /// Stops servers; what is unusual about their end is told.

@@ -3,10 +3,14 @@
 use crate::exit::{Exit, Failure};
 use crate::session::directory::claim_name;
 use crate::session::output::write_file;
-use dyno_analyze::experiment::{Experiment, SCHEMA_VERSION};
+use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION};
 use dyno_plan::Plan;
 use jiff::Timestamp;
-use std::path::{Path, PathBuf};
+use serde::Deserialize;
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// Folder of all experiments, unless `--out` names one.
 const EXPERIMENTS: &str = "experiments";
@@ -19,6 +23,11 @@ pub(crate) struct ExperimentFolder {
     path: PathBuf,
     /// Folders that were not there before, outermost first.
     made: Vec<PathBuf>,
+    /// The folder itself, locked as long as this lives: two programs in it would remove each other's runs. The
+    /// lock of a process that was killed is gone with it.
+    _lock: Arc<File>,
+    /// Whether the experiment begins with this process.
+    is_new: bool,
 }
 
 impl ExperimentFolder {
@@ -32,21 +41,49 @@ impl ExperimentFolder {
             None => claim_name(Path::new(EXPERIMENTS), name, now)?,
             Some(path) => (path.to_owned(), make(path)?),
         };
-        Ok(ExperimentFolder { path, made })
+        let taken = lock(&path).and_then(|lock| check_empty(&path).map(|()| lock));
+        let lock = taken.inspect_err(|_| remove(&made))?;
+        Ok(ExperimentFolder {
+            path,
+            made,
+            _lock: lock,
+            is_new: true,
+        })
     }
 
-    /// Reads the experiment that is to be taken up again.
+    /// Takes up an experiment again.
     pub(crate) fn open(path: &Path) -> Result<(Self, Experiment), Failure> {
-        let document = read(path)?;
+        // Before the lock: what is no experiment has a clearer error.
+        read(path)?;
         let folder = ExperimentFolder {
             path: path.to_owned(),
             made: Vec::new(),
+            _lock: lock(path)?,
+            is_new: false,
         };
-        Ok((folder, document))
+        let document = read(path)?;
+        match document.points.iter().find(|point| !is_inside(point)) {
+            None => Ok((folder, document)),
+            Some(point) => {
+                let text = format!("`{}` is no folder of a run in it", point.directory);
+                let failure = Failure::new(Exit::BadInput, text);
+                Err(failure.context(format!("`{}` is not valid", path.join(DOCUMENT).display())))
+            }
+        }
+    }
+
+    /// Whether the run directory of a point is there.
+    pub(crate) fn holds(&self, point: &Point) -> bool {
+        self.path.join(&point.directory).join("run.json").is_file()
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the experiment begins with this process; what others began is not taken away.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// Writes the document.
@@ -63,14 +100,19 @@ impl ExperimentFolder {
     /// Reads a plan that was written.
     pub(crate) fn plan(&self, name: &str) -> Result<Plan, Failure> {
         let path = self.path.join(name);
-        let text = std::fs::read_to_string(&path).map_err(|error| unusable(&path, error))?;
-        dyno_plan::file::parse(&text, &path.to_string_lossy())
-            .map_err(|error| Failure::of(Exit::BadInput, error))
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            unusable(&path, error).with_hint("bring it back: it says what the runs are")
+        })?;
+        dyno_plan::file::parse(&text, &path.to_string_lossy()).map_err(|error| {
+            Failure::of(Exit::BadInput, error).with_hint(
+                "take back what was changed in it; or use the `dyno` that began the experiment",
+            )
+        })
     }
 
     /// Removes what was made, as nothing was measured.
     pub(crate) fn discard(&self) {
-        for name in ["runs", "server-logs", "server-data"] {
+        for name in [RUNS, "server-logs", "server-data"] {
             let _ = std::fs::remove_dir_all(self.path.join(name));
         }
         if let Ok(files) = std::fs::read_dir(&self.path) {
@@ -81,31 +123,71 @@ impl ExperimentFolder {
                 }
             }
         }
-        for folder in self.made.iter().rev() {
-            let _ = std::fs::remove_dir(folder);
-        }
+        remove(&self.made);
     }
 }
 
 /// Reads the document of an experiment.
 pub(crate) fn read(path: &Path) -> Result<Experiment, Failure> {
     let file = path.join(DOCUMENT);
-    let text = std::fs::read_to_string(&file).map_err(|error| {
-        let failure = unusable(&file, error);
-        match path.is_dir() {
-            true => failure.with_hint("it is no folder of an experiment"),
-            false => failure.with_hint("there is no such folder"),
-        }
-    })?;
-    let wrong = |error: anyhow::Error| unusable(&file, error);
-    let document: Experiment = serde_json::from_str(&text).map_err(|error| wrong(error.into()))?;
-    if document.schema_version != SCHEMA_VERSION {
-        let version = document.schema_version;
-        return Err(wrong(anyhow::anyhow!(
-            "it has version {version}, this program reads {SCHEMA_VERSION}"
-        )));
+    if !path.is_dir() {
+        let text = format!("no such folder `{}`", path.display());
+        return Err(Failure::new(Exit::BadInput, text).with_hint(FOLDER_HINT));
     }
-    Ok(document)
+    let text = std::fs::read_to_string(&file).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            let path = path.display();
+            let text = format!("`{path}` is no folder of an experiment: it holds no `{DOCUMENT}`");
+            Failure::new(Exit::BadInput, text).with_hint(FOLDER_HINT)
+        }
+        _ => unusable(&file, error),
+    })?;
+    let version = serde_json::from_str::<Version>(&text).map(|found| found.schema_version);
+    if let Ok(version) = version
+        && version != SCHEMA_VERSION
+    {
+        let file = file.display();
+        let text = format!("`{file}` has version {version}, this program reads {SCHEMA_VERSION}");
+        return Err(Failure::new(Exit::BadInput, text).with_hint("use the `dyno` that wrote it"));
+    }
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::of(Exit::BadInput, error)
+            .context(format!("cannot understand `{}`", file.display()))
+            .with_hint("the runs below `runs` can be read one by one, with `dyno report`")
+    })
+}
+
+const FOLDER_HINT: &str = "give the folder that the experiment printed at its end";
+
+/// What can be read of a document of any version.
+#[derive(Deserialize)]
+struct Version {
+    schema_version: u32,
+}
+
+/// Whether the run directory of a point is where runs are: it is removed before a run is made again.
+fn is_inside(point: &Point) -> bool {
+    let mut parts = Path::new(&point.directory).components();
+    let runs = Component::Normal(RUNS.as_ref());
+    parts.next() == Some(runs)
+        && matches!(parts.next(), Some(Component::Normal(_)))
+        && parts.next().is_none()
+}
+
+/// Folder of the runs, inside that of the experiment.
+const RUNS: &str = "runs";
+
+/// Locks a folder for this process.
+fn lock(path: &Path) -> Result<Arc<File>, Failure> {
+    let folder = File::open(path).map_err(|error| unusable(path, error))?;
+    match folder.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let text = format!("another `dyno` is at work in `{}`", path.display());
+            Err(Failure::new(Exit::Environment, text).with_hint("wait until it has ended"))
+        }
+        // Some file systems of networks have no locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Arc::new(folder)),
+    }
 }
 
 /// Makes an asked-for folder; gives those that were missing, outermost first.
@@ -115,15 +197,29 @@ fn make(path: &Path) -> Result<Vec<PathBuf>, Failure> {
         .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
         .map(Path::to_owned)
         .collect();
-    std::fs::create_dir_all(path).map_err(|error| unusable(path, error))?;
-    let mut content = std::fs::read_dir(path).map_err(|error| unusable(path, error))?;
-    if content.next().is_some() {
-        let text = format!("`{}` is not empty", path.display());
-        let hint =
-            "choose another folder with `--out`, or go on with an experiment by `dyno resume`";
-        return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+    let missing: Vec<PathBuf> = missing.into_iter().rev().collect();
+    std::fs::create_dir_all(path).map_err(|error| {
+        remove(&missing);
+        unusable(path, error).with_hint("choose a folder that can be written with `--out`")
+    })?;
+    Ok(missing)
+}
+
+/// Takes folders away again, unless somebody has put something into them.
+fn remove(made: &[PathBuf]) {
+    for folder in made.iter().rev() {
+        let _ = std::fs::remove_dir(folder);
     }
-    Ok(missing.into_iter().rev().collect())
+}
+
+fn check_empty(path: &Path) -> Result<(), Failure> {
+    let mut content = std::fs::read_dir(path).map_err(|error| unusable(path, error))?;
+    if content.next().is_none() {
+        return Ok(());
+    }
+    let text = format!("`{}` is not empty", path.display());
+    let hint = "choose another folder with `--out`, or go on with an experiment by `dyno resume`";
+    Err(Failure::new(Exit::BadInput, text).with_hint(hint))
 }
 
 fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Failure {

@@ -11,17 +11,18 @@ pub(crate) mod xmax;
 
 use crate::args::{ExperimentArguments, ExperimentFormat, ResumeArguments};
 use crate::exit::{Exit, Failure};
-use crate::messages::print_data;
+use crate::messages::{Messages, print_data};
 use crate::selfcheck;
 use crate::session::execute::Hands;
-use crate::session::task::{self, Task, local_threads};
+use crate::session::task::{self, Task};
 use campaign::{Bench, Campaign};
 use dyno_analyze::experiment::figures::measured;
 use dyno_analyze::experiment::{Experiment, SCHEMA_VERSION, Side, Verb};
 use dyno_analyze::uncertainty::series::IntervalSample;
+use dyno_plan::Plan;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
-use folder::ExperimentFolder;
+use folder::{DOCUMENT, ExperimentFolder};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -87,37 +88,27 @@ pub(crate) fn begin(
     for (_, task) in &tasks {
         task.tell(hands.messages);
     }
+    let tasks: BTreeMap<_, _> = tasks.into_iter().collect();
+    campaign::check_points(&document, &tasks)?;
     if arguments.dry_run {
         print_data(&design(&document))?;
         return Ok(Exit::Done);
     }
-    let threads = arguments.worker.threads.unwrap_or_else(|| {
-        let is_local = tasks.iter().all(|(_, task)| {
-            let hostname = hands.surroundings.hostname.as_deref();
-            task.remote
-                .as_ref()
-                .is_none_or(|remote| remote.is_local(hostname))
-        });
-        let cores = hands.surroundings.cores;
-        if is_local {
-            local_threads(cores)
-        } else {
-            cores
-        }
-    });
     let options = &mut document.options;
     options.insert("fresh".into(), arguments.data.fresh.into());
     options.insert("no_load".into(), arguments.no_load.into());
-    options.insert("threads".into(), threads.into());
+    for (side, task) in &tasks {
+        let threads = serde_json::to_value(task.threads).expect("it is plain data");
+        options.insert(threads_option(*side).into(), threads);
+    }
     let name = format!("{}-{}", document.verb.as_str(), document.name);
     let folder = ExperimentFolder::create(arguments.out.as_deref(), &name, Timestamp::now())?;
-    for (side, task) in &tasks {
-        folder.save_plan(plan_file(*side), &task.plan)?;
-    }
     let embedded = arguments.target.start.embedded_server.clone();
     let bench = bench(&document, embedded, state_dir, hands);
-    let tasks = tasks.into_iter().collect();
-    let campaign = Campaign::new(document, folder.clone(), tasks, bench);
+    let saved = tasks
+        .iter()
+        .try_for_each(|(side, task)| folder.save_plan(plan_file(*side), &task.plan));
+    let campaign = saved.and_then(|()| Campaign::new(document, folder.clone(), tasks, bench));
     let mut campaign = campaign.inspect_err(|_| folder.discard())?;
     perform(&mut campaign, arguments.format)
 }
@@ -128,7 +119,7 @@ pub(crate) fn resume(
     state_dir: Option<&Path>,
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
-    let (folder, document) = ExperimentFolder::open(&arguments.experiment)?;
+    let (folder, mut document) = ExperimentFolder::open(&arguments.experiment)?;
     let sides: &[Option<Side>] = match document.verb {
         Verb::Ab => &[Some(Side::A), Some(Side::B)],
         Verb::Sweep | Verb::Xmax | Verb::Slo => &[None],
@@ -136,8 +127,16 @@ pub(crate) fn resume(
     let mut tasks = BTreeMap::new();
     for side in sides {
         let plan = folder.plan(plan_file(*side))?;
-        tasks.insert(*side, task::of_plan(plan, arguments.uri.as_deref())?);
+        if *side != Some(Side::B) {
+            check_same(&plan, &document, plan_file(*side))?;
+        }
+        let threads = document.options.get(threads_option(*side));
+        let threads = threads.and_then(|value| serde_json::from_value(value.clone()).ok());
+        let task = task::of_plan(plan, threads, arguments.uri.as_deref())?;
+        task.tell(hands.messages);
+        tasks.insert(*side, task);
     }
+    forget_lost_runs(&mut document, &folder, hands.messages);
     let bench = bench(
         &document,
         arguments.embedded_server.clone(),
@@ -146,6 +145,41 @@ pub(crate) fn resume(
     );
     let mut campaign = Campaign::new(document, folder, tasks, bench)?;
     perform(&mut campaign, arguments.format)
+}
+
+/// Runs of different plans answer no question together.
+fn check_same(plan: &Plan, document: &Experiment, file: &str) -> Result<(), Failure> {
+    let known: Plan = serde_json::from_value(document.plan.clone()).map_err(|error| {
+        Failure::of(Exit::BadInput, error)
+            .context(format!("the plan in `{DOCUMENT}` is not valid"))
+            .with_hint("another version of `dyno` may have written it: use that one")
+    })?;
+    if known != *plan {
+        let text = format!("`{file}` is not the plan of the runs that are done");
+        return Err(Failure::new(Exit::BadInput, text)
+            .with_hint("take the change back, or begin a new experiment with it"));
+    }
+    Ok(())
+}
+
+/// A run whose directory has gone is one to be made.
+fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, messages: Messages) {
+    for point in &mut document.points {
+        if point.figures.is_some() && !folder.holds(point) {
+            let text = format!("`{}` is gone, and is measured again", point.directory);
+            messages.warning(&text);
+            point.figures = None;
+        }
+    }
+}
+
+/// Name of the option that holds the threads of a side.
+fn threads_option(side: Option<Side>) -> &'static str {
+    match side {
+        None => "threads",
+        Some(Side::A) => "threads_a",
+        Some(Side::B) => "threads_b",
+    }
 }
 
 fn bench<'a>(
@@ -158,10 +192,6 @@ fn bench<'a>(
         let value = document.options.get(name).and_then(|value| value.as_bool());
         value.unwrap_or(false)
     };
-    let threads = document
-        .options
-        .get("threads")
-        .and_then(|value| value.as_u64());
     Bench {
         hands,
         embedded_server,
@@ -169,9 +199,6 @@ fn bench<'a>(
         state_dir: state_dir.map(Path::to_owned),
         fresh: flag("fresh"),
         no_load: flag("no_load"),
-        threads: threads
-            .and_then(|threads| u32::try_from(threads).ok())
-            .unwrap_or(1),
     }
 }
 

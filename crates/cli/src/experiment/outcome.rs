@@ -71,6 +71,7 @@ pub(crate) fn text(
     let format = match format {
         args::ExperimentFormat::Human => ExperimentFormat::Human,
         args::ExperimentFormat::Markdown => ExperimentFormat::Markdown,
+        args::ExperimentFormat::Html => ExperimentFormat::Html,
         args::ExperimentFormat::Json => ExperimentFormat::Json,
     };
     Ok(render(document, format, &terminal_options(surroundings))?)

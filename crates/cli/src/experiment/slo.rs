@@ -27,8 +27,7 @@ pub(crate) fn plan(
     let mut task = task::of_experiment(&arguments.experiment, settings, None, surroundings)?;
     let is_poisson = matches!(task.plan.schedule, Schedule::Poisson { .. });
     if let Some(clients) = arguments.clients {
-        task.plan.client.clients = clients;
-        task.plan.client.threads = task.plan.client.threads.min(clients.max(1));
+        task.set_clients(clients)?;
     }
     let kind = match arguments.schedule {
         Some(ScheduleName::Poisson) => "poisson",
@@ -50,7 +49,10 @@ pub(crate) fn plan(
         objectives
             .responses
             .iter()
-            .map(|one| format!("{} at or below {} ms", one.statistic, one.limit_us / 1e3))
+            .map(|one| {
+                let name = one.statistic.replace('_', ".");
+                format!("{name} at or below {} ms", one.limit_us / 1e3)
+            })
             .collect::<Vec<_>>()
             .join(" and ")
     );
@@ -86,9 +88,16 @@ fn objectives(arguments: &SloArguments) -> Result<Objectives, Failure> {
         return Err(Failure::new(Exit::BadInput, "there is no objective")
             .with_hint("give one, such as `--p99 5ms`"));
     }
+    if let Some(one) = responses.iter().find(|one| one.limit_us <= 0.0) {
+        let text = format!(
+            "no response time keeps `--{} 0s`",
+            one.statistic.replace('_', ".")
+        );
+        return Err(Failure::new(Exit::BadInput, text).with_hint("give a time above 0"));
+    }
     if !(0.0..=1.0).contains(&arguments.errors) {
         let text = format!("`--errors` is `{}`, but must be 0 to 1", arguments.errors);
-        return Err(Failure::new(Exit::BadInput, text));
+        return Err(Failure::new(Exit::BadInput, text).with_hint("such as `--errors 0.001`"));
     }
     Ok(Objectives {
         responses,

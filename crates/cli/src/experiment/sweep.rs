@@ -34,10 +34,12 @@ pub(crate) fn plan(
 ) -> Result<(Experiment, Task), Failure> {
     let (fixed, mut axes) = split(&arguments.experiment.target.start.settings);
     if let Some(text) = &arguments.clients {
-        axes.push(numbers(CLIENTS, text, true)?);
+        check_once(CLIENTS, "--clients", &fixed, &axes)?;
+        axes.push(axis(CLIENTS, axis::whole_numbers(text))?);
     }
     if let Some(text) = &arguments.rates {
-        axes.push(numbers(RATE, text, false)?);
+        check_once(RATE, "--rates", &fixed, &axes)?;
+        axes.push(axis(RATE, axis::numbers(text))?);
     }
     if axes.is_empty() {
         let hint = "give `--clients`, `--rates`, or several values with `--set`, such as `--set server.cache=1GiB,2GiB`";
@@ -93,7 +95,7 @@ fn in_words(axis: &Axis) -> String {
 
 /// Single values stay settings; several of one key are an axis.
 fn split(settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<Axis>) {
-    let mut fixed = Vec::new();
+    let mut fixed: Vec<(String, String)> = Vec::new();
     let mut axes: Vec<Axis> = Vec::new();
     for (key, text) in settings {
         let separator = match KEYS_WITH_COMMAS.contains(&key.as_str()) || text.contains(';') {
@@ -104,35 +106,50 @@ fn split(settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<Axis>) {
             .split(separator)
             .map(|value| value.trim().to_owned())
             .collect();
+        let mut once: Vec<String> = Vec::new();
+        for value in values {
+            if !once.contains(&value) {
+                once.push(value);
+            }
+        }
         // The last one of a key wins.
         axes.retain(|axis| axis.key != *key);
-        match values.as_slice() {
+        fixed.retain(|(other, _)| other != key);
+        match once.as_slice() {
             [only] => fixed.push((key.clone(), only.clone())),
             _ => axes.push(Axis {
                 key: key.clone(),
-                values,
+                values: once,
             }),
         }
     }
     (fixed, axes)
 }
 
-fn numbers(key: &str, text: &str, whole: bool) -> Result<Axis, Failure> {
-    let wrong = |error: AxisError| {
-        Failure::of(Exit::BadInput, error).context(format!("the values of `{key}` are not valid"))
-    };
-    let mut values: Vec<String> = axis::numbers(text)
-        .map_err(wrong)?
-        .into_iter()
-        .map(|value| match whole {
-            true => value.round().to_string(),
-            false => value.to_string(),
-        })
-        .collect();
-    values.dedup();
+/// An option and `--set` for the same key contradict each other.
+fn check_once(
+    key: &str,
+    option: &str,
+    fixed: &[(String, String)],
+    axes: &[Axis],
+) -> Result<(), Failure> {
+    let is_set = fixed.iter().any(|(other, _)| other == key);
+    if is_set || axes.iter().any(|axis| axis.key == key) {
+        let text = format!("`{key}` is given by `{option}` and by `--set`");
+        return Err(Failure::new(Exit::BadInput, text).with_hint("give one of them"));
+    }
+    Ok(())
+}
+
+fn axis(key: &str, numbers: Result<Vec<f64>, AxisError>) -> Result<Axis, Failure> {
+    let numbers = numbers.map_err(|error| {
+        Failure::of(Exit::BadInput, error)
+            .context(format!("the values of `{key}` are not valid"))
+            .with_hint("such as `1,2,4,8`, `10..50 by 10` or `100..8000 by 2x`")
+    })?;
     Ok(Axis {
         key: key.to_owned(),
-        values,
+        values: numbers.iter().map(f64::to_string).collect(),
     })
 }
 

@@ -26,6 +26,11 @@ pub(crate) fn plan(
         return Err(Failure::new(Exit::BadInput, text)
             .with_hint("use a plan without `[schedule]`, or `dyno slo` or `dyno sweep --rates`"));
     }
+    if settings.iter().any(|(key, _)| key == CLIENTS) {
+        let text = format!("`--set {CLIENTS}` has no place here: their number is searched for");
+        return Err(Failure::new(Exit::BadInput, text)
+            .with_hint("`--max-clients` limits it; `dyno sweep` takes given numbers"));
+    }
     let question = format!(
         "How many operations of `{}` per second can it take?",
         task.plan.name
@@ -39,10 +44,14 @@ pub(crate) fn plan(
 
 /// Searches, confirms, and finds the answer.
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
+    let repeats = campaign.option("repeat");
+    let defaults = ClientsSettings::default();
     let mut search = ClientsSearch::new(ClientsSettings {
         max_clients: campaign.option("max_clients"),
-        repeats: campaign.option("repeat"),
-        ..ClientsSettings::default()
+        repeats,
+        // The limit is one of the search; what was asked for comes on top.
+        max_measurements: defaults.max_measurements + repeats,
+        ..defaults
     });
     let mut number = 0;
     let result = loop {

@@ -16,6 +16,7 @@ use dyno_plan::units::Span;
 use dyno_plan::uri::{self, Credentials, Host, Target};
 use dyno_plan::validate::validate;
 use dyno_plan::wsf::{TraceWindow, WsfSettings};
+use serde::{Deserialize, Serialize};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -28,9 +29,45 @@ pub(crate) struct Task {
     pub(crate) warnings: Vec<String>,
     /// What is good to know.
     pub(crate) notes: Vec<String>,
+    /// Worker threads when the number of clients is another one.
+    pub(crate) threads: Threads,
+}
+
+/// How many worker threads a client has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Threads {
+    /// As many as somebody asked for.
+    Given(u32),
+    /// As many as there are cores for all clients together.
+    Shared(u32),
+}
+
+impl Threads {
+    /// Most of one client, when this many servers have one each.
+    pub(crate) fn most(self, pairs: u32) -> u32 {
+        match self {
+            Threads::Given(threads) => threads.max(1),
+            Threads::Shared(threads) => (threads / pairs.max(1)).max(1),
+        }
+    }
+
+    /// Gives a plan whose clients were changed its number of threads: at most one per connection.
+    pub(crate) fn apply(self, plan: &mut Plan) {
+        plan.client.threads = self
+            .most(plan.server.pairs)
+            .clamp(1, plan.client.clients.max(1));
+    }
 }
 
 impl Task {
+    /// Another number of connections, and what follows from it.
+    pub(crate) fn set_clients(&mut self, clients: u32) -> Result<(), Failure> {
+        self.plan.client.clients = clients;
+        self.threads.apply(&mut self.plan);
+        check(&self.plan)
+    }
+
     /// Says what the person should know.
     pub(crate) fn tell(&self, messages: Messages) {
         for warning in &self.warnings {
@@ -219,18 +256,40 @@ pub(crate) fn of_experiment(
     resolve_task(&target, overrides, surroundings, framework.as_ref())
 }
 
-/// The task of a plan that was resolved before.
-pub(crate) fn of_plan(plan: Plan, uri: Option<&str>) -> Result<Task, Failure> {
+/// The task of a plan that was resolved before. The address may be another one by now, and credentials are in
+/// `uri` only.
+pub(crate) fn of_plan(
+    mut plan: Plan,
+    threads: Option<Threads>,
+    uri: Option<&str>,
+) -> Result<Task, Failure> {
+    let mut warnings = Vec::new();
     let remote = match (uri, &plan.server.uri) {
-        (Some(uri), Some(_)) => Some(Remote::parse(uri)?),
+        (Some(uri), Some(known)) => {
+            let remote = Remote::parse(uri)?;
+            let target = remote.target.to_string();
+            if target != *known {
+                let text = format!(
+                    "the runs that are done were made at `{known}`, the rest is made at `{target}`"
+                );
+                warnings.push(text);
+                aim(&mut plan, &remote);
+            }
+            Some(remote)
+        }
         (None, Some(known)) => Some(Remote::parse(known)?),
-        (_, None) => None,
+        (Some(_), None) => {
+            warnings.push("`--uri` has no effect: the experiment starts its servers".into());
+            None
+        }
+        (None, None) => None,
     };
     check(&plan)?;
     Ok(Task {
+        threads: threads.unwrap_or(Threads::Given(plan.client.threads)),
         plan,
         remote,
-        warnings: Vec::new(),
+        warnings,
         notes: Vec::new(),
     })
 }
@@ -334,8 +393,10 @@ fn resolve_task(
     overrides.uri = given.as_ref().map(|remote| remote.target.to_string());
     overrides.thread_limit = Some(local_threads(surroundings.cores));
     let resolved = resolve(&overrides)?;
+    let gives_threads = resolved.gives_threads;
     let mut plan = resolved.plan;
     let mut warnings = resolved.warnings;
+    let mut cores = local_threads(surroundings.cores);
     let mut notes = Vec::new();
     if let Some(framework) = framework {
         warnings.splice(0..0, framework.warnings.iter().cloned());
@@ -349,7 +410,8 @@ fn resolve_task(
     if let Some(remote) = &remote {
         aim(&mut plan, remote);
         if !remote.is_local(surroundings.hostname.as_deref()) {
-            overrides.thread_limit = Some(surroundings.cores);
+            cores = surroundings.cores;
+            overrides.thread_limit = Some(cores);
             plan.client.threads = resolve(&overrides)?.plan.client.threads;
         }
     } else if arguments
@@ -366,15 +428,19 @@ fn resolve_task(
     lab::settle_topology(&mut plan)?;
     if remote.is_none() && plan.server.pairs > 1 {
         // The clients share what one would have, unless somebody says how many threads there shall be.
-        let limit = (local_threads(surroundings.cores) / plan.server.pairs).max(1);
-        overrides.thread_limit = Some(limit);
+        overrides.thread_limit = Some(Threads::Shared(cores).most(plan.server.pairs));
         plan.client.threads = resolve(&overrides)?.plan.client.threads;
     }
+    let threads = match gives_threads {
+        true => Threads::Given(plan.client.threads),
+        false => Threads::Shared(cores),
+    };
     Ok(Task {
         plan,
         remote,
         warnings,
         notes,
+        threads,
     })
 }
 

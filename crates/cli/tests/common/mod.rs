@@ -8,6 +8,7 @@
 )]
 
 pub(crate) mod lab;
+pub(crate) mod runs;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};

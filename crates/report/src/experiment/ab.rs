@@ -6,7 +6,7 @@ use super::rows::{Row, RowValue, RowsChart, Scale, Tick};
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
-use crate::model::Definition;
+use crate::model::{Definition, Figure};
 use crate::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::experiment::ab::{AbAnswer, AbEnd};
@@ -27,24 +27,30 @@ const STEPS: [f64; 8] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 pub(super) fn parts(experiment: &Experiment, answer: &AbAnswer, book: &CaveatBook) -> Parts {
     let rows = &answer.comparisons;
     let marks = [Topic::Rate, Topic::Latency].map(|topic| book.marks(topic, None));
-    let figures = rows.iter().map(|row| {
-        let marks = match row.statistic {
-            Statistic::Rate => &marks[0],
-            _ => &marks[1],
-        };
-        headline(
-            format!("{}, B / A", statistic(row.statistic)),
-            Quantity::plain(row.ratio.value),
-            Some(format!("95 % {}; {}", range(row), verdict(row))),
-            marks.clone(),
-        )
-    });
     Parts {
-        headline: figures.collect(),
+        headline: figures(rows, &marks),
         facts: facts(experiment, answer),
         sections: section(experiment, answer).into_iter().collect(),
         definitions: DEFINITIONS.to_vec(),
     }
+}
+
+/// The ratios of a headline, with the caveats of rates and of times.
+pub(super) fn figures(rows: &[Comparison], [rate, time]: &[Vec<usize>; 2]) -> Vec<Figure> {
+    rows.iter()
+        .map(|row| {
+            let marks = match row.statistic {
+                Statistic::Rate => rate,
+                _ => time,
+            };
+            headline(
+                format!("{}, B / A", statistic(row.statistic)),
+                Quantity::plain(row.ratio.value),
+                Some(format!("95 % {}; {}", range(row), verdict(row))),
+                marks.clone(),
+            )
+        })
+        .collect()
 }
 
 fn range(row: &Comparison) -> String {
@@ -110,6 +116,14 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
 }
 
 fn table(experiment: &Experiment, rows: &[Comparison]) -> Table {
+    table_of(rows, |side, one| {
+        let value = typical(experiment, side, one);
+        value.map_or(String::new(), |value| quantity(one)(value).to_string())
+    })
+}
+
+/// The comparisons, with the values of both sides where they are known.
+pub(super) fn table_of(rows: &[Comparison], value: impl Fn(Side, Statistic) -> String) -> Table {
     let columns = vec![
         Column::text("figure"),
         Column::number("A", 120),
@@ -119,16 +133,10 @@ fn table(experiment: &Experiment, rows: &[Comparison]) -> Table {
         Column::text("verdict"),
     ];
     let row = |row: &Comparison| {
-        let value = |side| {
-            let value = typical(experiment, side, row.statistic);
-            value.map_or(String::new(), |value| {
-                quantity(row.statistic)(value).to_string()
-            })
-        };
         vec![
             Cell::new(statistic(row.statistic), Tone::Strong),
-            value(Side::A).into(),
-            value(Side::B).into(),
+            value(Side::A, row.statistic).into(),
+            value(Side::B, row.statistic).into(),
             format!("{:.3}", row.ratio.value).into(),
             range(row).into(),
             Cell::new(verdict(row), tone(row)),
@@ -179,7 +187,7 @@ fn value(figures: &Figures, statistic: Statistic) -> Option<f64> {
 }
 
 /// Ratios with their intervals around 1.
-fn ratios(rows: &[Comparison]) -> RowsChart {
+pub(super) fn ratios(rows: &[Comparison]) -> RowsChart {
     let values: Vec<RowValue> = rows
         .iter()
         .enumerate()

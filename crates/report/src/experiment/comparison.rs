@@ -1,5 +1,12 @@
 //! Two runs side by side: what differs, and by how much one is faster.
 
+use super::model::{ExperimentModel, Section};
+use super::table::{Cell, Column, Table, Tone};
+use super::{ab, html};
+use crate::error::ReportError;
+use crate::facts::Fact;
+use crate::model::Definition;
+use crate::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::experiment::ab::RunComparison;
 use dyno_analyze::uncertainty::runs::Basis;
@@ -87,6 +94,86 @@ pub fn markdown(comparison: &RunComparison) -> String {
     text.push_str(&basis(&answer.comparisons));
     text
 }
+
+/// The same as a page, with the ratios as a chart.
+///
+/// # Errors
+/// [`ReportError::Template`] or [`ReportError::Json`], which no content of a comparison causes.
+pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
+    let rows = match &comparison.answer {
+        Some(answer) => answer.comparisons.as_slice(),
+        None => &[],
+    };
+    let label = match comparison.comparable {
+        true => "comparable",
+        false => "not comparable",
+    };
+    let question = format!("Is `{}` faster than `{}`?", comparison.b, comparison.a);
+    let title = "Comparison of two runs".to_owned();
+    let fact = |name: &str, text: &String| Fact::new(name, text.clone());
+    let mut facts = vec![fact("A", &comparison.a), fact("B", &comparison.b)];
+    if let Some(first) = rows.first() {
+        let margin = Quantity::ratio(first.margin_ratio);
+        facts.push(Fact::new("Difference of no interest", margin.to_string()));
+    }
+    let ratios = (!rows.is_empty()).then(|| Section {
+        title: "B against A",
+        rows: vec![ab::ratios(rows)],
+        tables: vec![ab::table_of(rows, |_, _| String::new())],
+        notes: vec![basis(rows).trim_end().to_owned()],
+        ..Section::default()
+    });
+    let sections = [ratios, differences(comparison)];
+    html::render(&ExperimentModel {
+        has_answer: !rows.is_empty(),
+        headline: ab::figures(rows, &[Vec::new(), Vec::new()]),
+        sections: sections.into_iter().flatten().collect(),
+        facts,
+        definitions: DEFINITIONS.to_vec(),
+        ..ExperimentModel::of_runs("comparison", title, question, label)
+    })
+}
+
+/// What differs between the runs besides the result.
+fn differences(comparison: &RunComparison) -> Option<Section> {
+    let columns = ["difference", "A", "B", "forbids the comparison"].map(Column::text);
+    let rows = comparison.differences.iter().map(|one| {
+        let (word, tone) = match one.forbids {
+            true => ("yes", Tone::Alarm),
+            false => ("no", Tone::Soft),
+        };
+        vec![
+            Cell::new(one.what.clone(), Tone::Strong),
+            one.a.clone().into(),
+            one.b.clone().into(),
+            Cell::new(word, tone),
+        ]
+    });
+    let table = Table::new("Differences", columns.to_vec(), rows.collect());
+    (!table.rows.is_empty()).then(|| Section {
+        title: "What differs besides the result",
+        tables: vec![table],
+        ..Section::default()
+    })
+}
+
+/// The terms of a comparison of two runs.
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        term: "ratio",
+        meaning: "The value of B divided by that of A.",
+    },
+    Definition {
+        term: "95 % interval",
+        meaning: "Of many such intervals, 95 in 100 hold the true ratio of these two runs. It rests on what differs from \
+                  window to window; what differs from run to run is not in it, which `dyno ab` measures.",
+    },
+    Definition {
+        term: "verdict",
+        meaning: "Faster or slower: the interval does not hold 1 and reaches beyond the margin. No difference: the whole \
+                  interval is within the margin. Not enough data: neither.",
+    },
+];
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")

@@ -1,12 +1,15 @@
 //! A series of runs over time, with the changes of its level.
 
-use dyno_analyze::experiment::history::{History, HistoryStatistic};
-use plotters::prelude::*;
+use super::html;
+use super::model::{ExperimentModel, FindingModel, Section, headline, sentence};
+use super::picture::{self, Picture, PictureChange, PictureRun, SeriesPicture};
+use super::table::{Cell, Column, Table, Tone};
+use crate::error::ReportError;
+use crate::facts::Fact;
+use crate::model::{Definition, Figure};
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
 use std::fmt::Write as _;
-
-/// Size of the picture of one figure.
-const WIDTH: u32 = 960;
-const HEIGHT: u32 = 260;
 
 /// Tables for people.
 pub fn human(history: &History) -> String {
@@ -63,12 +66,27 @@ pub fn markdown(history: &History) -> String {
 
 /// One sentence for each change, and for what was left out.
 fn findings(history: &History) -> Vec<String> {
+    let mut lines = changes(history);
+    lines.extend(left_out(history));
+    lines
+}
+
+fn left_out(history: &History) -> Vec<String> {
+    let runs = history.left_out.iter();
+    runs.map(|what| format!("left out: {what}")).collect()
+}
+
+/// What stands before a change that ends with status 1.
+const REGRESSION: &str = "regression: ";
+
+/// One sentence for each change.
+fn changes(history: &History) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &history.statistics {
         for (number_of, change) in one.changes.iter().enumerate() {
             let is_last = number_of + 1 == one.changes.len();
             let mark = match is_last && one.regression {
-                true => "regression: ",
+                true => REGRESSION,
                 false => "",
             };
             let run = &history.runs[change.position];
@@ -90,12 +108,6 @@ fn findings(history: &History) -> Vec<String> {
             history.significance_ratio * 100.0
         ));
     }
-    lines.extend(
-        history
-            .left_out
-            .iter()
-            .map(|what| format!("left out: {what}")),
-    );
     lines
 }
 
@@ -108,89 +120,199 @@ fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// One picture for each figure, one below the other.
+/// One picture for each figure, one below the other, as an SVG file.
 pub fn svg(history: &History) -> String {
-    let mut text = String::new();
-    let count = u32::try_from(history.statistics.len()).unwrap_or(1).max(1);
-    {
-        let root = SVGBackend::with_string(&mut text, (WIDTH, HEIGHT * count)).into_drawing_area();
-        // Drawing into a string does not fail, and a picture without a part of it is still one.
-        let _ = root.fill(&WHITE);
-        for (area, place) in root.split_evenly((count as usize, 1)).iter().zip(0..) {
-            let _ = draw(area, history, place);
-        }
-        let _ = root.present();
-    }
-    text
+    picture::file(&pictures(history))
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-
-fn draw(
-    area: &Area<'_>,
-    history: &History,
-    place: usize,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let one: &HistoryStatistic = &history.statistics[place];
-    let values: Vec<f64> = history.runs.iter().map(|run| run.values[place]).collect();
-    let highest = values.iter().copied().fold(0.0, f64::max) * 1.1;
-    let last = values.len().saturating_sub(1).max(1) as f64;
-    let mut chart = ChartBuilder::on(area)
-        .caption(format!("{}, {}", one.name, one.unit), ("sans-serif", 16))
-        .margin(10)
-        .x_label_area_size(32)
-        .y_label_area_size(72)
-        .build_cartesian_2d(-0.5..last + 0.5, 0.0..highest.max(1e-9))?;
-    let label = |position: &f64| {
-        let run = history.runs.get(position.round().max(0.0) as usize);
-        run.map_or_else(String::new, |run| run.started_at.chars().take(10).collect())
+/// The same as a page, with a picture for each figure.
+///
+/// # Errors
+/// [`ReportError::Template`] or [`ReportError::Json`], which no content of a history causes.
+pub fn html(history: &History) -> Result<String, ReportError> {
+    let label = match history.has_regression() {
+        true => "regression",
+        false => "no regression",
     };
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .x_desc("start of the run")
-        .x_labels(8)
-        .x_label_formatter(&label)
-        .y_label_formatter(&|value| number(*value))
-        .draw()?;
-    let points = values
-        .iter()
-        .enumerate()
-        .map(|(at, value)| (at as f64, *value));
-    chart.draw_series(
-        points
-            .clone()
-            .map(|point| Circle::new(point, 3, BLUE.filled())),
-    )?;
-    for (from, to, level) in levels(one, &values) {
-        let ends = vec![(from as f64 - 0.4, level), (to as f64 - 0.6, level)];
-        chart.draw_series(LineSeries::new(ends, BLACK.stroke_width(2)))?;
-    }
-    for change in &one.changes {
-        let at = change.position as f64 - 0.5;
-        let is_worse = (change.change_ratio < 0.0) == one.larger_is_better;
-        let colour = if is_worse { RED } else { GREEN };
-        let line = vec![(at, 0.0), (at, highest)];
-        chart.draw_series(LineSeries::new(line, colour.stroke_width(1)))?;
-    }
-    Ok(())
+    let title = format!("History of workload {}", history.name);
+    let question = format!(
+        "Where did the level of {} runs of `{}` change?",
+        history.runs.len(),
+        history.name
+    );
+    let pictures = pictures(history);
+    html::render(&ExperimentModel {
+        headline: figures(history),
+        findings: sentences(history),
+        sections: vec![series(&pictures), table(history)],
+        facts: facts(history),
+        definitions: DEFINITIONS.to_vec(),
+        ..ExperimentModel::of_runs("history", title, question, label)
+    })
 }
 
-/// Mean level between the changes: from, to (not included), level.
-fn levels(one: &HistoryStatistic, values: &[f64]) -> Vec<(usize, usize, f64)> {
-    let mut edges: Vec<usize> = vec![0];
-    edges.extend(one.changes.iter().map(|change| change.position));
-    edges.push(values.len());
-    edges
-        .windows(2)
-        .filter(|edge| edge[1] > edge[0])
-        .map(|edge| {
-            let part = &values[edge[0]..edge[1]];
-            (
-                edge[0],
-                edge[1],
-                part.iter().sum::<f64>() / part.len() as f64,
-            )
-        })
-        .collect()
+fn quantity(one: &HistoryStatistic) -> fn(f64) -> Quantity {
+    match one.unit.as_str() {
+        "µs" => Quantity::microseconds,
+        _ => Quantity::per_second,
+    }
 }
+
+fn percent(ratio: f64) -> String {
+    format!("{:+.1} %", ratio * 100.0)
+}
+
+/// The level of each figure since its last change.
+fn figures(history: &History) -> Vec<Figure> {
+    let level = |(place, one): (usize, &HistoryStatistic)| {
+        let last = one.changes.last();
+        let since = last.map_or(0, |change| change.position);
+        let values: Vec<f64> = history.runs[since..]
+            .iter()
+            .map(|run| run.values[place])
+            .collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let note = last.map_or("no change".to_owned(), |change| {
+            let day = day(&history.runs[change.position]);
+            format!("{} since {day}", percent(change.change_ratio))
+        });
+        Figure {
+            alarming: one.regression,
+            ..headline(
+                one.name.clone(),
+                quantity(one)(mean),
+                Some(note),
+                Vec::new(),
+            )
+        }
+    };
+    history.statistics.iter().enumerate().map(level).collect()
+}
+
+/// Date of a run.
+fn day(run: &HistoryRun) -> String {
+    run.started_at.chars().take(10).collect()
+}
+
+fn sentences(history: &History) -> Vec<FindingModel> {
+    let finding = |line: String| {
+        let (kind, text) = match line.strip_prefix(REGRESSION) {
+            Some(rest) => ("warning", rest.to_owned()),
+            None => ("finding", line),
+        };
+        FindingModel {
+            kind,
+            text: sentence(&text),
+            evidence: Vec::new(),
+        }
+    };
+    changes(history).into_iter().map(finding).collect()
+}
+
+fn series(pictures: &[SeriesPicture]) -> Section {
+    let picture = |one: &SeriesPicture| Picture {
+        title: one.title.clone(),
+        caption: String::new(),
+        svg: one.inline(),
+    };
+    Section {
+        title: "Series",
+        lead: "A point is a run, in the order of time. The lines are the mean levels between the changes.".into(),
+        pictures: pictures.iter().map(picture).collect(),
+        ..Section::default()
+    }
+}
+
+fn pictures(history: &History) -> Vec<SeriesPicture> {
+    let days: Vec<String> = history.runs.iter().map(day).collect();
+    let is_one_day = days.iter().all(|day| Some(day) == days.first());
+    let label = |run: &HistoryRun| match is_one_day {
+        true => run.started_at.chars().skip(11).take(5).collect(),
+        false => day(run),
+    };
+    let picture = |(place, one): (usize, &HistoryStatistic)| SeriesPicture {
+        title: one.name.clone(),
+        quantity: quantity(one),
+        runs: history
+            .runs
+            .iter()
+            .map(|run| PictureRun {
+                value: run.values[place],
+                label: label(run),
+                what: format!("{}, {}", run.started_at, run.directory),
+            })
+            .collect(),
+        changes: one
+            .changes
+            .iter()
+            .map(|change| PictureChange {
+                position: change.position,
+                is_worse: (change.change_ratio < 0.0) == one.larger_is_better,
+                label: percent(change.change_ratio),
+            })
+            .collect(),
+    };
+    history.statistics.iter().enumerate().map(picture).collect()
+}
+
+fn table(history: &History) -> Section {
+    let mut columns = vec![Column::text("start"), Column::text("run")];
+    let names = history.statistics.iter();
+    columns.extend(names.map(|one| Column::number(one.name.clone(), 100)));
+    let row = |(place, run): (usize, &HistoryRun)| {
+        let mut cells: Vec<Cell> = vec![
+            Cell::new(run.started_at.clone(), Tone::Strong),
+            run.directory.clone().into(),
+        ];
+        let values = run.values.iter().zip(&history.statistics);
+        cells.extend(values.map(|(value, one)| {
+            let change = one.changes.iter().find(|change| change.position == place);
+            let tone = match change {
+                Some(_) => Tone::Strong,
+                None => Tone::Plain,
+            };
+            Cell::new(quantity(one)(*value).to_string(), tone).with_detail(
+                change.map(|change| format!("{} from here on", percent(change.change_ratio))),
+            )
+        }));
+        cells
+    };
+    Section {
+        title: "Runs",
+        tables: vec![Table::new(
+            "Runs",
+            columns,
+            history.runs.iter().enumerate().map(row).collect(),
+        )],
+        notes: left_out(history),
+        ..Section::default()
+    }
+}
+
+fn facts(history: &History) -> Vec<Fact> {
+    let significance = Quantity::ratio(history.significance_ratio);
+    vec![
+        Fact::new("Runs", history.runs.len().to_string()),
+        Fact::new(
+            "Change of no interest",
+            Quantity::ratio(history.margin_ratio).to_string(),
+        ),
+        Fact::new(
+            "False alarms",
+            format!("{significance} of the series without a change, for each figure"),
+        ),
+    ]
+}
+
+/// The terms of a history.
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        term: "change",
+        meaning: "A place that splits the runs into two levels more clearly than nearly all random orders of the same runs do \
+                  (E-divisive means with a permutation test).",
+    },
+    Definition {
+        term: "regression",
+        meaning: "The latest change of a figure is for the worse, by more than what is of no interest.",
+    },
+];

@@ -10,6 +10,7 @@ pub mod history;
 mod html;
 mod markdown;
 pub mod model;
+pub mod picture;
 pub mod plot;
 pub mod rows;
 mod runs;

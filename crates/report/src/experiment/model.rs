@@ -1,5 +1,6 @@
 //! The one model that every renderer of an experiment shows. Renderers choose the layout and nothing else.
 
+use super::picture::Picture;
 use super::plot::Plot;
 use super::rows::RowsChart;
 use super::table::Table;
@@ -15,15 +16,17 @@ use serde::Serialize;
 /// What a report says about an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExperimentModel {
+    /// What the page is about, in a word.
+    pub kind: &'static str,
     /// What it is, such as `Sweep of workload a`.
     pub title: String,
     /// What was asked.
     pub question: String,
     /// How it ended.
     pub status: Status,
-    /// Its start, RFC 3339 in UTC.
+    /// Its start, RFC 3339 in UTC; empty for runs that were made at different times.
     pub started_at: String,
-    /// Version of the program that measured.
+    /// Version of the program that measured, or that compared what was measured.
     pub dyno_version: String,
     /// Whether there is an answer.
     pub has_answer: bool,
@@ -37,7 +40,7 @@ pub struct ExperimentModel {
     pub sections: Vec<Section>,
     /// How it was done.
     pub facts: Vec<Fact>,
-    /// The plan that the runs change, as text.
+    /// The plan that the runs change, as text; empty without one.
     pub plan: String,
     /// What the words mean.
     pub definitions: Vec<Definition>,
@@ -65,6 +68,8 @@ pub struct Section {
     pub plots: Vec<Plot>,
     /// Charts of rows; only pages have them.
     pub rows: Vec<RowsChart>,
+    /// Pictures; only pages have them.
+    pub pictures: Vec<Picture>,
     /// Tables.
     pub tables: Vec<Table>,
     /// What has to be known to read the tables.
@@ -95,6 +100,7 @@ impl ExperimentModel {
         let mut sections = parts.sections;
         sections.push(runs::section(experiment));
         ExperimentModel {
+            kind: "experiment",
             title: title(experiment),
             question: experiment.question.clone(),
             status: status(experiment, &book),
@@ -108,6 +114,35 @@ impl ExperimentModel {
             plan: facts::plan_text(&experiment.plan),
             definitions: parts.definitions,
             caveats: book.into_entries(),
+        }
+    }
+
+    /// A page about runs that exist already: nothing but its title, its question and whether all is well.
+    pub(super) fn of_runs(
+        kind: &'static str,
+        title: String,
+        question: String,
+        label: &'static str,
+    ) -> Self {
+        ExperimentModel {
+            kind,
+            title,
+            question,
+            status: Status {
+                label,
+                reason: None,
+                marks: Vec::new(),
+            },
+            started_at: String::new(),
+            dyno_version: env!("CARGO_PKG_VERSION").to_owned(),
+            has_answer: true,
+            headline: Vec::new(),
+            findings: Vec::new(),
+            caveats: Vec::new(),
+            sections: Vec::new(),
+            facts: Vec::new(),
+            plan: String::new(),
+            definitions: Vec::new(),
         }
     }
 
@@ -154,7 +189,7 @@ fn finding(finding: &Finding) -> FindingModel {
 }
 
 /// With a capital at its start and a period at its end. Code at the start stays as it is.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let mut sentence: String = match characters.next() {
         Some(first) => first.to_uppercase().chain(characters).collect(),

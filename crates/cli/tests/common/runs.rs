@@ -1,0 +1,178 @@
+//! Run directories that were never run: their figures are known, whatever the speed of the machine.
+
+use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::model::{
+    Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
+};
+use dyno_record::writer::RunWriter;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Recording windows of a second each.
+const WINDOWS: u64 = 12;
+
+/// What a run directory is to say.
+#[derive(Clone, Debug)]
+pub(crate) struct MadeUp {
+    pub(crate) name: &'static str,
+    /// Operations per second, but for a noise of 1 %.
+    pub(crate) rate_per_s: u64,
+    /// Typical response time; single ones lie between it and its double.
+    pub(crate) response_us: u64,
+    pub(crate) started_at: String,
+    pub(crate) records: u64,
+    pub(crate) status: RunStatus,
+    /// `closed`, or a constant rate.
+    pub(crate) offered_per_s: Option<u64>,
+    /// Start of the noise.
+    pub(crate) seed: u64,
+}
+
+impl MadeUp {
+    pub(crate) fn new(rate_per_s: u64) -> Self {
+        MadeUp {
+            name: "a",
+            rate_per_s,
+            response_us: 4_000_000 / rate_per_s,
+            started_at: "2026-08-22T10:15:00Z".into(),
+            records: 1000,
+            status: RunStatus::Complete,
+            offered_per_s: None,
+            seed: 1,
+        }
+    }
+
+    /// A run of a series: at noon of a day of 2026, with a noise of its own.
+    pub(crate) fn of_day(self, day: u64) -> Self {
+        let (month, day_of_month) = (day / 28 + 1, day % 28 + 1);
+        MadeUp {
+            started_at: format!("2026-{month:02}-{day_of_month:02}T12:00:00Z"),
+            seed: day + 1,
+            ..self
+        }
+    }
+
+    pub(crate) fn write(&self, directory: &Path) {
+        let mut document = self.document();
+        let mut writer = RunWriter::create(directory, "name = \"a\"\n", &document).unwrap();
+        let offered = self.offered_per_s.map(|rate| rate as f64);
+        let mut phase = PhaseAccumulator::new(PhaseKind::Measure, offered);
+        let mut noise = Noise(self.seed);
+        for index in 0..WINDOWS {
+            let window = self.window(index, &mut noise);
+            writer.record(&window).unwrap();
+            phase.add(&window).unwrap();
+        }
+        document.phases = vec![phase.to_record()];
+        document.status = self.status;
+        writer.finish(&document).unwrap();
+    }
+
+    fn plan(&self) -> Value {
+        let schedule = match self.offered_per_s {
+            None => json!({ "kind": "closed" }),
+            Some(rate) => json!({ "kind": "constant", "rate_per_s": rate }),
+        };
+        json!({
+            "name": self.name,
+            "data": { "records": self.records },
+            "operations": { "read": 1.0 },
+            "schedule": schedule,
+            "client": { "clients": 4 },
+            "server": { "kind": "embedded" },
+        })
+    }
+
+    fn document(&self) -> RunDocument {
+        RunDocument {
+            schema_version: SCHEMA_VERSION,
+            dyno_version: "0.1.0".into(),
+            name: self.name.into(),
+            started_at: self.started_at.clone(),
+            status: RunStatus::Running,
+            status_reason: None,
+            plan: self.plan(),
+            environment: Environment::default(),
+            server: ServerRecord {
+                kind: "embedded".into(),
+                address: "127.0.0.1:27017".into(),
+                local: true,
+                write_concern: "w: 1".into(),
+                read_concern: "server default".into(),
+                ..ServerRecord::default()
+            },
+            phases: Vec::new(),
+            instances: Vec::new(),
+            placement: None,
+            packet_steering: None,
+            traces: Vec::new(),
+            resources: Vec::new(),
+            caveats: Vec::new(),
+            selfcheck: None,
+        }
+    }
+
+    fn window(&self, index: u64, noise: &mut Noise) -> IntervalRecord {
+        let count = noise.around(self.rate_per_s);
+        let response_ns = noise.around(self.response_us) * 1000;
+        let mut operation = OperationInterval {
+            name: "read",
+            response: latency_histogram(),
+            service: latency_histogram(),
+            start_delay: latency_histogram(),
+            response_sum_ns: 0,
+            service_sum_ns: 0,
+            start_delay_sum_ns: 0,
+            documents: count,
+            errors: 0,
+            clamped: 0,
+        };
+        for place in 0..count {
+            let value = response_ns + response_ns * place / count;
+            operation.response.record(value).unwrap();
+            operation.service.record(value).unwrap();
+            operation.start_delay.record(0).unwrap();
+            operation.response_sum_ns += u128::from(value);
+            operation.service_sum_ns += u128::from(value);
+        }
+        let arrivals = self.offered_per_s.unwrap_or(0);
+        IntervalRecord {
+            phase: PhaseKind::Measure,
+            index,
+            start_ns: index * 1_000_000_000,
+            duration_ns: 1_000_000_000,
+            succeeded: count,
+            failed: 0,
+            busy_ns: operation.service_sum_ns,
+            in_flight_ns: operation.service_sum_ns,
+            operations: vec![operation],
+            errors: Vec::new(),
+            arrivals_due: arrivals,
+            arrivals_started: arrivals,
+            arrivals_dropped: 0,
+            arrivals_late: 0,
+            reconnects: 0,
+            cpu_user_ns: 1_000_000,
+            cpu_system_ns: 1_000_000,
+            max_rss_bytes: 10_000_000,
+        }
+    }
+}
+
+/// Small numbers that look random, the same in every test run.
+struct Noise(u64);
+
+impl Noise {
+    /// Up to 1 % above or below.
+    fn around(&mut self, value: u64) -> u64 {
+        // Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        let width = value / 50 + 1;
+        value - width / 2 + mixed % width
+    }
+}
