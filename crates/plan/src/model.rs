@@ -223,6 +223,8 @@ pub struct DataPlan {
     pub key_prefix: String,
     /// Numbers in keys are filled with zeros to this width.
     pub zero_padding: u32,
+    /// What a run begins with.
+    pub fresh: FreshData,
 }
 
 impl Default for DataPlan {
@@ -241,7 +243,31 @@ impl Default for DataPlan {
             key_order: KeyOrder::Hashed,
             key_prefix: "user".into(),
             zero_padding: 1,
+            fresh: FreshData::WhenChanged,
         }
+    }
+}
+
+/// What a run begins with: the data that earlier runs left, or new data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FreshData {
+    /// In an experiment on servers that it starts, workloads that insert or delete get a new collection for each run;
+    /// everything else finds what is there.
+    #[default]
+    WhenChanged,
+    /// Every run finds what is there.
+    Never,
+    /// The collection is dropped and loaded before each run.
+    Collection,
+    /// In an experiment a new server is started for each run, and the collection is loaded anew.
+    Server,
+}
+
+impl FreshData {
+    /// Whether every run loads its own data.
+    pub fn is_for_each_run(self) -> bool {
+        matches!(self, FreshData::Collection | FreshData::Server)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Checks of a plan that its types cannot express. All of them run, and all problems are returned.
 
 use crate::model::{
-    DataPlan, DiskMapping, Encryption, FieldLength, KeyDistribution, Plan, Schedule, ServerKind,
-    ServerPlan,
+    DataPlan, DiskMapping, Encryption, FieldLength, FreshData, KeyDistribution, Plan, Schedule,
+    ServerKind, ServerPlan,
 };
 use crate::problem::Problem;
 use crate::units::is_list;
@@ -24,6 +24,7 @@ const RECORDS: u64 = 1 << 62;
 pub fn validate(plan: &Plan) -> Vec<Problem> {
     let mut problems = Problems::default();
     check_name(&mut problems, plan);
+    check_fresh(&mut problems, plan);
     check_server(&mut problems, &plan.server);
     check_data(&mut problems, &plan.data, plan.client.batch);
     check_operations(&mut problems, plan);
@@ -100,6 +101,14 @@ fn check_name(problems: &mut Problems, plan: &Plan) {
 
 /// Most servers of one run: a host is no data centre, and more than this are a typing error.
 const PAIRS: u32 = 64;
+
+fn check_fresh(problems: &mut Problems, plan: &Plan) {
+    problems.require_or(
+        plan.data.fresh != FreshData::Server || plan.server.kind != ServerKind::Uri,
+        "`collection` drops and loads the collection of a server that runs",
+        || "`data.fresh` is `server`, but the plan aims at a server that runs already".into(),
+    );
+}
 
 fn check_server(problems: &mut Problems, server: &ServerPlan) {
     problems.require((1..=PAIRS).contains(&server.pairs), || {
@@ -624,7 +633,12 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 35] = [
+        let cases: [(&str, Change); 36] = [
+            ("data.fresh", |p| {
+                p.data.fresh = FreshData::Server;
+                p.server.kind = ServerKind::Uri;
+                p.server.uri = Some("mongodb://h".into());
+            }),
             ("name", |p| p.name = "a b".into()),
             ("server.uri", |p| p.server.uri = Some("mongodb://h".into())),
             ("server.receive_packet_steering", |p| {

@@ -25,6 +25,7 @@ pub(crate) fn run(
         print_data(&dyno_plan::file::to_toml(&task.plan))?;
         return Ok(Exit::Done);
     }
+    task::check_loads_what_it_drops(&task.plan, arguments.no_load)?;
     let conduct = Conduct {
         extent: Extent::Whole,
         wishes: Wishes {

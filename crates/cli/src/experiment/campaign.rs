@@ -15,7 +15,7 @@ use dyno_analyze::experiment::figures::{self, Figures};
 use dyno_analyze::experiment::{Experiment, Point, Side};
 use dyno_load::backend::RetryRule;
 use dyno_plan::Plan;
-use dyno_plan::model::{Backend, ServerPlan};
+use dyno_plan::model::{Backend, FreshData, ServerPlan};
 use dyno_plan::resolve::PlanError;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
@@ -82,6 +82,9 @@ impl<'a> Campaign<'a> {
             lab: None,
         };
         check_points(&campaign.document, &campaign.tasks)?;
+        for task in campaign.tasks() {
+            task::check_loads_what_it_drops(&task.plan, campaign.bench.no_load)?;
+        }
         campaign.document.status = RunStatus::Running;
         campaign.document.status_reason = None;
         campaign.save()?;
@@ -186,8 +189,7 @@ impl<'a> Campaign<'a> {
             wishes: Wishes {
                 no_load: self.bench.no_load,
             },
-            fresh: self.bench.fresh
-                || (task.remote.is_none() && changes_the_collection(&task.plan)),
+            fresh: self.begins_fresh(&task),
             retry: RetryRule::default(),
             abort_load: true,
             out: Some(&directory),
@@ -252,12 +254,24 @@ impl<'a> Campaign<'a> {
             .note(&format!("{count}:{side} {what}{repeat}"));
     }
 
+    /// Whether a run does not work on what an earlier one left.
+    fn begins_fresh(&self, task: &Task) -> bool {
+        self.bench.fresh
+            || match task.plan.data.fresh {
+                FreshData::Collection | FreshData::Server => true,
+                FreshData::Never => false,
+                FreshData::WhenChanged => {
+                    task.remote.is_none() && changes_the_collection(&task.plan)
+                }
+            }
+    }
+
     /// Makes the servers those of the plan.
     fn open_lab(&mut self, task: &Task) -> Result<(), Failure> {
         let key = LabKey::of(&task.plan);
         // A cluster whose collection is dropped is no longer what was asked for.
-        let is_reusable =
-            task.plan.server.topology.is_none() || !changes_the_collection(&task.plan);
+        let is_reusable = task.plan.data.fresh != FreshData::Server
+            && (task.plan.server.topology.is_none() || !self.begins_fresh(task));
         if let Some((known, lab)) = self.lab.take() {
             if known == key && is_reusable {
                 self.lab = Some((known, lab));

@@ -276,7 +276,8 @@ impl<'a> Session<'a> {
         self.document_servers();
         // The collection of a cluster is new, and dropping it would leave an unsharded one.
         let is_joined = self.plan.server.topology.is_some();
-        if self.conduct.fresh && !is_joined {
+        let is_fresh = self.conduct.fresh || self.plan.data.fresh.is_for_each_run();
+        if is_fresh && !is_joined {
             for control in &mut controls {
                 // A large collection takes its time.
                 control.set_limit(Some(DROP_LIMIT));

@@ -483,6 +483,15 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Failure> {
     Err(PlanError::Invalid(problems).into())
 }
 
+/// Refuses to throw the data away before each run and to load none.
+pub(crate) fn check_loads_what_it_drops(plan: &Plan, no_load: bool) -> Result<(), Failure> {
+    if !no_load || !plan.data.fresh.is_for_each_run() {
+        return Ok(());
+    }
+    let text = "the plan drops the data before each run (`data.fresh`), and `--no-load` loads none";
+    Err(Failure::new(Exit::BadInput, text).with_hint("leave one of them out"))
+}
+
 /// Refuses to load into a server that is thrown away afterwards.
 pub(crate) fn check_data_stays(plan: &Plan) -> Result<(), Failure> {
     let server = &plan.server;
