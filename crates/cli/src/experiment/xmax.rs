@@ -4,6 +4,7 @@ use super::campaign::Campaign;
 use super::document;
 use crate::args::XmaxArguments;
 use crate::exit::{Exit, Failure};
+use crate::session::output;
 use crate::session::task::{self, Task};
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::figures::Figures;
@@ -65,46 +66,58 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         }
     };
     let best = best_runs(campaign, result.clients);
-    let reasons = generator_bound(&result, &best);
+    let reasons = generator_bound(campaign, &result, &best)?;
     let mut confirmations = Vec::new();
     if reasons.is_empty() {
         confirm(campaign, &result, number, &mut confirmations)?;
     }
-    let best: Vec<&Figures> = best.iter().collect();
+    let best: Vec<&Figures> = best.iter().map(|(_, figures)| figures).collect();
     let found = answer(result, &best, reasons, confirmations);
     campaign.document.answer = Some(Answer::Xmax(Box::new(found)));
     Ok(())
 }
 
-/// Figures of the closed-loop runs with this many clients.
-fn best_runs(campaign: &Campaign<'_>, clients: u32) -> Vec<Figures> {
+/// The closed-loop runs with this many clients: directory and figures.
+fn best_runs(campaign: &Campaign<'_>, clients: u32) -> Vec<(String, Figures)> {
     let settings = [(CLIENTS.to_owned(), clients.to_string())].into();
     let points = campaign.document.points.iter();
     points
         .filter(|point| point.settings == settings)
-        .filter_map(|point| point.figures.clone())
+        .filter_map(|point| Some((point.directory.clone(), point.figures.clone()?)))
         .collect()
 }
 
 /// Why the maximum is not that of the server.
-fn generator_bound(result: &ClientsResult, best: &[Figures]) -> Vec<String> {
-    let bound = best
+fn generator_bound(
+    campaign: &Campaign<'_>,
+    result: &ClientsResult,
+    best: &[(String, Figures)],
+) -> Result<Vec<String>, Failure> {
+    let bound: Vec<&str> = best
         .iter()
-        .filter(|figures| figures.is_generator_bound())
-        .count();
+        .filter(|(_, figures)| figures.is_generator_bound())
+        .map(|(directory, _)| directory.as_str())
+        .collect();
     // A single run may have been unlucky.
-    if bound * 2 <= best.len() {
-        return Vec::new();
+    if bound.len() * 2 <= best.len() {
+        return Ok(Vec::new());
     }
-    vec![format!(
-        "{bound} of {} runs with {} clients say that the client was the limit (caveat `{}` of these runs)",
+    let mut reasons = vec![format!(
+        "{} of {} runs with {} clients say that the client was the limit",
+        bound.len(),
         best.len(),
-        result.clients,
-        serde_json::to_value(CaveatKind::GeneratorBottleneck)
-            .ok()
-            .and_then(|name| name.as_str().map(str::to_owned))
-            .unwrap_or_default()
-    )]
+        result.clients
+    )];
+    for directory in bound {
+        let run = output::open(&campaign.folder().path().join(directory))?;
+        let caveats = run.document.caveats.into_iter();
+        reasons.extend(
+            caveats
+                .filter(|caveat| caveat.kind == CaveatKind::GeneratorBottleneck)
+                .map(|caveat| format!("`{directory}`: {}", caveat.message)),
+        );
+    }
+    Ok(reasons)
 }
 
 /// Offers less and less until the server keeps up.

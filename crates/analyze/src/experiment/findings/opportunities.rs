@@ -4,7 +4,7 @@ use super::opportunity;
 use super::view::{View, busy_of, demand_of, doubts, subject, units};
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::{Level, SHARED_CPUS};
-use crate::experiment::words::{interval, percent, rate, time, times};
+use crate::experiment::words::{count, interval, percent, rate, time, times};
 use crate::experiment::{Experiment, Finding};
 use crate::laws::demand::Demand;
 use dyno_record::model::{CaveatKind, ResourceKind};
@@ -138,8 +138,8 @@ fn fewer_clients(view: &View<'_>) -> Option<Finding> {
     };
     Some(opportunity(
         format!(
-            "{} are enough: more of them only wait, {} times as long {}",
-            view.at(best).trim_start_matches("with "),
+            "{} enough: more of them only wait, {} times as long {}",
+            count(best.clients as usize, "client is", "clients are"),
             times(growth),
             view.at(most)
         ),

@@ -168,8 +168,8 @@ fn enough_clients(answer: &XmaxAnswer) -> Option<Finding> {
     (search.enough_clients < search.clients).then(|| {
         opportunity(
             format!(
-                "{} are nearly enough: more of them wait",
-                clients(search.enough_clients)
+                "{} nearly enough: more of them wait",
+                count(search.enough_clients as usize, "client is", "clients are")
             ),
             vec![format!(
                 "{} with {}, {} of the rate {}",
