@@ -166,7 +166,7 @@ const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "95 % interval",
         meaning: "Of many such intervals, 95 in 100 hold the true ratio of these two runs. It rests on what differs from \
-                  window to window; what differs from run to run is not in it, which `dyno ab` measures.",
+                  window to window; what differs from run to run is not in it, for which it takes several pairs of runs.",
     },
     Definition {
         term: "verdict",

@@ -91,13 +91,13 @@ fn changes(history: &History) -> Vec<String> {
             };
             let run = &history.runs[change.position];
             lines.push(format!(
-                "{mark}{} changed by {:+.1} % at {} (`{}`): {} before, {} after (p = {:.3})",
+                "{mark}{} changed by {} at {} (`{}`): {} before, {} after (p = {:.3})",
                 one.name,
-                change.change_ratio * 100.0,
+                percent(change.change_ratio),
                 run.started_at,
                 run.directory,
-                number(change.before_mean),
-                number(change.after_mean),
+                quantity(one)(change.before_mean),
+                quantity(one)(change.after_mean),
                 change.p_value_ratio
             ));
         }
@@ -159,7 +159,7 @@ fn quantity(one: &HistoryStatistic) -> fn(f64) -> Quantity {
 }
 
 fn percent(ratio: f64) -> String {
-    format!("{:+.1} %", ratio * 100.0)
+    format!("{:+.1} %", ratio * 100.0).replace('-', "−")
 }
 
 /// The level of each figure since its last change.
@@ -217,7 +217,8 @@ fn series(pictures: &[SeriesPicture]) -> Section {
     };
     Section {
         title: "Series",
-        lead: "A point is a run, in the order of time. The lines are the mean levels between the changes.".into(),
+        lead: "A point is a run, in the order of time. The lines are the mean levels between the changes. An axis begins at 0 where the \
+               values come near it.".into(),
         pictures: pictures.iter().map(picture).collect(),
         ..Section::default()
     }

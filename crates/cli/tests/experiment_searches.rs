@@ -1,0 +1,208 @@
+//! Searches and comparisons against responders whose capacity is known: a single queue that serves a command in
+//! a fixed time, much longer than what a busy machine takes.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+mod common;
+
+use common::{Bench, Responder, wait_for};
+use serde_json::Value;
+
+/// Capacity of a responder that takes 5 ms for a command.
+const CAPACITY_PER_S: f64 = 200.0;
+
+fn slow(service_us: &str) -> Responder {
+    Responder::with_documents(&["--service-us", service_us])
+}
+
+/// Reads that a responder can answer, for a second each.
+fn against<'a>(verb: &'a str, uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let reads = [
+        "read",
+        "--records",
+        "1000",
+        "-p",
+        "insertorder=ordered",
+        "--warmup",
+        "0s",
+        "--duration",
+        "1s",
+        "--out",
+        "x",
+        "--format",
+        "json",
+        "--uri",
+        uri,
+    ];
+    [&[verb], &reads[..], more].concat()
+}
+
+#[test]
+fn the_highest_rate_is_the_capacity_of_the_server() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--max-clients", "4", "--repeat", "2"];
+    let found = bench.dyno(&against("xmax", &uri, &more)).expect(0).json();
+    let answer = &found["answer"];
+    assert_eq!(answer["generator_bound"], Value::Array(Vec::new()));
+    let x_max = answer["x_max_per_s"]["value"].as_f64().unwrap();
+    assert!((x_max / CAPACITY_PER_S - 1.0).abs() < 0.05, "{x_max}");
+    let sustained = answer["sustained_rate_per_s"].as_f64().unwrap();
+    assert!(
+        (0.65..1.0).contains(&(sustained / CAPACITY_PER_S)),
+        "{sustained}"
+    );
+    // What is known is not measured again.
+    let resume = ["resume", "x", "--format", "json"];
+    let again = bench.dyno(&resume).expect(0).json();
+    assert_eq!(&again["answer"], answer);
+}
+
+#[test]
+fn the_objective_is_kept_up_to_the_capacity_and_missed_above() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--clients", "8", "--p99", "100ms", "--resolution", "20%"];
+    let found = bench.dyno(&against("slo", &uri, &more)).expect(0).json();
+    let search = &found["answer"]["search"];
+    assert_eq!(search["end"], "resolved");
+    let rate = search["rate_per_s"].as_f64().unwrap();
+    // A second at a tenth above the capacity leaves 20 commands waiting, which is the objective.
+    assert!((140.0..245.0).contains(&rate), "{rate}");
+    let missed = search["always_missed_from_per_s"].as_f64().unwrap();
+    assert!(missed > rate && missed < 400.0, "{missed}");
+    assert!(
+        found["question"]
+            .as_str()
+            .unwrap()
+            .contains("p99 at or below 100 ms")
+    );
+}
+
+#[test]
+fn an_objective_that_nothing_keeps_has_no_rate() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    // The service alone takes longer.
+    let more = ["--p50", "1ms", "--resolution", "50%", "--max-runs", "3"];
+    let found = bench.dyno(&against("slo", &uri, &more)).expect(0).json();
+    assert_eq!(found["answer"]["search"]["rate_per_s"], Value::Null);
+    assert_eq!(found["answer"]["attempts"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_server_with_half_the_capacity_is_slower() {
+    let (fast, half) = (slow("5000"), slow("10000"));
+    let bench = Bench::new();
+    for (name, server) in [("a", &fast), ("b", &half)] {
+        let plan = format!(
+            "base = \"read\"\nname = \"{name}\"\n[server]\nkind = \"uri\"\nuri = \"{}\"\n",
+            server.uri()
+        );
+        std::fs::write(bench.path(&format!("{name}.toml")), plan).unwrap();
+    }
+    let arguments = [
+        "ab",
+        "a.toml",
+        "b.toml",
+        "--records",
+        "1000",
+        "-p",
+        "insertorder=ordered",
+        "--warmup",
+        "0s",
+        "--duration",
+        "1s",
+        "--out",
+        "x",
+        "--format",
+        "json",
+        "--max-pairs",
+        "2",
+    ];
+    let found = bench.dyno(&arguments).expect(0).json();
+    let first = &found["answer"]["comparisons"][0];
+    assert_eq!(
+        (&first["verdict"], &first["pairs"]),
+        (&"slower".into(), &2.into())
+    );
+    let ratio = first["ratio"]["value"].as_f64().unwrap();
+    assert!((ratio - 0.5).abs() < 0.03, "{ratio}");
+}
+
+#[test]
+fn a_server_is_as_fast_as_itself() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--max-pairs", "3", "--margin", "20%"];
+    let arguments = against("ab", &uri, &more);
+    let found = bench.dyno(&arguments).expect(0).json();
+    let first = &found["answer"]["comparisons"][0];
+    let verdict = &first["verdict"];
+    assert!(
+        verdict.get("no_difference_larger_than").is_some(),
+        "{first}"
+    );
+}
+
+#[test]
+fn a_sweep_over_rates_goes_on_at_another_address_and_says_so() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--rates", "50,100", "--clients", "4"];
+    let mut child = bench.spawn(&against("sweep", &uri, &more));
+    wait_for("a run that is done", || {
+        let text = std::fs::read_to_string(bench.path("x/experiment.json"));
+        text.is_ok_and(|text| text.contains("\"figures\""))
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(server);
+    bench
+        .dyno(&["resume", "x"])
+        .expect(3)
+        .says("refuses the connection")
+        .says("`dyno resume x` goes on");
+    let other = slow("5000");
+    let resume = ["resume", "x", "--format", "json", "--uri", &other.uri()];
+    let finished = bench.dyno(&resume).expect(0).says("the rest is made at");
+    let document = finished.json();
+    assert_eq!(document["status"], "complete");
+    for point in document["points"].as_array().unwrap() {
+        let asked: f64 = point["settings"]["schedule.rate_per_s"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        let achieved = point["figures"]["rate_per_s"]["value"].as_f64().unwrap();
+        assert!(
+            (achieved / asked - 1.0).abs() < 0.05,
+            "{achieved} of {asked}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_fails_everything_leaves_its_record_and_says_what_to_do() {
+    let server = Responder::with_documents(&["--fault", "error=11600:1"]);
+    let bench = Bench::new();
+    let uri = server.uri();
+    let finished = bench
+        .dyno(&against("sweep", &uri, &["--clients", "2"]))
+        .expect(3);
+    assert!(finished.stderr.contains("error: "), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("runs/001-clients-2"),
+        "{}",
+        finished.stderr
+    );
+    assert!(bench.path("x/runs/001-clients-2/run.json").is_file());
+}

@@ -1,0 +1,306 @@
+//! Experiments from end to end: what they write and print, and how they go on after an interruption.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+mod common;
+
+use common::{Bench, Finished, names, processes_with, signal, wait_for};
+use dyno_testkit::{embedded_program, or_skip};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Child;
+
+/// Short runs of few documents.
+const SHORT: [&str; 6] = ["--records", "200", "--duration", "1s", "--warmup", "0s"];
+
+fn short<'a>(start: &[&'a str]) -> Vec<&'a str> {
+    [start, &SHORT, &["--out", "x"]].concat()
+}
+
+fn document(bench: &Bench) -> Value {
+    let text = std::fs::read_to_string(bench.path("x/experiment.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn points(document: &Value) -> &Vec<Value> {
+    document["points"].as_array().unwrap()
+}
+
+/// Number of points that are done.
+fn done(bench: &Bench) -> usize {
+    let document = document(bench);
+    let all = points(&document).iter();
+    all.filter(|point| point.get("figures").is_some()).count()
+}
+
+#[track_caller]
+fn assert_no_server(bench: &Bench) {
+    let place = bench.folder.path().to_str().unwrap();
+    wait_for("the end of the servers", || {
+        processes_with(place).is_empty()
+    });
+    assert!(!bench.path("x/server-data").exists());
+}
+
+/// Waits until a run is under way in the measure phase while `finished` others are done.
+fn wait_for_run(bench: &Bench, finished: usize) {
+    wait_for("a run under way", || {
+        let runs = bench.path("x/runs");
+        runs.is_dir()
+            && names(&runs).len() > finished
+            && bench.path("x/experiment.json").is_file()
+            && done(bench) == finished
+    });
+}
+
+/// Inode, time and size of every file below a folder.
+fn traces(folder: &Path) -> BTreeMap<String, (u64, i64, i64, u64)> {
+    let mut found = BTreeMap::new();
+    for name in names(folder) {
+        let path = folder.join(&name);
+        let data = std::fs::metadata(&path).unwrap();
+        if data.is_dir() {
+            let inside = traces(&path).into_iter();
+            found.extend(inside.map(|(file, trace)| (format!("{name}/{file}"), trace)));
+        } else {
+            let trace = (data.ino(), data.mtime(), data.mtime_nsec(), data.len());
+            found.insert(name, trace);
+        }
+    }
+    found
+}
+
+fn ended(child: Child) -> Finished {
+    Finished::from(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_sweep_has_all_runs_in_one_record_and_prints_bounds_laws_and_knee() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let arguments = short(&["sweep", "c", "--clients", "1,2,4,8", "--seed", "3"]);
+    let finished = bench.dyno(&arguments).expect(0);
+    for part in [
+        "bound of the rate",
+        "Little's law",
+        "knee",
+        "scalability law",
+    ] {
+        assert!(
+            finished.stdout.contains(part),
+            "{part}: {}",
+            finished.stdout
+        );
+    }
+    let document = document(&bench);
+    assert_eq!(document["status"], "complete");
+    assert_eq!(done(&bench), 4);
+    let mut directories: Vec<String> = points(&document)
+        .iter()
+        .map(|point| point["directory"].as_str().unwrap().to_owned())
+        .collect();
+    // In the order in which they were made, which the seed decides.
+    let number = |directory: &String| directory[5..8].parse::<usize>().unwrap();
+    assert_eq!(
+        directories.iter().map(number).collect::<Vec<_>>(),
+        [1, 2, 3, 4]
+    );
+    directories.sort();
+    for directory in directories {
+        bench
+            .dyno(&["report", bench.path("x").join(&directory).to_str().unwrap()])
+            .expect(0);
+    }
+    // It is done; the answer is found again and nothing is run.
+    let before = traces(&bench.path("x/runs"));
+    bench.dyno(&["resume", "x"]).expect(0);
+    assert_eq!(traces(&bench.path("x/runs")), before);
+    assert_no_server(&bench);
+}
+
+#[test]
+fn a_sweep_over_a_setting_of_the_server_starts_a_server_for_each_value() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let caches = ["sweep", "c", "--set", "server.cache=64MiB,128MiB"];
+    // The number of threads is what was asked for, in each of them.
+    let more = ["--set", "client.threads=3", "--repeat", "2"];
+    bench.dyno(&short(&[&caches[..], &more].concat())).expect(0);
+    let document = document(&bench);
+    assert_eq!(document["axes"][0]["key"], "server.cache");
+    let mut caches = Vec::new();
+    for point in points(&document) {
+        let run = bench.path("x").join(point["directory"].as_str().unwrap());
+        let text = std::fs::read_to_string(run.join("run.json")).unwrap();
+        let run: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(run["plan"]["client"]["threads"], 3);
+        caches.push(run["plan"]["server"]["cache"].to_string());
+    }
+    caches.sort();
+    assert_eq!(caches.len(), 4);
+    assert!(caches[0] == caches[1] && caches[1] != caches[2] && caches[2] == caches[3]);
+    assert_no_server(&bench);
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on_with_what_is_missing() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let child = bench.spawn(&short(&["sweep", "c", "--clients", "1,2,4"]));
+    wait_for_run(&bench, 1);
+    // Nobody else can work there meanwhile.
+    bench
+        .dyno(&["resume", "x"])
+        .expect(3)
+        .says("another `dyno` is at work in `x`")
+        .says("hint: ");
+    signal(&child, "INT");
+    ended(child)
+        .expect(130)
+        .says("error: interrupted")
+        .says("go on with `dyno resume x`");
+    let stopped = document(&bench);
+    assert_eq!(stopped["status"], "partial");
+    assert!(bench.path("x/report.html").is_file());
+    assert_no_server(&bench);
+    let first = points(&stopped)[0]["directory"].as_str().unwrap();
+    let first = bench.path("x").join(first);
+    let before = traces(&first);
+    let resumed = bench.dyno(&["resume", "x"]).expect(0);
+    assert!(!resumed.stderr.contains("run 1 of 3"), "{}", resumed.stderr);
+    assert_eq!(traces(&first), before);
+    assert_eq!(
+        (document(&bench)["status"].as_str(), done(&bench)),
+        (Some("complete"), 3)
+    );
+    // A run that was taken away is made again, and only that.
+    let second = points(&stopped)[1]["directory"].as_str().unwrap();
+    std::fs::remove_dir_all(bench.path("x").join(second)).unwrap();
+    bench
+        .dyno(&["resume", "x"])
+        .expect(0)
+        .says("is gone, and is measured again");
+    assert_eq!((traces(&first), done(&bench)), (before, 3));
+    assert_no_server(&bench);
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_and_takes_no_other_plan() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let mut child = bench.spawn(&short(&["sweep", "c", "--clients", "1,2"]));
+    wait_for_run(&bench, 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let place = bench.folder.path().to_str().unwrap();
+    wait_for("the end of the server", || processes_with(place).is_empty());
+    let plan = std::fs::read_to_string(bench.path("x/plan.toml")).unwrap();
+    let resume = |code| bench.dyno(&["resume", "x"]).expect(code);
+    let other = plan.replace("records = 200", "records = 300");
+    assert_ne!(other, plan);
+    std::fs::write(bench.path("x/plan.toml"), other).unwrap();
+    resume(2).says("is not the plan of the runs that are done");
+    std::fs::write(bench.path("x/plan.toml"), format!("{plan}\nfuture = 1\n")).unwrap();
+    resume(2).says("unknown key").says("hint: ");
+    std::fs::remove_file(bench.path("x/plan.toml")).unwrap();
+    resume(3).says("plan.toml").says("hint: ");
+    std::fs::write(bench.path("x/plan.toml"), &plan).unwrap();
+    let first = points(&document(&bench))[0]["directory"].clone();
+    let first = bench.path("x").join(first.as_str().unwrap());
+    let before = traces(&first);
+    resume(0);
+    assert_eq!((traces(&first), done(&bench)), (before, 2));
+    assert_no_server(&bench);
+}
+
+#[test]
+fn a_resumed_experiment_whose_server_does_not_start_is_not_lost() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let mut child = bench.spawn(&short(&["sweep", "c", "--clients", "1,2"]));
+    wait_for("the document", || bench.path("x/experiment.json").is_file());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let missing = ["resume", "x", "--embedded-server", "/no/such/program"];
+    bench.dyno(&missing).expect(3).says("/no/such/program");
+    assert_eq!(document(&bench)["status"], "failed");
+    bench.dyno(&["resume", "x"]).expect(0);
+    assert_eq!(done(&bench), 2);
+    assert_no_server(&bench);
+}
+
+#[test]
+fn a_run_directory_elsewhere_is_never_removed() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    bench
+        .dyno(&short(&["sweep", "c", "--clients", "1"]))
+        .expect(0);
+    std::fs::create_dir(bench.path("mine")).unwrap();
+    std::fs::write(bench.path("mine/file"), "x").unwrap();
+    for place in ["../mine", "runs/../../mine", "/tmp", "runs", "mine"] {
+        let mut document = document(&bench);
+        document["points"][0]["directory"] = place.into();
+        document["points"][0]
+            .as_object_mut()
+            .unwrap()
+            .remove("figures");
+        std::fs::write(bench.path("x/experiment.json"), document.to_string()).unwrap();
+        bench
+            .dyno(&["resume", "x"])
+            .expect(2)
+            .says("is no folder of a run in it");
+    }
+    assert!(bench.path("mine/file").is_file());
+}
+
+#[test]
+fn two_settings_are_compared_in_pairs_with_the_threads_that_were_asked_for() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let arguments = [
+        "ab",
+        "c",
+        "--clients",
+        "4",
+        "--set",
+        "client.threads=3",
+        "--set-a",
+        "client.threads=2",
+        "--max-pairs",
+        "1",
+        "--margin",
+        "10%",
+    ];
+    let finished = bench.dyno(&short(&arguments)).expect(0);
+    assert!(finished.stdout.contains("B / A"), "{}", finished.stdout);
+    let document = document(&bench);
+    let threads: Vec<(&Value, &Value)> = points(&document)
+        .iter()
+        .map(|point| (&point["side"], &point["figures"]["threads"]))
+        .collect();
+    assert_eq!(
+        threads,
+        [(&"a".into(), &2.into()), (&"b".into(), &3.into())]
+    );
+    assert_no_server(&bench);
+}
