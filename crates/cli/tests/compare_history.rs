@@ -142,7 +142,7 @@ fn a_comparison_has_a_page_with_its_ratios() {
     assert_eq!(page.matches("class=\"interval\"").count(), 5);
     let markdown = ["compare", "a", "b", "--format", "markdown"];
     let text = bench.dyno(&markdown).expect(0).stdout;
-    assert!(text.contains("| rate | 0.8"), "{text}");
+    assert!(text.contains("| rate | 0.7"), "{text}");
 }
 
 #[test]

@@ -189,20 +189,3 @@ fn a_sweep_over_rates_goes_on_at_another_address_and_says_so() {
         );
     }
 }
-
-#[test]
-fn a_server_that_fails_everything_leaves_its_record_and_says_what_to_do() {
-    let server = Responder::with_documents(&["--fault", "error=11600:1"]);
-    let bench = Bench::new();
-    let uri = server.uri();
-    let finished = bench
-        .dyno(&against("sweep", &uri, &["--clients", "2"]))
-        .expect(3);
-    assert!(finished.stderr.contains("error: "), "{}", finished.stderr);
-    assert!(
-        finished.stderr.contains("runs/001-clients-2"),
-        "{}",
-        finished.stderr
-    );
-    assert!(bench.path("x/runs/001-clients-2/run.json").is_file());
-}

@@ -7,7 +7,8 @@
 
 mod common;
 
-use common::{Bench, Finished, names, processes_with, signal, wait_for};
+use common::lab::kill;
+use common::{Bench, Finished, names, processes_with, signal, wait_for, wait_for_windows};
 use dyno_testkit::{embedded_program, or_skip};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -236,6 +237,10 @@ fn a_resumed_experiment_whose_server_does_not_start_is_not_lost() {
     wait_for("the document", || bench.path("x/experiment.json").is_file());
     child.kill().unwrap();
     child.wait().unwrap();
+    let place = bench.folder.path().to_str().unwrap();
+    wait_for("the end of the server", || processes_with(place).is_empty());
+    // Whatever the process that was killed has left there.
+    std::fs::create_dir_all(bench.path("x/server-data/left")).unwrap();
     let missing = ["resume", "x", "--embedded-server", "/no/such/program"];
     bench.dyno(&missing).expect(3).says("/no/such/program");
     assert_eq!(document(&bench)["status"], "failed");
@@ -291,8 +296,11 @@ fn two_settings_are_compared_in_pairs_with_the_threads_that_were_asked_for() {
         "--margin",
         "10%",
     ];
-    let finished = bench.dyno(&short(&arguments)).expect(0);
-    assert!(finished.stdout.contains("B / A"), "{}", finished.stdout);
+    // One pair of one window each.
+    bench
+        .dyno(&short(&arguments))
+        .expect(0)
+        .says("too little for an answer");
     let document = document(&bench);
     let threads: Vec<(&Value, &Value)> = points(&document)
         .iter()
@@ -302,5 +310,46 @@ fn two_settings_are_compared_in_pairs_with_the_threads_that_were_asked_for() {
         threads,
         [(&"a".into(), &2.into()), (&"b".into(), &3.into())]
     );
+    assert_no_server(&bench);
+}
+
+#[test]
+fn a_run_whose_server_dies_keeps_its_record_and_can_be_made_again() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let long = [
+        "sweep",
+        "c",
+        "--clients",
+        "1,2",
+        "--records",
+        "200",
+        "--warmup",
+        "0s",
+        "--duration",
+        "10m",
+        "--order",
+        "given",
+        "--out",
+        "x",
+    ];
+    let child = bench.spawn(&long);
+    let run = bench.path("x/runs/001-clients-1");
+    wait_for_windows(&run, 2);
+    let place = bench.path("x/server-data");
+    for process in processes_with(place.to_str().unwrap()) {
+        let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        if name.starts_with("secantusd") {
+            kill(process);
+        }
+    }
+    ended(child)
+        .expect(3)
+        .says("the run in `x/runs/001-clients-1` failed")
+        .says("`dyno resume x`");
+    assert_eq!(document(&bench)["status"], "failed");
+    assert!(run.join("run.json").is_file());
     assert_no_server(&bench);
 }

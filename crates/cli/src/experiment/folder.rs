@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// Folder of all experiments, unless `--out` names one.
 const EXPERIMENTS: &str = "experiments";
+/// Temporary data of the servers, inside that of an experiment.
+const SERVER_DATA: &str = "server-data";
 /// Document of an experiment, inside its folder.
 pub(crate) const DOCUMENT: &str = "experiment.json";
 
@@ -62,6 +64,8 @@ impl ExperimentFolder {
             is_new: false,
         };
         let document = read(path)?;
+        // A process that was killed may not have got so far. Nothing else is ever put there.
+        let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
         match document.points.iter().find(|point| !is_inside(point)) {
             None => Ok((folder, document)),
             Some(point) => {
@@ -112,7 +116,7 @@ impl ExperimentFolder {
 
     /// Removes what was made, as nothing was measured.
     pub(crate) fn discard(&self) {
-        for name in [RUNS, "server-logs", "server-data"] {
+        for name in [RUNS, "server-logs", SERVER_DATA] {
             let _ = std::fs::remove_dir_all(self.path.join(name));
         }
         if let Ok(files) = std::fs::read_dir(&self.path) {

@@ -211,6 +211,10 @@ fn perform(campaign: &mut Campaign<'_>, format: ExperimentFormat) -> Result<Exit
     };
     campaign.end(result)?;
     show(campaign, format)?;
+    if campaign.document.answer.is_none() {
+        let text = "the runs say too little for an answer: make them longer with `--duration`, or make more of them";
+        campaign.hands().messages.warning(text);
+    }
     Ok(Exit::Done)
 }
 
