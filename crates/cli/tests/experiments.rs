@@ -260,7 +260,13 @@ fn a_run_directory_elsewhere_is_never_removed() {
         .expect(0);
     std::fs::create_dir(bench.path("mine")).unwrap();
     std::fs::write(bench.path("mine/file"), "x").unwrap();
-    for place in ["../mine", "runs/../../mine", "/tmp", "runs", "mine"] {
+    let absolute = bench.path("mine").to_str().unwrap().to_owned();
+    for place in [
+        "../mine",
+        "runs/../../mine",
+        &absolute,
+        "runs/a/../../../mine",
+    ] {
         let mut document = document(&bench);
         document["points"][0]["directory"] = place.into();
         document["points"][0]
