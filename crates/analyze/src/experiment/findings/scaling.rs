@@ -155,12 +155,13 @@ pub(super) fn queue(view: &View<'_>) -> Option<Finding> {
 
 /// The load from which on more of it costs more than it brings.
 pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
-    let unit = match view.is_over_rates() {
+    let unit = |load: f64| match view.is_over_rates() {
         true => "/s offered",
+        false if load == 1.0 => " client",
         false => " clients",
     };
-    let load = |load: f64| format!("{}{unit}", number(load));
-    let measured = |load: f64| format!("{}{unit}", exact(load));
+    let load = |load: f64| format!("{}{}", number(load), unit(load));
+    let measured = |load: f64| format!("{}{}", exact(load), unit(load));
     let (text, evidence) = match view.answer.knee? {
         Knee::TooFewLoads => return None,
         Knee::Found {
