@@ -48,6 +48,126 @@ pub fn responses(
     Ok(found)
 }
 
+/// The windows of a phase, of all operations together and one by one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PhaseResponses {
+    /// All operations together, as [`responses`] takes them without a name.
+    pub all: Vec<WindowResponses>,
+    /// The windows of each operation, as many as there are of all together.
+    pub operations: BTreeMap<String, Vec<WindowResponses>>,
+}
+
+/// Reads the windows of one phase once for all operations. In long runs neighbouring windows are put together,
+/// so that there are at most twice `most_windows` of them: memory does not grow with the length of a run.
+///
+/// # Errors
+/// Those of [`responses`].
+pub fn by_operation(
+    directory: &Path,
+    phase: PhaseKind,
+    most_windows: usize,
+) -> Result<PhaseResponses, RecordError> {
+    let mut windows = Windows::open(directory)?;
+    let mut all = Grouped::new(most_windows);
+    let mut operations: BTreeMap<String, Grouped> = BTreeMap::new();
+    while let Some(window) = windows.next_window()? {
+        if window.interval.phase != phase {
+            continue;
+        }
+        for row in &window.operations {
+            // Windows before the first one of an operation had none of it.
+            let known = operations.entry(row.operation.clone());
+            known.or_insert_with(|| all.emptied());
+        }
+        all.push(of_window(&window, None));
+        for (name, grouped) in &mut operations {
+            grouped.push(of_window(&window, Some(name)));
+        }
+    }
+    Ok(PhaseResponses {
+        all: all.windows,
+        operations: operations
+            .into_iter()
+            .map(|(name, grouped)| (name, grouped.windows))
+            .collect(),
+    })
+}
+
+/// Windows of which neighbours are put together when there are too many.
+struct Grouped {
+    most: usize,
+    /// Windows in each group but the last.
+    size: usize,
+    /// Windows in the last group.
+    in_last: usize,
+    windows: Vec<WindowResponses>,
+}
+
+impl Grouped {
+    fn new(most: usize) -> Self {
+        Grouped {
+            most: most.max(1),
+            size: 1,
+            in_last: 0,
+            windows: Vec::new(),
+        }
+    }
+
+    /// The same groups with nothing done in them.
+    fn emptied(&self) -> Self {
+        let nothing = |window: &WindowResponses| WindowResponses {
+            start_s: window.start_s,
+            duration_s: window.duration_s,
+            ..WindowResponses::default()
+        };
+        Grouped {
+            windows: self.windows.iter().map(nothing).collect(),
+            ..*self
+        }
+    }
+
+    fn push(&mut self, window: WindowResponses) {
+        match self.windows.last_mut() {
+            Some(last) if self.in_last < self.size => {
+                last.append(&window);
+                self.in_last += 1;
+            }
+            _ => {
+                if self.windows.len() >= 2 * self.most {
+                    self.halve();
+                }
+                self.windows.push(window);
+                self.in_last = 1;
+            }
+        }
+    }
+
+    fn halve(&mut self) {
+        let pairs = self.windows.chunks(2);
+        let joined = pairs.map(|pair| {
+            let mut first = pair[0].clone();
+            pair.iter().skip(1).for_each(|second| first.append(second));
+            first
+        });
+        self.windows = joined.collect();
+        self.size *= 2;
+    }
+}
+
+impl WindowResponses {
+    /// Adds the window that follows.
+    fn append(&mut self, next: &WindowResponses) {
+        self.duration_s += next.duration_s;
+        self.succeeded += next.succeeded;
+        self.failed += next.failed;
+        let mut counts: BTreeMap<u64, u64> = self.response_ns.iter().copied().collect();
+        for (value, count) in &next.response_ns {
+            *counts.entry(*value).or_default() += count;
+        }
+        self.response_ns = counts.into_iter().collect();
+    }
+}
+
 fn of_window(window: &windows::Window, operation: Option<&str>) -> WindowResponses {
     let names: Vec<&str> = window
         .operations

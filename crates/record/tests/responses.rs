@@ -5,7 +5,7 @@
 mod common;
 
 use dyno_record::model::PhaseKind;
-use dyno_record::responses::responses;
+use dyno_record::responses::{WindowResponses, by_operation, responses};
 
 #[test]
 fn windows_have_the_response_times_of_all_operations_or_of_one() {
@@ -29,4 +29,38 @@ fn windows_have_the_response_times_of_all_operations_or_of_one() {
     assert_eq!((updates[1].succeeded, updates[1].failed), (1, 1));
     let none = responses(&directory, PhaseKind::Warmup, None).unwrap();
     assert_eq!(none.len(), 0);
+}
+
+#[test]
+fn all_operations_are_read_at_once_as_they_are_one_by_one() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("run");
+    common::killed_run(&directory, 3);
+    let found = by_operation(&directory, PhaseKind::Measure, 100).unwrap();
+    let single = |name| responses(&directory, PhaseKind::Measure, name).unwrap();
+    assert_eq!(found.all, single(None));
+    let names: Vec<&str> = found.operations.keys().map(String::as_str).collect();
+    assert_eq!(names, ["read", "update"]);
+    assert_eq!(found.operations["read"], single(Some("read")));
+    assert_eq!(found.operations["update"], single(Some("update")));
+}
+
+#[test]
+fn many_windows_are_put_together_without_losing_an_operation() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("run");
+    common::killed_run(&directory, 11);
+    let single = responses(&directory, PhaseKind::Measure, None).unwrap();
+    let found = by_operation(&directory, PhaseKind::Measure, 2).unwrap();
+    // At most 4 windows: 1 to 4, then groups of 2, then of 4.
+    let lengths: Vec<f64> = found.all.iter().map(|w| w.duration_s).collect();
+    assert_eq!(lengths, [4.0, 4.0, 3.0]);
+    let sum = |windows: &[WindowResponses]| windows.iter().map(|w| w.succeeded).sum::<u64>();
+    assert_eq!(sum(&found.all), sum(&single));
+    let values = |windows: &[WindowResponses]| -> u64 {
+        let all = windows.iter().flat_map(|w| &w.response_ns);
+        all.map(|(_, count)| count).sum()
+    };
+    assert_eq!(values(&found.all), values(&single));
+    assert_eq!(found.operations["read"].len(), 3);
 }

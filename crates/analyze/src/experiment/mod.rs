@@ -8,6 +8,7 @@ pub mod figures;
 pub mod findings;
 pub mod history;
 pub mod queueing;
+pub mod run;
 pub mod slo;
 pub mod sweep;
 mod words;

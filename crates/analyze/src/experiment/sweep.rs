@@ -320,7 +320,7 @@ fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
 }
 
 /// The stations that operations wait for. On one machine server and client wait for the same CPUs, so that they
-/// are one station there; what other processes use is not theirs.
+/// are one station there, unless the server is kept to some of them; what other processes use is not theirs.
 pub(super) fn stations(demands: &[Demand]) -> Vec<Demand> {
     let of = |name: &str| demands.iter().find(|demand| demand.name == name);
     let disk = of("disk").filter(|disk| disk.demand_s > 0.0).cloned();
@@ -329,7 +329,7 @@ pub(super) fn stations(demands: &[Demand]) -> Vec<Demand> {
         of("client CPU"),
         of("all CPUs of the machine"),
     ) {
-        (Some(server), Some(client), Some(_)) => vec![Demand {
+        (Some(server), Some(client), Some(_)) if server.servers >= client.servers => vec![Demand {
             name: SHARED_CPUS.to_owned(),
             servers: server.servers.max(client.servers),
             demand_s: server.demand_s + client.demand_s,

@@ -8,7 +8,7 @@ use crate::experiment::words::{count, list, percent};
 use crate::laws::{Law, LawCheck, LawVerdict};
 
 /// All laws, in the order in which they are told.
-const LAWS: [Law; 6] = [
+pub(super) const LAWS: [Law; 6] = [
     Law::Little,
     Law::ResponseTime,
     Law::Utilization,
@@ -18,7 +18,7 @@ const LAWS: [Law; 6] = [
 ];
 
 /// The law as a sentence needs it.
-fn name(law: Law) -> &'static str {
+pub(super) fn name(law: Law) -> &'static str {
     match law {
         Law::Utilization => "the utilization law (U = X·D)",
         Law::Little => "Little's law (N = X·R)",
@@ -30,7 +30,7 @@ fn name(law: Law) -> &'static str {
 }
 
 /// Whether the law is a bound, of which only one side can be wrong.
-fn is_bound(law: Law) -> bool {
+pub(super) fn is_bound(law: Law) -> bool {
     matches!(law, Law::RateBound | Law::ResponseBound)
 }
 
@@ -139,7 +139,7 @@ fn worst(view: &View<'_>, law: Law, all: &[(&Level, &LawCheck)]) -> Option<Strin
 }
 
 /// A difference with its sign.
-fn signed(ratio: f64) -> String {
+pub(super) fn signed(ratio: f64) -> String {
     match ratio {
         ratio if ratio.abs() < 0.000_5 => "0.0 %".to_owned(),
         ratio if ratio < 0.0 => format!("−{}", percent(-ratio)),

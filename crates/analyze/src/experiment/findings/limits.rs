@@ -1,16 +1,12 @@
 //! How much the bench can take, and what stops it.
 
-use super::finding;
-use super::view::{View, busy_of, subject, units};
+use super::view::{View, busy_of};
+use super::{finding, saturation};
 use crate::experiment::Finding;
 use crate::experiment::figures::Figure;
 use crate::experiment::sweep::Level;
 use crate::experiment::words::{exact, interval, percent, rate, time, times};
-use crate::laws::demand::Demand;
 use dyno_record::model::ResourceKind;
-
-/// From this share of its bound on a rate is close to it.
-const NEAR_RATIO: f64 = 0.7;
 
 /// A rate that is below this share of the offered one was not achieved.
 const ACHIEVED_RATIO: f64 = 0.95;
@@ -62,48 +58,7 @@ fn second_best(view: &View<'_>, best: &Level) -> Option<String> {
 
 /// The resource that saturates first, and how near the bench came to that.
 pub(super) fn bottleneck(view: &View<'_>) -> Option<Finding> {
-    let demand = view.answer.bottleneck.as_ref()?;
-    let best = view.best();
-    let bound = demand.saturation_rate_per_s();
-    let share = best.rate_per_s.value / bound.value;
-    let what = subject(&demand.name);
-    let lead = match share >= NEAR_RATIO {
-        true => format!("{what} is the bottleneck"),
-        false => format!("{what} would saturate first, but nothing came near saturation"),
-    };
-    let text = format!(
-        "{lead}: {} per operation on {} bound the rate at {}; the highest rate measured is {}, {} of it",
-        time(demand.demand_s),
-        units(&demand.name, demand.servers),
-        rate(bound.value),
-        rate(best.rate_per_s.value),
-        percent(share)
-    );
-    let mut evidence = vec![
-        format!(
-            "the demand of {} is the busy time divided by the operations {}, known to ± {}",
-            time(demand.demand_s),
-            view.at(best),
-            percent(demand.uncertainty_ratio)
-        ),
-        view.busy(best),
-    ];
-    evidence.extend(others(view, demand));
-    Some(finding(text, evidence))
-}
-
-/// The demand that comes second, for what an improvement of the first can bring at most.
-fn others(view: &View<'_>, first: &Demand) -> Option<String> {
-    let demands = view.answer.system.as_ref()?.demands.iter();
-    let second = demands
-        .filter(|demand| demand.name != first.name && demand.demand_s > 0.0)
-        .max_by(|a, b| a.per_server_s().total_cmp(&b.per_server_s()))?;
-    Some(format!(
-        "next is {}: {} per operation bound the rate at {}",
-        subject(&second.name),
-        time(second.demand_s),
-        rate(second.saturation_rate_per_s().value)
-    ))
+    view.at_best().as_ref().map(saturation::bottleneck)
 }
 
 /// Offered rates that the bench did not keep up with.

@@ -6,7 +6,9 @@ mod laws;
 mod limits;
 mod opportunities;
 mod runs;
+mod saturation;
 mod scaling;
+pub(super) mod single_run;
 mod slo;
 mod trust;
 mod view;
@@ -37,7 +39,7 @@ pub fn findings(experiment: &Experiment) -> Vec<Finding> {
         }
         None => return found,
     }
-    found.extend(opportunities::of_doubts(experiment));
+    found.extend(opportunities::of_doubts(&experiment.caveats));
     found
 }
 

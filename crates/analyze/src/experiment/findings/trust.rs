@@ -8,10 +8,10 @@ use crate::experiment::words::{percent, rate};
 use dyno_record::model::{CaveatKind, ResourceKind};
 
 /// Use of the CPUs by others from which on it is told.
-const OTHERS_RATIO: f64 = 0.05;
+pub(super) const OTHERS_RATIO: f64 = 0.05;
 
 /// Half-width of the interval of a rate, as a share of it, from which on the rate is poorly known.
-const WIDE_RATIO: f64 = 0.1;
+pub(super) const WIDE_RATIO: f64 = 0.1;
 
 /// The client was the limit: such rates say nothing about the server.
 pub(super) fn generator_bound(view: &View<'_>) -> Option<Finding> {
@@ -28,7 +28,7 @@ pub(super) fn generator_bound(view: &View<'_>) -> Option<Finding> {
         "{} the load generator was the limit and not the server: the rates there are those of the client{best}",
         view.at_all(&levels)
     );
-    let said = doubts(view.experiment, CaveatKind::GeneratorBottleneck);
+    let said = doubts(&view.experiment.caveats, CaveatKind::GeneratorBottleneck);
     let mut evidence: Vec<String> = said.iter().map(|(text, _)| (*text).to_owned()).collect();
     evidence.extend(levels.iter().map(|level| {
         let busy = busy_of(level, ResourceKind::ClientCpu);

@@ -1,11 +1,12 @@
 //! A sweep as the rules look at it: its levels with the words for them.
 
+use super::saturation::AtRate;
 use crate::experiment::Experiment;
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::{CLIENTS, Level, RATE, SHARED_CPUS, SweepAnswer};
 use crate::experiment::words::{exact, list, percent};
-use crate::laws::demand::Demand;
-use dyno_record::model::{CaveatKind, ResourceKind};
+use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
+use std::collections::BTreeMap;
 
 /// See the module.
 pub(super) struct View<'a> {
@@ -94,40 +95,53 @@ impl<'a> View<'a> {
 
     /// How busy everything was at a level, as a sentence.
     pub(super) fn busy(&self, level: &Level) -> String {
-        let kinds = [
-            ResourceKind::ServerCpu,
-            ResourceKind::ClientCpu,
-            ResourceKind::Disk,
-            ResourceKind::HostCpu,
-        ];
-        let known = kinds
-            .into_iter()
-            .filter_map(|kind| Some((resource_name(kind), busy_of(level, kind)?)));
-        let parts: Vec<String> = known
-            .enumerate()
-            .map(|(place, (name, ratio))| {
-                let verb = if place == 0 { " was busy" } else { "" };
-                let of_the_time = if place == 0 { " of the time" } else { "" };
-                format!("{}{verb} {}{of_the_time}", subject(name), percent(ratio))
-            })
-            .collect();
-        format!("{} {}", self.at(level), list(&parts))
+        busy(&self.at(level), &level.busy_ratio)
+    }
+
+    /// What was measured at the best level, if the resource is known that saturates first.
+    pub(super) fn at_best(&self) -> Option<AtRate<'a>> {
+        let best = self.best();
+        Some(AtRate {
+            bottleneck: self.answer.bottleneck.as_ref()?,
+            stations: &self.answer.system.as_ref()?.demands,
+            demands: &best.demands,
+            rate_per_s: best.rate_per_s.value,
+            rate_name: "highest rate",
+            at: self.at(best),
+            busy: self.busy(best),
+        })
     }
 }
 
+/// How busy everything was, by the names of the resources, as a sentence.
+pub(super) fn busy(at: &str, busy_ratio: &BTreeMap<String, f64>) -> String {
+    let kinds = [
+        ResourceKind::ServerCpu,
+        ResourceKind::ClientCpu,
+        ResourceKind::Disk,
+        ResourceKind::HostCpu,
+    ];
+    let known = kinds
+        .into_iter()
+        .filter_map(|kind| Some((resource_name(kind), busy_ratio.get(resource_name(kind))?)));
+    let parts: Vec<String> = known
+        .enumerate()
+        .map(|(place, (name, ratio))| {
+            let verb = if place == 0 { " was busy" } else { "" };
+            let of_the_time = if place == 0 { " of the time" } else { "" };
+            format!("{}{verb} {}{of_the_time}", subject(name), percent(*ratio))
+        })
+        .collect();
+    format!("{at} {}", list(&parts))
+}
+
 /// What the doubts of a kind say, with what to do about them.
-pub(super) fn doubts(experiment: &Experiment, kind: CaveatKind) -> Vec<(&str, Option<&str>)> {
-    let caveats = experiment.caveats.iter();
+pub(super) fn doubts(caveats: &[Caveat], kind: CaveatKind) -> Vec<(&str, Option<&str>)> {
     caveats
+        .iter()
         .filter(|caveat| caveat.kind == kind)
         .map(|caveat| (caveat.message.as_str(), caveat.hint.as_deref()))
         .collect()
-}
-
-/// What an operation needs of a resource at a level, by the resource's kind.
-pub(super) fn demand_of(level: &Level, kind: ResourceKind) -> Option<&Demand> {
-    let name = resource_name(kind);
-    level.demands.iter().find(|demand| demand.name == name)
 }
 
 /// How busy a resource was at a level, 0 to 1.

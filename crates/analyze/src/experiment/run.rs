@@ -1,0 +1,218 @@
+//! What one run says by itself: its figures with their intervals, what an operation needs of each resource, what
+//! that bounds, the laws, and what follows in sentences.
+
+use super::Finding;
+use super::figures::{self, Figure, Figures, NothingMeasured, PERCENTILES, resource_name, samples};
+use super::findings::single_run;
+use super::sweep::stations;
+use crate::estimate::Quantity;
+use crate::laws;
+use crate::laws::demand::{self, Demand};
+use crate::resampling::Resampling;
+use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series, Statistic};
+use dyno_record::model::{ResourceKind, RunDocument};
+use dyno_record::responses::PhaseResponses;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Recording windows that an analysis needs at most; in longer runs neighbours may be put together before.
+/// Twice as many still resample in a moment, and a percentile of a run knows no more from more of them.
+pub const MOST_WINDOWS: usize = 150;
+
+/// Microseconds in a nanosecond.
+const US_PER_NS: f64 = 1e-3;
+
+/// What one run says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunAnalysis {
+    /// Recording windows of the measure phase that the intervals rest on.
+    pub windows: u32,
+    /// All operations together.
+    pub figures: Figures,
+    /// Each operation by its name.
+    pub operations: BTreeMap<String, OperationFigures>,
+    /// Figures that have no interval, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_interval: Vec<WithoutInterval>,
+    /// What an operation needs of each resource that operations wait for.
+    pub stations: Vec<Demand>,
+    /// The resource that saturates first; absent where the server was not watched, as it may be any other then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<Bottleneck>,
+    /// What follows, in sentences.
+    pub findings: Vec<Finding>,
+}
+
+/// Rate and response time of one operation in the measure phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OperationFigures {
+    /// Operations that succeeded per second.
+    pub rate_per_s: Figure,
+    /// Mean response time.
+    pub response_mean_us: Figure,
+    /// Percentiles of the response time, by their names in [`PERCENTILES`].
+    pub response_us: BTreeMap<String, Figure>,
+}
+
+/// A figure that has no interval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WithoutInterval {
+    /// The operation; absent for all together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// `rate`, `mean` or the name of a percentile.
+    pub figure: String,
+    /// Why.
+    pub reason: NoInterval,
+}
+
+/// Why a figure has no interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NoInterval {
+    /// The windows are worth too little: they are few, or each is like the one before.
+    TooFewWindows,
+    /// Less than ten operations took longer than the percentile.
+    TooFewBeyond,
+}
+
+/// The resource that saturates first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bottleneck {
+    /// What an operation needs of it.
+    pub demand: Demand,
+    /// The rate at which it is always busy: no run can be faster.
+    pub bound_per_s: f64,
+    /// The measured rate as a share of that.
+    pub reached_ratio: f64,
+}
+
+impl RunAnalysis {
+    /// Whether the CPU time of the servers is known, without which nothing can be said about their limits.
+    pub fn knows_server(&self) -> bool {
+        let name = resource_name(ResourceKind::ServerCpu);
+        let mut resources = self.figures.resources.iter();
+        resources.any(|resource| resource.name == name)
+    }
+}
+
+/// Analyses a run. `responses` are those of its measure phase. The same `seed` gives the same intervals.
+///
+/// # Errors
+/// [`NothingMeasured`] if no operation succeeded in the measure phase.
+pub fn analyze(
+    document: &RunDocument,
+    responses: &PhaseResponses,
+    seed: u64,
+) -> Result<RunAnalysis, NothingMeasured> {
+    let mut figures = figures::of_run(document, &responses.all, seed)?;
+    let windows = samples(&responses.all);
+    let mut without_interval = reasons(None, &windows, |name| match name {
+        "rate" => Some(figures.rate_per_s),
+        "mean" => Some(figures.response_mean_us),
+        percentile => figures.percentile(percentile),
+    });
+    let mut operations = BTreeMap::new();
+    for (name, of_one) in &responses.operations {
+        let windows = samples(of_one);
+        let Some(found) = operation_figures(&windows, Resampling::seeded(seed)) else {
+            continue;
+        };
+        without_interval.extend(reasons(Some(name), &windows, |figure| match figure {
+            "rate" => Some(found.rate_per_s),
+            "mean" => Some(found.response_mean_us),
+            percentile => found.response_us.get(percentile).copied(),
+        }));
+        operations.insert(name.clone(), found);
+    }
+    let stations = stations(&figures.demands);
+    let rate_per_s = figures.rate_per_s.value;
+    figures.laws.extend(within_bound(&stations, rate_per_s));
+    let mut analysis = RunAnalysis {
+        windows: u32::try_from(windows.len()).unwrap_or(u32::MAX),
+        figures,
+        operations,
+        without_interval,
+        stations,
+        bottleneck: None,
+        findings: Vec::new(),
+    };
+    if analysis.knows_server() {
+        analysis.bottleneck = bottleneck(&analysis.stations, rate_per_s);
+    }
+    analysis.findings = single_run::all(document, &analysis);
+    Ok(analysis)
+}
+
+fn bottleneck(stations: &[Demand], rate_per_s: f64) -> Option<Bottleneck> {
+    let demand = demand::bottleneck(stations)?;
+    let bound_per_s = demand.saturation_rate_per_s().value;
+    Some(Bottleneck {
+        demand: demand.clone(),
+        bound_per_s,
+        reached_ratio: rate_per_s / bound_per_s,
+    })
+}
+
+/// Busy times that are longer than the phase would be counters that do not belong together.
+fn within_bound(stations: &[Demand], rate_per_s: f64) -> Option<laws::LawCheck> {
+    let demand = demand::bottleneck(stations)?;
+    // Demand and rate are of the same operations, so that the error of the rate is in the demand already.
+    laws::rate_within_bound(Quantity::exact(rate_per_s), demand.saturation_rate_per_s())
+}
+
+fn operation_figures(
+    windows: &[IntervalSample],
+    resampling: Resampling,
+) -> Option<OperationFigures> {
+    let series = Series::new(windows);
+    let figure = |statistic: Statistic, unit: f64| -> Option<Figure> {
+        match series.estimate(statistic, resampling) {
+            Some(estimate) => Some(estimate.scaled(unit).into()),
+            None => Some(Figure::bare(series.value(statistic)? * unit)),
+        }
+    };
+    let percentile = |(name, percent): &(&str, f64)| {
+        let figure = figure(Statistic::Percentile { percent: *percent }, US_PER_NS)?;
+        Some(((*name).to_owned(), figure))
+    };
+    Some(OperationFigures {
+        rate_per_s: figure(Statistic::Rate, 1.0)?,
+        response_mean_us: figure(Statistic::MeanTime, US_PER_NS)?,
+        response_us: PERCENTILES.iter().filter_map(percentile).collect(),
+    })
+}
+
+/// Why figures have no interval, of those that have none.
+fn reasons(
+    operation: Option<&String>,
+    windows: &[IntervalSample],
+    figure: impl Fn(&str) -> Option<Figure>,
+) -> Vec<WithoutInterval> {
+    let total: u64 = windows.iter().map(|window| window.operations).sum();
+    let percentiles = PERCENTILES.iter().map(|(name, percent)| {
+        let beyond = total as f64 * (1.0 - percent / 100.0);
+        let reason = match beyond < MIN_BEYOND_PERCENTILE {
+            true => NoInterval::TooFewBeyond,
+            false => NoInterval::TooFewWindows,
+        };
+        (*name, reason)
+    });
+    [
+        ("rate", NoInterval::TooFewWindows),
+        ("mean", NoInterval::TooFewWindows),
+    ]
+    .into_iter()
+    .chain(percentiles)
+    .filter(|(name, _)| figure(name).is_some_and(|figure| figure.low.is_none()))
+    .map(|(name, reason)| WithoutInterval {
+        operation: operation.cloned(),
+        figure: name.to_owned(),
+        reason,
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests;

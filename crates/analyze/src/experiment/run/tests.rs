@@ -1,0 +1,336 @@
+use super::*;
+use crate::experiment::FindingKind;
+use dyno_record::model::{
+    Caveat, CaveatKind, ClientUsage, Environment, LatencySummary, OperationRecord, PhaseKind,
+    PhaseRecord, ResourceUse, RunStatus, SCHEMA_VERSION, ServerRecord,
+};
+use dyno_record::responses::WindowResponses;
+use serde_json::json;
+
+/// Operations per window of one second.
+const RATE: u64 = 38_900;
+/// Length of the measure phase.
+const WINDOWS: u64 = 30;
+
+/// Windows of one second with about this many operations each, one in a thousand of them slow.
+fn windows(count: u64, per_window: u64) -> Vec<WindowResponses> {
+    (0..count)
+        .map(|place| {
+            let succeeded = per_window + place * 37 % 101;
+            let slow = succeeded / 1000;
+            WindowResponses {
+                start_s: place as f64,
+                duration_s: 1.0,
+                succeeded,
+                failed: 0,
+                response_ns: vec![
+                    (190_000 + place * 17 % 5 * 1000, succeeded / 2),
+                    (217_000, succeeded - succeeded / 2 - slow),
+                    (900_000 + place * 13 % 7 * 10_000, slow),
+                ],
+            }
+        })
+        .collect()
+}
+
+fn resource(resource: ResourceKind, units: u64, busy_s: f64) -> ResourceUse {
+    ResourceUse {
+        phase: PhaseKind::Measure,
+        resource,
+        units,
+        busy_s,
+        duration_s: WINDOWS as f64,
+    }
+}
+
+fn measure_phase(windows: &[WindowResponses], response_us: f64) -> PhaseRecord {
+    let succeeded: u64 = windows.iter().map(|window| window.succeeded).sum();
+    let duration_s = windows.len() as f64;
+    let rate = succeeded as f64 / duration_s;
+    let latency = LatencySummary {
+        mean: response_us,
+        ..LatencySummary::default()
+    };
+    let operation = OperationRecord {
+        count: succeeded,
+        errors: 0,
+        rate_per_s: rate,
+        documents: succeeded,
+        clamped: 0,
+        response_time_us: latency,
+        service_time_us: latency,
+        start_delay_us: LatencySummary::default(),
+    };
+    PhaseRecord {
+        name: PhaseKind::Measure,
+        start_s: 0.0,
+        duration_s,
+        offered_rate_per_s: None,
+        achieved_rate_per_s: rate,
+        succeeded,
+        failed: 0,
+        operations: [("read".to_owned(), operation)].into(),
+        errors: Default::default(),
+        arrivals: None,
+        client: ClientUsage {
+            cpu_user_s: 3.0,
+            cpu_system_s: 6.0,
+            ..ClientUsage::default()
+        },
+        mean_in_flight: rate * response_us * 1e-6,
+        little_ratio: Some(1.0),
+        keys: None,
+        reconnects: 0,
+    }
+}
+
+/// A closed loop of eight clients against a server on two CPUs of its own, each operation of which needs 48 µs.
+fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
+    let phase = measure_phase(&windows, 8.0 / (RATE as f64 + 50.0) * 1e6);
+    let busy_s = 48e-6 * phase.succeeded as f64;
+    let document = RunDocument {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: "0.1.0".to_owned(),
+        name: "c".to_owned(),
+        started_at: "2026-08-22T10:15:00Z".to_owned(),
+        status: RunStatus::Complete,
+        status_reason: None,
+        plan: json!({
+            "client": {"threads": 1, "clients": 8, "seed": 1},
+            "operations": {"read": 1.0},
+            "schedule": {"kind": "closed"},
+        }),
+        environment: Environment {
+            cpus: Some(4),
+            ..Environment::default()
+        },
+        server: ServerRecord::default(),
+        phases: vec![phase],
+        instances: Vec::new(),
+        placement: None,
+        packet_steering: None,
+        traces: Vec::new(),
+        resources: vec![
+            resource(ResourceKind::ServerCpu, 2, busy_s),
+            resource(ResourceKind::Disk, 1, 0.3),
+        ],
+        caveats: Vec::new(),
+        selfcheck: None,
+    };
+    let responses = PhaseResponses {
+        operations: BTreeMap::from([("read".to_owned(), windows.clone())]),
+        all: windows,
+    };
+    (document, responses)
+}
+
+fn usual() -> (RunDocument, PhaseResponses) {
+    run_of(windows(WINDOWS, RATE))
+}
+
+fn analysis((document, responses): &(RunDocument, PhaseResponses)) -> RunAnalysis {
+    analyze(document, responses, 1).unwrap()
+}
+
+fn texts(analysis: &RunAnalysis, kind: FindingKind) -> Vec<&str> {
+    let findings = analysis.findings.iter();
+    findings
+        .filter(|finding| finding.kind == kind)
+        .map(|finding| finding.text.as_str())
+        .collect()
+}
+
+#[test]
+fn every_headline_number_has_an_interval_that_holds_it() {
+    let found = analysis(&usual());
+    let read = &found.operations["read"];
+    let mut figures = vec![found.figures.rate_per_s, found.figures.response_mean_us];
+    figures.extend([read.rate_per_s, read.response_mean_us]);
+    for name in ["p50", "p95", "p99", "p99_9"] {
+        figures.extend(found.figures.percentile(name));
+        figures.push(read.response_us[name]);
+    }
+    assert_eq!(figures.len(), 12);
+    for figure in figures {
+        let (low, high) = figure.low.zip(figure.high).unwrap();
+        assert!(low <= figure.value && figure.value <= high, "{figure:?}");
+    }
+    assert_eq!(found.without_interval, []);
+    assert_eq!(found.windows, 30);
+}
+
+#[test]
+fn the_bottleneck_bounds_the_rate_and_is_told_as_an_engineer_would() {
+    let found = analysis(&usual());
+    let bottleneck = found.bottleneck.as_ref().unwrap();
+    assert_eq!(bottleneck.demand.name, "server CPU");
+    assert!((bottleneck.bound_per_s / (2.0 / 48e-6) - 1.0).abs() < 1e-6);
+    assert!((bottleneck.reached_ratio - 0.935).abs() < 0.001);
+    let told = texts(&found, FindingKind::Finding);
+    let expected = "the server's CPU is the bottleneck: 48.0 µs per operation on 2 CPUs bound the rate at 41,700/s; the rate \
+                    measured is 38,900/s, 93 % of it";
+    let sentence = told.iter().find(|text| text.contains("bottleneck"));
+    assert_eq!(sentence, Some(&expected));
+    let could = texts(&found, FindingKind::Opportunity);
+    assert!(could[0].starts_with("more or faster CPUs"), "{could:?}");
+    assert!(could.contains(&"a faster disk would not raise this rate"));
+    assert!(!could.iter().any(|text| text.contains("more clients")));
+}
+
+#[test]
+fn all_laws_of_a_sound_run_hold() {
+    let found = analysis(&usual());
+    let told = texts(&found, FindingKind::Finding).join("\n");
+    let expected = "Little's law (N = X·R), the response time law (R = N/X − Z), the forced flow law and the bound of the rate \
+                    hold: the measurements agree with each other";
+    assert!(told.contains(expected), "{told}");
+    assert!(texts(&found, FindingKind::Warning).is_empty());
+}
+
+#[test]
+fn a_broken_law_comes_first_and_says_what_that_means() {
+    let (mut document, responses) = usual();
+    document.phases[0].little_ratio = Some(1.2);
+    let found = analysis(&(document, responses));
+    let first = &found.findings[0];
+    assert_eq!(first.kind, FindingKind::Warning);
+    let expected = "Little's law (N = X·R) is broken: rate, times and concurrency were not measured on the same operations in \
+                    the same window";
+    assert_eq!(first.text, expected);
+    let evidence = &first.evidence[0];
+    assert!(
+        evidence.contains("+20 %, where ± 2.0 % is uncertainty"),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn a_run_too_short_for_intervals_says_so_and_claims_nothing() {
+    let mut run = run_of(windows(2, RATE));
+    run.0.resources[0].duration_s = 2.0;
+    let found = analysis(&run);
+    assert_eq!(found.figures.rate_per_s.low, None);
+    let reason = |figure: &str| {
+        let all = found.without_interval.iter();
+        let mut of = all.filter(|one| one.operation.is_none() && one.figure == figure);
+        of.next().map(|one| one.reason)
+    };
+    assert_eq!(reason("rate"), Some(NoInterval::TooFewWindows));
+    assert_eq!(reason("p99_9"), Some(NoInterval::TooFewWindows));
+    let warnings = texts(&found, FindingKind::Warning);
+    assert!(
+        warnings[0].starts_with("not every figure has an interval"),
+        "{warnings:?}"
+    );
+    // The demand is known, its error is not.
+    let all = serde_json::to_string(&found.findings).unwrap();
+    assert!(all.contains("48.0 µs per operation"), "{all}");
+    assert!(
+        !all.contains("known to") && !all.contains("95 % interval"),
+        "{all}"
+    );
+}
+
+#[test]
+fn a_percentile_with_nothing_beyond_has_no_interval() {
+    let found = analysis(&run_of(windows(30, 200)));
+    let missing: Vec<_> = found
+        .without_interval
+        .iter()
+        .filter(|one| one.operation.is_none())
+        .map(|one| (one.figure.as_str(), one.reason))
+        .collect();
+    assert_eq!(missing, [("p99_9", NoInterval::TooFewBeyond)]);
+}
+
+#[test]
+fn without_the_servers_use_no_bottleneck_is_named() {
+    let (mut document, responses) = usual();
+    document.resources.clear();
+    let found = analysis(&(document, responses));
+    assert_eq!(found.bottleneck, None);
+    let warnings = texts(&found, FindingKind::Warning);
+    assert!(warnings[0].starts_with("what limits the server cannot be told"));
+    let all = serde_json::to_string(&found.findings).unwrap();
+    assert!(!all.contains("bottleneck:"), "{all}");
+}
+
+#[test]
+fn a_server_with_cpus_of_its_own_does_not_share_those_of_the_client() {
+    let (mut document, responses) = usual();
+    let all_cpus = resource(ResourceKind::HostCpu, 4, 70.0);
+    document.resources.push(all_cpus);
+    let names = |document: &RunDocument| -> Vec<String> {
+        let found = analyze(document, &responses, 1).unwrap();
+        found.stations.into_iter().map(|one| one.name).collect()
+    };
+    assert_eq!(names(&document), ["server CPU", "client CPU", "disk"]);
+    document.resources[0].units = 4;
+    assert_eq!(names(&document), ["CPUs of server and client", "disk"]);
+}
+
+#[test]
+fn a_run_far_from_its_bound_may_have_too_few_clients() {
+    let (mut document, responses) = usual();
+    document.resources[0].busy_s /= 3.0;
+    let found = analysis(&(document.clone(), responses.clone()));
+    let could = texts(&found, FindingKind::Opportunity);
+    assert!(
+        could[0].starts_with("more clients could raise the rate"),
+        "{could:?}"
+    );
+    // With a schedule it is the schedule that decides.
+    document.phases[0].offered_rate_per_s = Some(RATE as f64);
+    let found = analysis(&(document, responses));
+    assert!(!texts(&found, FindingKind::Opportunity)[0].contains("more clients"));
+}
+
+#[test]
+fn a_rate_that_was_not_achieved_and_waits_before_the_send_are_told() {
+    let (mut document, responses) = usual();
+    let phase = &mut document.phases[0];
+    phase.offered_rate_per_s = Some(60_000.0);
+    let operation = phase.operations.get_mut("read").unwrap();
+    operation.service_time_us.mean = 100.0;
+    let found = analysis(&(document, responses));
+    let told = texts(&found, FindingKind::Finding).join("\n");
+    assert!(
+        told.contains("65 % of the offered 60,000/s were achieved"),
+        "{told}"
+    );
+    assert!(
+        told.contains("of the response time passes before the send"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_limit_of_the_client_is_no_limit_of_the_server() {
+    let (mut document, responses) = usual();
+    document.caveats.push(Caveat {
+        kind: CaveatKind::GeneratorBottleneck,
+        message: "the client used 99 % of its CPU".to_owned(),
+        hint: None,
+        phase: None,
+    });
+    let found = analysis(&(document, responses));
+    let first = &found.findings[0];
+    assert!(first.text.starts_with("the load generator was the limit"));
+    assert_eq!(first.evidence[0], "the client used 99 % of its CPU");
+}
+
+#[test]
+fn an_analysis_survives_json_and_is_the_same_each_time() {
+    let run = usual();
+    let found = analysis(&run);
+    let text = serde_json::to_string(&found).unwrap();
+    assert_eq!(serde_json::from_str::<RunAnalysis>(&text).unwrap(), found);
+    assert_eq!(analysis(&run), found);
+}
+
+#[test]
+fn a_run_that_measured_nothing_has_no_analysis() {
+    let (mut document, responses) = usual();
+    document.phases.clear();
+    assert_eq!(analyze(&document, &responses, 1), Err(NothingMeasured));
+}
