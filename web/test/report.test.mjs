@@ -315,3 +315,36 @@ for (const width of [360, 1280]) {
     });
   });
 }
+
+test("findings stand before the caveats, each with its evidence", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    const findings = page.locator(".findings > ol > li");
+    if ((await findings.count()) === 0) return;
+    for (const finding of await findings.all()) {
+      assert.ok((await finding.locator(".evidence li").count()) > 0, (await finding.textContent()) ?? "");
+    }
+    const caveats = await page.locator("section.caveats").boundingBox();
+    const last = await findings.last().boundingBox();
+    assert.ok(last);
+    assert.ok(!caveats || last.y + last.height <= caveats.y);
+  });
+});
+
+test("tables have a cell under every heading, a name, and can be reached with the keyboard", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    const wrong = await page.evaluate(() => {
+      const found = [];
+      for (const table of document.querySelectorAll("table.cells")) {
+        const titles = table.querySelectorAll("thead th").length;
+        for (const row of table.querySelectorAll("tbody tr")) {
+          if (row.children.length !== titles) found.push(`${row.textContent}: ${row.children.length} of ${titles}`);
+        }
+        const region = table.closest("[role=region]");
+        if (!region?.getAttribute("aria-label")) found.push("a table without a name");
+        if (region?.getAttribute("tabindex") !== "0") found.push("a table that the keyboard does not reach");
+      }
+      return found;
+    });
+    assert.deepEqual(wrong, []);
+  });
+});

@@ -17,10 +17,14 @@ pub(crate) const STYLES: &str = include_str!(concat!(env!("OUT_DIR"), "/report.c
 /// The name ends in `.html`, which makes the engine escape every value that is not marked safe.
 const TEMPLATE: &str = "report.html";
 
+/// What pages of runs and of experiments have in common, with its name.
+pub(crate) const PARTS: (&str, &str) = ("parts.html", include_str!("../templates/parts.html"));
+
 /// Renders the model.
 pub(crate) fn render(model: &ReportModel) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.add_filter("code", code);
+    environment.add_template(PARTS.0, PARTS.1)?;
     environment.add_template(TEMPLATE, include_str!("../templates/report.html"))?;
     let charts = &model.charts;
     let severities: Vec<Severity> = model.caveats.iter().map(|c| c.severity).collect();
@@ -87,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_name_in_the_chart_data_cannot_end_its_element() {
-        let mut model = ReportModel::new(&testdata::closed_run());
+        let mut model = ReportModel::new(&testdata::closed_run(), None);
         let harmless = render(&model).unwrap();
         let name = "</script><!--<script>&amp;";
         model.charts.operations = vec![name.to_owned()];

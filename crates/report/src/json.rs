@@ -1,11 +1,25 @@
-//! The run document as JSON: what is in `run.json`, with the phases of a killed run rebuilt.
+//! The run document as JSON: what is in `run.json`, with the phases of a killed run rebuilt, and what the analysis
+//! says of it.
 
 use crate::error::ReportError;
+use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_record::model::RunDocument;
 use dyno_record::reader::Run;
+use serde::Serialize;
 
-/// The document, pretty-printed, with a line end.
-pub(crate) fn render(run: &Run) -> Result<String, ReportError> {
-    let mut text = serde_json::to_string_pretty(&run.document)?;
+/// What is written.
+#[derive(Serialize)]
+struct Analysed<'a> {
+    #[serde(flatten)]
+    document: &'a RunDocument,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    analysis: Option<&'a RunAnalysis>,
+}
+
+/// The document and its analysis, pretty-printed, with a line end.
+pub(crate) fn render(run: &Run, analysis: Option<&RunAnalysis>) -> Result<String, ReportError> {
+    let document = &run.document;
+    let mut text = serde_json::to_string_pretty(&Analysed { document, analysis })?;
     text.push('\n');
     Ok(text)
 }
@@ -14,19 +28,18 @@ pub(crate) fn render(run: &Run) -> Result<String, ReportError> {
 mod tests {
     use super::*;
     use crate::testdata;
-    use dyno_record::model::RunDocument;
     use serde_json::Value;
 
     #[test]
     fn the_text_is_the_document() {
         let run = testdata::open_run();
-        let back: RunDocument = serde_json::from_str(&render(&run).unwrap()).unwrap();
+        let back: RunDocument = serde_json::from_str(&render(&run, None).unwrap()).unwrap();
         assert_eq!(back, run.document);
     }
 
     #[test]
     fn the_promised_keys_are_there() {
-        let text = render(&testdata::open_run()).unwrap();
+        let text = render(&testdata::open_run(), None).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
         assert!(document["schema_version"].is_u64());
         assert!(document["caveats"][0]["kind"].is_string());

@@ -5,6 +5,7 @@
 //! Nothing is printed or written here; every renderer returns text. Caveats are found by the
 //! analysis and arrive with the run.
 
+pub mod analysis;
 pub mod caveat;
 mod error;
 pub mod experiment;
@@ -25,6 +26,7 @@ pub mod ycsb;
 #[path = "../tests/support/mod.rs"]
 mod testdata;
 
+use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::{RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use model::ReportModel;
@@ -70,16 +72,23 @@ impl Default for RenderOptions {
     }
 }
 
-/// Renders a run. The text ends with a line end.
-pub fn render(run: &Run, format: Format, options: &RenderOptions) -> Result<String, ReportError> {
+/// Renders a run with its analysis, if it has one. What scripts read as YCSB's text or as key figures has none of
+/// it. The text ends with a line end.
+///
+/// # Errors
+/// [`ReportError`] if the run has not what YCSB's text or the key figures need; the other formats show any run.
+pub fn render(
+    run: &Run,
+    analysis: Option<&RunAnalysis>,
+    format: Format,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    let model = || ReportModel::new(run, analysis);
     match format {
-        Format::Human => {
-            let model = ReportModel::new(run);
-            Ok(terminal::render(&model, options.width, options.colours))
-        }
-        Format::Markdown => Ok(markdown::render(&ReportModel::new(run))),
-        Format::Html => html::render(&ReportModel::new(run)),
-        Format::Json => json::render(run),
+        Format::Human => Ok(terminal::render(&model(), options.width, options.colours)),
+        Format::Markdown => Ok(markdown::render(&model())),
+        Format::Html => html::render(&model()),
+        Format::Json => json::render(run, analysis),
         Format::Ycsb => ycsb::render(run, &options.ycsb),
         Format::Kpi => kpi::render(&run.document),
     }

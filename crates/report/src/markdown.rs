@@ -1,5 +1,6 @@
 //! The report as Markdown (GitHub's tables), for issues, commit messages and wikis.
 
+use crate::experiment;
 use crate::facts::Fact;
 use crate::instances::InstancesModel;
 use crate::model::{Headline, OperationModel, PhaseModel, ReportModel};
@@ -13,7 +14,11 @@ pub(crate) fn render(model: &ReportModel) -> String {
     if let Some(headline) = &model.headline {
         page.headline(headline);
     }
+    let analysis = model.analysis.as_ref();
+    let [findings, sections] = analysis.map_or_else(Default::default, experiment::markdown::parts);
+    page.text += &findings;
     page.caveats(model);
+    page.text += &sections;
     page.section("Workload", &model.workload);
     for phase in &model.phases {
         page.phase(phase);
@@ -279,7 +284,7 @@ impl Page {
 
     fn definitions(&mut self, model: &ReportModel) {
         self.heading("What the words mean");
-        for definition in model.definitions {
+        for definition in &model.definitions {
             let meaning = escape(definition.meaning);
             self.line(&format!("- **{}**: {meaning}", definition.term));
         }

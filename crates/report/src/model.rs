@@ -1,11 +1,15 @@
 //! The one model that every renderer shows: numbers with their units, facts and caveats, and
 //! which caveats touch which numbers. Renderers choose the layout and nothing else.
 
+use crate::analysis::AnalysisModel;
 use crate::caveat::{CaveatBook, NumberedCaveat, Topic};
+use crate::experiment::figure::interval_of;
 use crate::facts::{self, Fact};
 use crate::instances::{self, InstancesModel};
 use crate::quantity::Quantity;
 use crate::series::{self, Charts, MAX_POINTS};
+use dyno_analyze::experiment::figures;
+use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::{
     Arrivals, KeyShares, LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument,
     RunStatus,
@@ -28,6 +32,8 @@ pub struct ReportModel {
     pub dyno_version: String,
     /// The result in four to five numbers; absent if no phase was recorded.
     pub headline: Option<Headline>,
+    /// What the analysis says; absent if nothing was measured.
+    pub analysis: Option<AnalysisModel>,
     /// The servers one by one, if there were several.
     pub instances: Option<InstancesModel>,
     /// All reasons to doubt the result, most serious first.
@@ -43,7 +49,7 @@ pub struct ReportModel {
     /// The resolved plan as text.
     pub plan: String,
     /// What the words mean.
-    pub definitions: &'static [Definition],
+    pub definitions: Vec<Definition>,
     /// Data of the charts. The HTML report alone has charts; it gets them apart from the text.
     #[serde(skip)]
     pub charts: Charts,
@@ -224,9 +230,37 @@ pub const DEFINITIONS: &[Definition] = &[
     },
 ];
 
+/// What one of many intervals means.
+pub(crate) const INTERVAL: Definition = Definition {
+    term: "95 % interval",
+    meaning: "Of many such intervals, 95 in 100 hold the true value. Two values whose intervals overlap may be \
+              the same.",
+};
+
+/// What an operation needs of a resource.
+pub(crate) const SERVICE_DEMAND: Definition = Definition {
+    term: "service demand",
+    meaning: "The time that one operation keeps one unit of a resource busy: busy time divided by operations \
+              (D = U / X).",
+};
+
+/// What the check of a law is.
+pub(crate) const LAW_CHECK: Definition = Definition {
+    term: "law check",
+    meaning: "A measured value against the one that a law makes of other measurements. A difference beyond the \
+              uncertainty of both is an error of measurement, not a property of the server.",
+};
+
+/// The terms that a report uses.
+fn definitions(is_analysed: bool) -> Vec<Definition> {
+    let of_analysis = [INTERVAL, SERVICE_DEMAND, LAW_CHECK];
+    let of_analysis = of_analysis.into_iter().filter(|_| is_analysed);
+    DEFINITIONS.iter().copied().chain(of_analysis).collect()
+}
+
 impl ReportModel {
-    /// Makes the model of a run.
-    pub fn new(run: &Run) -> Self {
+    /// Makes the model of a run with its analysis.
+    pub fn new(run: &Run, analysis: Option<&RunAnalysis>) -> Self {
         let document = &run.document;
         let book = CaveatBook::new(&document.caveats);
         let result = result_phase(document);
@@ -237,7 +271,8 @@ impl ReportModel {
             status: status(document, &book),
             started_at: document.started_at.clone(),
             dyno_version: document.dyno_version.clone(),
-            headline: result.map(|phase| headline(document, phase, &book)),
+            headline: result.map(|phase| headline(document, phase, analysis, &book)),
+            analysis: analysis.map(|analysis| AnalysisModel::new(analysis, &book)),
             instances: result.and_then(|phase| instances::instances(document, phase)),
             workload: facts::workload(document, &book),
             phases: document
@@ -248,7 +283,7 @@ impl ReportModel {
             server: facts::server(&document.server, &book),
             machine: facts::machine(document, &book),
             plan: facts::plan_text(&document.plan),
-            definitions: DEFINITIONS,
+            definitions: definitions(analysis.is_some()),
             charts: series::charts(run, names, result.map(|phase| phase.name), MAX_POINTS),
             chart_marks: chart_marks(&book),
             caveats: book.into_entries(),
@@ -316,22 +351,37 @@ fn status(document: &RunDocument, book: &CaveatBook) -> Status {
     }
 }
 
-fn headline(document: &RunDocument, phase: &PhaseRecord, book: &CaveatBook) -> Headline {
+fn headline(
+    document: &RunDocument,
+    phase: &PhaseRecord,
+    analysis: Option<&RunAnalysis>,
+    book: &CaveatBook,
+) -> Headline {
     let marks = |topic| book.marks(topic, Some(phase.name));
-    let mut figures = vec![rate_figure(document, phase, marks(Topic::Rate))];
+    // Only the measure phase is analysed.
+    let analysis = analysis.filter(|_| phase.name == PhaseKind::Measure);
+    let mut rate = rate_figure(document, phase, marks(Topic::Rate));
+    let rate_per_s = analysis.map(|analysis| &analysis.figures.rate_per_s);
+    rate.note = with_interval(rate.note, rate_per_s, Quantity::per_second);
+    let mut figures = vec![rate];
     if let Some((name, operation)) = by_count(phase).first() {
         let summary = &operation.response_time_us;
         let levels = [
-            ("p50", summary.p50, Topic::Latency),
-            ("p99", summary.p99, Topic::Latency),
-            ("p99.9", summary.p99_9, Topic::Tail),
+            ("p50", "p50", summary.p50, Topic::Latency),
+            ("p99", "p99", summary.p99, Topic::Latency),
+            ("p99_9", "p99.9", summary.p99_9, Topic::Tail),
         ];
-        figures.extend(levels.map(|(level, value, topic)| Figure {
-            label: format!("{level} response time"),
-            value: quantity_if(operation.count > 0, value),
-            note: Some(facts::operation_label(name)),
-            alarming: false,
-            marks: marks(topic),
+        let found = analysis.and_then(|analysis| analysis.operations.get(*name));
+        figures.extend(levels.map(|(key, level, value, topic)| {
+            let figure = found.and_then(|found| found.response_us.get(key));
+            let note = Some(facts::operation_label(name));
+            Figure {
+                label: format!("{level} response time"),
+                value: quantity_if(operation.count > 0, value),
+                note: with_interval(note, figure, Quantity::microseconds),
+                alarming: false,
+                marks: marks(topic),
+            }
         }));
     }
     figures.push(errors_figure(phase, marks(Topic::Errors)));
@@ -339,6 +389,18 @@ fn headline(document: &RunDocument, phase: &PhaseRecord, book: &CaveatBook) -> H
     Headline {
         phase: name,
         figures,
+    }
+}
+
+/// A note with the interval of its figure, if there is one.
+fn with_interval(
+    note: Option<String>,
+    figure: Option<&figures::Figure>,
+    quantity: fn(f64) -> Quantity,
+) -> Option<String> {
+    match figure.and_then(|figure| interval_of(figure, quantity)) {
+        Some(range) => Some(format!("{}, 95 % {range}", note?)),
+        None => note,
     }
 }
 
@@ -607,7 +669,7 @@ mod tests {
 
     #[test]
     fn the_headline_is_about_the_measure_phase_and_its_dominant_operation() {
-        let model = ReportModel::new(&testdata::closed_run());
+        let model = ReportModel::new(&testdata::closed_run(), None);
         let headline = model.headline.unwrap();
         assert_eq!(headline.phase, PhaseKind::Measure);
         let labels: Vec<_> = headline.figures.iter().map(|f| f.label.as_str()).collect();
@@ -625,7 +687,7 @@ mod tests {
 
     #[test]
     fn an_open_loop_tells_its_offered_rate_and_arrivals() {
-        let model = ReportModel::new(&testdata::open_run());
+        let model = ReportModel::new(&testdata::open_run(), None);
         let figures = model.headline.unwrap().figures;
         let note = figures[0].note.clone().unwrap();
         assert!(note.ends_with("of 1,000/s offered"), "{note}");
@@ -637,7 +699,7 @@ mod tests {
 
     #[test]
     fn every_caveat_marks_something_that_the_model_shows() {
-        let model = ReportModel::new(&testdata::open_run());
+        let model = ReportModel::new(&testdata::open_run(), None);
         assert!(model.caveats.len() >= 4);
         let text = serde_json::to_string(&model).unwrap();
         let mut marks: Vec<usize> = Vec::new();
@@ -668,7 +730,7 @@ mod tests {
 
     #[test]
     fn a_run_without_phases_has_no_headline() {
-        let model = ReportModel::new(&testdata::run(testdata::closed_document(), &[]));
+        let model = ReportModel::new(&testdata::run(testdata::closed_document(), &[]), None);
         assert_eq!(model.headline, None);
         assert!(model.phases.is_empty());
     }
@@ -676,7 +738,10 @@ mod tests {
     #[test]
     fn an_operation_that_never_succeeded_has_no_latencies() {
         let intervals = [testdata::window(PhaseKind::Measure, 0, 0).failures("read", "timeout", 3)];
-        let model = ReportModel::new(&testdata::run(testdata::closed_document(), &intervals));
+        let model = ReportModel::new(
+            &testdata::run(testdata::closed_document(), &intervals),
+            None,
+        );
         assert!(model.phases[0].operations[0].latencies.is_empty());
         let figures = model.headline.unwrap().figures;
         assert_eq!(figures[1].value.to_string(), crate::quantity::NO_VALUE);

@@ -2,6 +2,7 @@
 //! first, the result with its caveats. It returns text and prints nothing.
 
 use crate::caveat::{NumberedCaveat, Severity};
+use crate::experiment;
 use crate::facts::Fact;
 use crate::instances::InstancesModel;
 use crate::layout::{Cell, Column, Painter, Style, Table, text_width, wrap};
@@ -31,9 +32,15 @@ pub(crate) fn render(model: &ReportModel, width: usize, colours: bool) -> String
     if let Some(instances) = &model.instances {
         page.instances(instances);
     }
+    let analysis = model.analysis.as_ref();
+    let [sections, findings] = analysis.map_or_else(Default::default, |analysis| {
+        experiment::terminal::parts(analysis, width, colours)
+    });
+    page.text += &sections;
     if let Some(headline) = &model.headline {
         page.headline(headline);
     }
+    page.text += &findings;
     page.caveats(&model.caveats);
     page.text
 }

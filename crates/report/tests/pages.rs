@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 fn page(run: &Run) -> String {
-    render(run, Format::Html, &RenderOptions::default()).unwrap()
+    render(run, None, Format::Html, &RenderOptions::default()).unwrap()
 }
 
 /// A run of three hours. Writing so many histograms takes long, so its windows are copies of those
@@ -69,6 +69,42 @@ fn reports_are_written_for_the_browser_test() {
         assert!(html.ends_with("</html>\n"), "{name}");
         std::fs::write(folder.join(format!("{name}.html")), html).unwrap();
     }
+    let (run, analysis) = support::watched_run();
+    let options = RenderOptions::default();
+    let html = render(&run, Some(&analysis), Format::Html, &options).unwrap();
+    std::fs::write(folder.join("analysed.html"), html).unwrap();
+}
+
+#[test]
+fn a_page_shows_what_the_analysis_says() {
+    let (run, analysis) = support::watched_run();
+    let options = RenderOptions::default();
+    let html = render(&run, Some(&analysis), Format::Html, &options).unwrap();
+    assert!(html.contains("<h2>Findings</h2>"));
+    assert!(html.contains("The CPU that server and client share is the bottleneck"));
+    assert!(html.contains("aria-label=\"Law checks\""));
+    assert!(html.contains("<span class=\"row-label\">CPUs of server and client</span>"));
+    // Without an analysis there is neither, and no empty heading.
+    let plain = page(&run);
+    assert!(!plain.contains("Findings") && !plain.contains("Law checks"));
+}
+
+#[test]
+fn figures_of_a_page_link_to_the_caveats_that_touch_them() {
+    let mut document = support::open_run().document;
+    document.phases.clear();
+    let windows: Vec<_> = (0..12)
+        .map(|index| {
+            let start = support::window(PhaseKind::Measure, index, index);
+            start.operation("read", &[(200, 900), (300, 100)])
+        })
+        .collect();
+    let (run, analysis) = support::analysed(document, &windows);
+    let options = RenderOptions::default();
+    let html = render(&run, Some(&analysis), Format::Html, &options).unwrap();
+    let table = &html[html.find("aria-label=\"Rate and response time\"").unwrap()..];
+    let head = &table[..table.find("</thead>").unwrap()];
+    assert!(head.contains("href=\"#caveat-1\""), "{head}");
 }
 
 #[test]

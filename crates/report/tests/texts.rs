@@ -19,7 +19,7 @@ fn human(run: &Run, width: usize) -> String {
         width,
         ..RenderOptions::default()
     };
-    render(run, Format::Human, &options).unwrap()
+    render(run, None, Format::Human, &options).unwrap()
 }
 
 fn ycsb(run: &Run, options: YcsbOptions) -> Result<String, ReportError> {
@@ -27,7 +27,7 @@ fn ycsb(run: &Run, options: YcsbOptions) -> Result<String, ReportError> {
         ycsb: options,
         ..RenderOptions::default()
     };
-    render(run, Format::Ycsb, &options)
+    render(run, None, Format::Ycsb, &options)
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn colours_change_no_text() {
         width: 80,
         ..RenderOptions::default()
     };
-    let coloured = render(&run, Format::Human, &options).unwrap();
+    let coloured = render(&run, None, Format::Human, &options).unwrap();
     assert!(coloured.contains("\u{1b}[31m30\u{1b}[0m"), "errors are red");
     let mut plain = String::new();
     for (index, part) in coloured.split('\u{1b}').enumerate() {
@@ -307,6 +307,7 @@ fn colours_change_no_text() {
 fn markdown_report_of_an_open_loop_with_caveats() {
     let text = render(
         &support::open_run(),
+        None,
         Format::Markdown,
         &RenderOptions::default(),
     );

@@ -35,7 +35,8 @@ pub struct RunAnalysis {
     /// Figures that have no interval, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_interval: Vec<WithoutInterval>,
-    /// What an operation needs of each resource that operations wait for.
+    /// What an operation of this run needed of each resource that operations wait for. As with the demands of
+    /// `figures`, the uncertainty is that of the counters.
     pub stations: Vec<Demand>,
     /// The resource that saturates first; absent where the server was not watched, as it may be any other then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,8 +127,13 @@ pub fn analyze(
         }));
         operations.insert(name.clone(), found);
     }
-    let stations = stations(&figures.demands);
     let rate_per_s = figures.rate_per_s.value;
+    // Busy times and operations are counted in the same phase: what other phases would have had is not asked here,
+    // so that the demands of this run have the error of the counters alone.
+    let counted = Quantity::exact(rate_per_s);
+    let resources = figures.resources.iter();
+    figures.demands = resources.filter_map(|one| one.demand(counted)).collect();
+    let stations = stations(&figures.demands);
     figures.laws.extend(within_bound(&stations, rate_per_s));
     let mut analysis = RunAnalysis {
         windows: u32::try_from(windows.len()).unwrap_or(u32::MAX),
@@ -158,7 +164,6 @@ fn bottleneck(stations: &[Demand], rate_per_s: f64) -> Option<Bottleneck> {
 /// Busy times that are longer than the phase would be counters that do not belong together.
 fn within_bound(stations: &[Demand], rate_per_s: f64) -> Option<laws::LawCheck> {
     let demand = demand::bottleneck(stations)?;
-    // Demand and rate are of the same operations, so that the error of the rate is in the demand already.
     laws::rate_within_bound(Quantity::exact(rate_per_s), demand.saturation_rate_per_s())
 }
 

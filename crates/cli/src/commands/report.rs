@@ -4,7 +4,7 @@ use crate::args::{ReportArguments, ReportFormat};
 use crate::exit::{Exit, Failure};
 use crate::experiment::folder::{self, DOCUMENT};
 use crate::messages::print_data;
-use crate::session::output;
+use crate::session::{analysis, output};
 use crate::surroundings::Surroundings;
 use dyno_report::experiment::{self, ExperimentFormat};
 use dyno_report::{Format, RenderOptions};
@@ -56,7 +56,12 @@ fn of_run(folder: &Path, format: ReportFormat, options: &RenderOptions) -> Resul
         ReportFormat::Ycsb => Format::Ycsb,
         ReportFormat::Kpi => Format::Kpi,
     };
-    let text = output::text(&run, format, options)?;
+    let analysis = match format {
+        // What scripts read has none of it.
+        Format::Ycsb | Format::Kpi => None,
+        _ => analysis::of(&run)?,
+    };
+    let text = output::text(&run, analysis.as_ref(), format, options)?;
     Ok(match format {
         // What `dyno ycsb` prints is for programs; this is for people.
         Format::Ycsb => dyno_report::incomplete(&run.document) + &text,

@@ -74,6 +74,7 @@ pub(crate) fn end(
     };
     print_data(&output::text(
         &finished.run,
+        finished.analysis.as_ref(),
         format,
         &output::terminal_options(hands.surroundings),
     )?)?;

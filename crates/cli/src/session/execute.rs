@@ -16,6 +16,7 @@ use crate::session::task::Task;
 use crate::session::trace::{self, Watched, Watchers};
 use crate::session::{document, output};
 use crate::surroundings::Surroundings;
+use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_load::LoadError;
 use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
@@ -98,9 +99,14 @@ pub(crate) struct Hands<'a> {
     pub(crate) messages: Messages,
 }
 
+/// A run as it is in its folder, with its analysis.
+type Saved = (Run, Option<RunAnalysis>);
+
 /// A session that has a saved run.
 pub(crate) struct Finished {
     pub(crate) run: Run,
+    /// What the run means; absent if it has measured nothing.
+    pub(crate) analysis: Option<RunAnalysis>,
     pub(crate) directory: PathBuf,
     /// Operations of the last phase that was meant to be the result.
     pub(crate) totals: Totals,
@@ -807,7 +813,7 @@ impl<'a> Session<'a> {
         let totals = self.recorder.totals(kind);
         let saved = self.write();
         let failure = match (saved, fault) {
-            (Ok(run), fault) => return self.finished(run, totals, interrupted, fault),
+            (Ok(saved), fault) => return self.finished(saved, totals, interrupted, fault),
             // The fault that ended the run is usually also why it cannot be saved.
             (Err(_), Some(fault)) => fault,
             (Err(failure), None) => failure,
@@ -821,7 +827,7 @@ impl<'a> Session<'a> {
 
     fn finished(
         self,
-        run: Run,
+        (run, analysis): Saved,
         totals: Totals,
         interrupted: bool,
         fault: Option<Failure>,
@@ -834,6 +840,7 @@ impl<'a> Session<'a> {
         self.recorder.finish(&document)?;
         Ok(Finished {
             run,
+            analysis,
             directory,
             totals,
             interrupted,
@@ -841,7 +848,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn write(&mut self) -> Result<Run, Failure> {
+    fn write(&mut self) -> Result<Saved, Failure> {
         for instance in &mut self.instances {
             instance.document.status = self.document.status;
             instance
@@ -857,8 +864,8 @@ impl<'a> Session<'a> {
         output::find_caveats(&mut run, std::mem::take(&mut self.caveats));
         self.document.caveats.clone_from(&run.document.caveats);
         self.recorder.save(&mut self.document)?;
-        output::write_reports(&run)?;
-        Ok(run)
+        let analysis = output::write_reports(&run)?;
+        Ok((run, analysis))
     }
 }
 

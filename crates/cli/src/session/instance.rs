@@ -76,7 +76,8 @@ impl InstanceRun {
         output::find_caveats(&mut run, std::mem::take(&mut self.caveats));
         self.document.caveats.clone_from(&run.document.caveats);
         self.recorder.save(&mut self.document)?;
-        output::write_reports(&run)
+        output::write_reports(&run)?;
+        Ok(())
     }
 
     /// Brings everything to the disk.

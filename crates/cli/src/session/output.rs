@@ -1,8 +1,10 @@
 //! What becomes of a recorded run: its caveats, the report files, and the text on standard output.
 
 use crate::exit::{Exit, Failure};
+use crate::session::analysis;
 use crate::surroundings::Surroundings;
 use dyno_analyze::caveats::{IntervalTotals, caveats};
+use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::{Caveat, CaveatKind};
 use dyno_record::reader::Run;
 use dyno_report::{Format, RenderOptions, render};
@@ -47,12 +49,17 @@ pub(crate) fn open(directory: &Path) -> Result<Run, Failure> {
     Ok(run)
 }
 
-/// Renders a run for standard output or a file.
-pub(crate) fn text(run: &Run, format: Format, options: &RenderOptions) -> Result<String, Failure> {
+/// Renders a run with its analysis for standard output or a file.
+pub(crate) fn text(
+    run: &Run,
+    analysis: Option<&RunAnalysis>,
+    format: Format,
+    options: &RenderOptions,
+) -> Result<String, Failure> {
     if format == Format::Ycsb {
-        return Ok(render(&with_inserts(run.clone()), format, options)?);
+        return Ok(render(&with_inserts(run.clone()), None, format, options)?);
     }
-    Ok(render(run, format, options)?)
+    Ok(render(run, analysis, format, options)?)
 }
 
 /// YCSB knows inserts only: a batch is its documents, with the latency of the batch.
@@ -76,13 +83,14 @@ fn with_inserts(mut run: Run) -> Run {
     run
 }
 
-/// Writes the reports into the run directory.
-pub(crate) fn write_reports(run: &Run) -> Result<(), Failure> {
+/// Analyses a run and writes the reports into its directory.
+pub(crate) fn write_reports(run: &Run) -> Result<Option<RunAnalysis>, Failure> {
+    let analysis = analysis::of(run)?;
     for (name, format) in [(HTML, Format::Html), (MARKDOWN, Format::Markdown)] {
-        let text = render(run, format, &RenderOptions::default())?;
+        let text = render(run, analysis.as_ref(), format, &RenderOptions::default())?;
         write_file(&run.directory.join(name), &text)?;
     }
-    Ok(())
+    Ok(analysis)
 }
 
 /// Writes a file, whole or not at all. A device or a pipe is written to, and a link stays one.

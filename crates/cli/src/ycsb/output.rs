@@ -20,7 +20,7 @@ pub(crate) fn export(
         ycsb: report_options(phase, options),
         ..RenderOptions::default()
     };
-    let text = session::output::text(run, Format::Ycsb, &render_options)?;
+    let text = session::output::text(run, None, Format::Ycsb, &render_options)?;
     match &options.export_file {
         Some(path) => write_file(path, &text),
         None => print_data(&text),

@@ -10,21 +10,21 @@ use dyno_analyze::laws::demand::Demand;
 use dyno_record::model::ResourceKind;
 
 /// Demands at a rate.
-pub(super) struct Demands<'a> {
+pub(crate) struct Demands<'a> {
     /// The resources that operations wait for.
-    pub(super) stations: &'a [Demand],
+    pub(crate) stations: &'a [Demand],
     /// Others that were watched: parts of the stations, and the whole machine.
-    pub(super) parts: Vec<&'a Demand>,
+    pub(crate) parts: Vec<&'a Demand>,
     /// The station that saturates first.
-    pub(super) bottleneck: Option<&'a Demand>,
+    pub(crate) bottleneck: Option<&'a Demand>,
     /// The rate at which they were measured.
-    pub(super) rate_per_s: f64,
+    pub(crate) rate_per_s: f64,
     /// Where they were measured, in words.
-    pub(super) lead: String,
+    pub(crate) lead: String,
 }
 
 /// The section about demands.
-pub(super) fn section(demands: &Demands<'_>) -> Section {
+pub(crate) fn section(demands: &Demands<'_>) -> Section {
     let columns = vec![
         Column::text("resource"),
         Column::number("units", 60),
@@ -68,9 +68,7 @@ impl Demands<'_> {
     }
 
     fn row(&self, demand: &Demand, is_station: bool) -> Vec<Cell> {
-        let quantity = demand.quantity();
-        let error = quantity.uncertainty();
-        let (low, high) = ((quantity.value - error).max(0.0), quantity.value + error);
+        let detail = interval_s(demand).map(|(low, high)| interval(seconds(low), seconds(high)));
         let busy = self.rate_per_s * demand.per_server_s();
         let bound = match is_station {
             true => Quantity::per_second(demand.saturation_rate_per_s().value).to_string(),
@@ -84,8 +82,7 @@ impl Demands<'_> {
         vec![
             Cell::new(demand.name.clone(), tone),
             demand.servers.to_string().into(),
-            Cell::from(seconds(demand.demand_s).to_string())
-                .with_detail(Some(interval(seconds(low), seconds(high)))),
+            Cell::from(seconds(demand.demand_s).to_string()).with_detail(detail),
             Quantity::ratio(busy).to_string().into(),
             bound.into(),
             note.into(),
@@ -110,8 +107,8 @@ impl Demands<'_> {
     }
 
     fn bar(&self, demand: &Demand) -> RowValue {
-        let us = demand.per_server_s() * 1e6;
-        let error = us * demand.uncertainty_ratio;
+        let units = f64::from(demand.servers);
+        let us_per_unit = |demand_s: f64| demand_s / units * 1e6;
         RowValue {
             label: demand.name.clone(),
             value_text: seconds(demand.per_server_s()).to_string(),
@@ -120,16 +117,24 @@ impl Demands<'_> {
                 servers => format!("{} / {servers}", seconds(demand.demand_s)),
             },
             is_strong: self.is_bottleneck(demand),
-            value: us,
-            interval: Some(((us - error).max(0.0), us + error)),
+            value: us_per_unit(demand.demand_s),
+            interval: interval_s(demand).map(|(low, high)| (us_per_unit(low), us_per_unit(high))),
         }
     }
+}
+
+/// The interval of a demand, if anything is known of its error.
+fn interval_s(demand: &Demand) -> Option<(f64, f64)> {
+    let quantity = demand.quantity();
+    let error = quantity.uncertainty();
+    let is_known = quantity.uncertainty_ratio < 1.0;
+    is_known.then_some((quantity.value - error, quantity.value + error))
 }
 
 /// What a resource is that operations do not wait for by itself.
 fn part_note(name: &str) -> &'static str {
     match name == resource_name(ResourceKind::HostCpu) {
-        true => "with other processes and the kernel",
-        false => "part of the CPUs of both",
+        true => "with all others",
+        false => "part of it",
     }
 }

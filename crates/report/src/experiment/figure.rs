@@ -5,7 +5,7 @@ use crate::quantity::Quantity;
 use dyno_analyze::experiment::figures::Figure;
 
 /// The ends of an interval: `247–781 µs`, or `0.50 ms – 2.1 s` where they differ in their unit.
-pub(super) fn interval(low: Quantity, high: Quantity) -> String {
+pub(crate) fn interval(low: Quantity, high: Quantity) -> String {
     let ((low, low_unit), (high, high_unit)) = (low.parts(), high.parts());
     match low_unit == high_unit {
         true => format!("{low}–{high}{high_unit}"),
@@ -14,13 +14,13 @@ pub(super) fn interval(low: Quantity, high: Quantity) -> String {
 }
 
 /// The interval of a figure, if it has one.
-pub(super) fn interval_of(figure: &Figure, quantity: fn(f64) -> Quantity) -> Option<String> {
+pub(crate) fn interval_of(figure: &Figure, quantity: fn(f64) -> Quantity) -> Option<String> {
     let (low, high) = figure.low.zip(figure.high)?;
     Some(interval(quantity(low), quantity(high)))
 }
 
 /// A cell with the value, and the interval below it.
-pub(super) fn cell(figure: Option<&Figure>, quantity: fn(f64) -> Quantity) -> Cell {
+pub(crate) fn cell(figure: Option<&Figure>, quantity: fn(f64) -> Quantity) -> Cell {
     let Some(figure) = figure else {
         return Cell::default();
     };
@@ -29,7 +29,7 @@ pub(super) fn cell(figure: Option<&Figure>, quantity: fn(f64) -> Quantity) -> Ce
 }
 
 /// A time that is given in seconds.
-pub(super) fn seconds(value: f64) -> Quantity {
+pub(crate) fn seconds(value: f64) -> Quantity {
     Quantity::microseconds(value * 1e6)
 }
 

@@ -5,7 +5,7 @@ use super::model::ExperimentModel;
 use super::plot::Plot;
 use crate::caveat::Severity;
 use crate::error::ReportError;
-use crate::html::{SCRIPT, STYLES, code, inline_json};
+use crate::html::{PARTS, SCRIPT, STYLES, code, inline_json};
 use minijinja::value::Serde;
 use minijinja::{Environment, Value, context};
 use serde::Serialize;
@@ -23,6 +23,7 @@ struct ChartData<'a> {
 pub(super) fn render(model: &ExperimentModel) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.add_filter("code", code);
+    environment.add_template(PARTS.0, PARTS.1)?;
     environment.add_template(TEMPLATE, include_str!("../../templates/experiment.html"))?;
     let severities: Vec<Severity> = model.caveats.iter().map(|c| c.severity).collect();
     let plots = model.plots();

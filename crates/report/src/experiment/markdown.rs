@@ -2,6 +2,7 @@
 
 use super::model::{ExperimentModel, FindingModel, Section};
 use super::table::{Cell, Column, Table, Tone};
+use crate::analysis::AnalysisModel;
 use crate::markdown::{escape, escape_around_code, marks_text};
 
 /// Renders the model.
@@ -16,6 +17,16 @@ pub(super) fn render(model: &ExperimentModel) -> String {
     }
     page.end(model);
     page.text
+}
+
+/// What the analysis says of a single run: findings, and tables.
+pub(crate) fn parts(model: &AnalysisModel) -> [String; 2] {
+    let (mut findings, mut sections) = (Page::default(), Page::default());
+    findings.findings(&model.findings);
+    for section in &model.sections {
+        sections.section(section);
+    }
+    [findings.text, sections.text]
 }
 
 #[derive(Default)]

@@ -4,11 +4,12 @@
 
 mod ab;
 pub mod comparison;
-mod demands;
-mod figure;
+pub(crate) mod demands;
+pub(crate) mod figure;
 pub mod history;
 mod html;
-mod markdown;
+pub(crate) mod law_words;
+pub(crate) mod markdown;
 pub mod model;
 pub mod picture;
 pub mod plot;
@@ -18,7 +19,7 @@ mod slo;
 mod sweep;
 mod sweep_charts;
 pub mod table;
-mod terminal;
+pub(crate) mod terminal;
 mod xmax;
 
 use crate::RenderOptions;

@@ -108,7 +108,7 @@ impl ExperimentModel {
             dyno_version: experiment.dyno_version.clone(),
             has_answer: experiment.answer.is_some(),
             headline: parts.headline,
-            findings: experiment.findings.iter().map(finding).collect(),
+            findings: experiment.findings.iter().map(FindingModel::new).collect(),
             sections,
             facts: how(experiment, parts.facts, &book),
             plan: facts::plan_text(&experiment.plan),
@@ -176,15 +176,18 @@ fn status(experiment: &Experiment, book: &CaveatBook) -> Status {
     }
 }
 
-fn finding(finding: &Finding) -> FindingModel {
-    FindingModel {
-        kind: match finding.kind {
-            FindingKind::Finding => "finding",
-            FindingKind::Warning => "warning",
-            FindingKind::Opportunity => "opportunity",
-        },
-        text: sentence(&finding.text),
-        evidence: finding.evidence.iter().map(|text| sentence(text)).collect(),
+impl FindingModel {
+    /// The finding in whole sentences.
+    pub(crate) fn new(finding: &Finding) -> Self {
+        FindingModel {
+            kind: match finding.kind {
+                FindingKind::Finding => "finding",
+                FindingKind::Warning => "warning",
+                FindingKind::Opportunity => "opportunity",
+            },
+            text: sentence(&finding.text),
+            evidence: finding.evidence.iter().map(|text| sentence(text)).collect(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::model::{Parts, Section, headline};
 use super::sweep_charts as charts;
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
-use crate::model::{Definition, Figure};
+use crate::model::{Definition, Figure, INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use crate::quantity::Quantity;
 use dyno_analyze::experiment::Experiment;
 use dyno_analyze::experiment::figures::resource_name;
@@ -331,16 +331,8 @@ const DEFINITIONS: &[Definition] = &[
         term: "level",
         meaning: "All runs with the same settings. Their windows and histograms are taken together.",
     },
-    Definition {
-        term: "95 % interval",
-        meaning: "Of many such intervals, 95 in 100 hold the true value. Two values whose intervals overlap may be \
-                  the same.",
-    },
-    Definition {
-        term: "service demand",
-        meaning: "The time that one operation keeps one unit of a resource busy: busy time divided by operations \
-                  (D = U / X).",
-    },
+    INTERVAL,
+    SERVICE_DEMAND,
     Definition {
         term: "asymptotic bounds",
         meaning: "No rate is above min(N / D, 1 / D_max) with N clients, whatever the server does; and no response time \
@@ -375,9 +367,5 @@ const DEFINITIONS: &[Definition] = &[
         meaning: "X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): σ is the share of the work that cannot be done side by side, \
                   κ the cost of agreeing with each other. Fitted to the rates by least squares.",
     },
-    Definition {
-        term: "law check",
-        meaning: "A measured value against the one that a law makes of other measurements. A difference beyond the \
-                  uncertainty of both is an error of measurement, not a property of the server.",
-    },
+    LAW_CHECK,
 ];

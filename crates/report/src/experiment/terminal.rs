@@ -2,6 +2,7 @@
 
 use super::model::{ExperimentModel, FindingModel, Section};
 use super::table::{Table, Tone};
+use crate::analysis::AnalysisModel;
 use crate::caveat::Severity;
 use crate::facts::Fact;
 use crate::layout::{self, Painter, Style, text_width, wrap};
@@ -27,6 +28,22 @@ pub(super) fn render(model: &ExperimentModel, width: usize, colours: bool) -> St
     page.facts(&model.facts);
     page.caveats(model);
     page.text
+}
+
+/// What the analysis says of a single run: tables, which are the longer part, and findings, for the place where people
+/// look first.
+pub(crate) fn parts(model: &AnalysisModel, width: usize, colours: bool) -> [String; 2] {
+    let page = || Page {
+        text: String::new(),
+        width: width.max(MIN_WIDTH),
+        painter: Painter { colours },
+    };
+    let (mut sections, mut findings) = (page(), page());
+    for section in &model.sections {
+        sections.section(section);
+    }
+    findings.findings(&model.findings);
+    [sections.text, findings.text]
 }
 
 struct Page {

@@ -1,16 +1,19 @@
 //! Synthetic runs for tests, written and read by the real run directory code. All numbers are
 //! fixed: the only randomness is a small generator with a constant seed.
 
+use dyno_analyze::experiment::run::{MOST_WINDOWS, RunAnalysis, analyze};
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{ErrorCount, IntervalRecord, OperationInterval, latency_histogram};
 use dyno_record::model::{
-    Caveat, CaveatKind, Environment, KeyShares, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION,
-    ServerRecord, StorageRecord,
+    Caveat, CaveatKind, Environment, KeyShares, PhaseKind, ResourceKind, ResourceUse, RunDocument,
+    RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
 };
 use dyno_record::reader::Run;
+use dyno_record::responses::by_operation;
 use dyno_record::writer::RunWriter;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// A recording window under construction; one second long unless said otherwise.
 #[derive(Clone)]
@@ -113,10 +116,23 @@ impl Window {
 }
 
 /// Writes a run with these windows and opens it. Its phases are made from the windows.
-pub(crate) fn run(mut document: RunDocument, windows: &[Window]) -> Run {
+pub(crate) fn run(document: RunDocument, windows: &[Window]) -> Run {
+    let directory = tempfile::tempdir().unwrap();
+    write(&directory.path().join("run"), document, windows)
+}
+
+/// The same with its analysis.
+pub(crate) fn analysed(document: RunDocument, windows: &[Window]) -> (Run, RunAnalysis) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run");
-    let mut writer = RunWriter::create(&path, "", &document).unwrap();
+    let run = write(&path, document, windows);
+    let responses = by_operation(&path, PhaseKind::Measure, MOST_WINDOWS).unwrap();
+    let analysis = analyze(&run.document, &responses, 1).unwrap();
+    (run, analysis)
+}
+
+fn write(path: &Path, mut document: RunDocument, windows: &[Window]) -> Run {
+    let mut writer = RunWriter::create(path, "", &document).unwrap();
     let mut phases: BTreeMap<PhaseKind, PhaseAccumulator> = BTreeMap::new();
     for Window(interval) in windows {
         writer.record(interval).unwrap();
@@ -142,7 +158,7 @@ pub(crate) fn run(mut document: RunDocument, windows: &[Window]) -> Run {
         });
     }
     writer.finish(&document).unwrap();
-    Run::open(&path).unwrap()
+    Run::open(path).unwrap()
 }
 
 /// Document of a complete closed-loop run of workload `a` without caveats.
@@ -258,6 +274,43 @@ pub(crate) fn closed_run() -> Run {
         );
     }
     run(closed_document(), &windows)
+}
+
+/// A closed loop of two clients on the two CPUs that they share with the server, with the use of both and its analysis.
+pub(crate) fn watched_run() -> (Run, RunAnalysis) {
+    watched(24)
+}
+
+/// The same of a measure phase of so many seconds.
+pub(crate) fn watched(length_s: u64) -> (Run, RunAnalysis) {
+    let mut document = closed_document();
+    document.plan["client"]["clients"] = json!(2);
+    let duration_s = length_s as f64;
+    let resource = |resource, units, busy_s| ResourceUse {
+        phase: PhaseKind::Measure,
+        resource,
+        units,
+        busy_s,
+        duration_s,
+    };
+    document.resources = vec![
+        resource(ResourceKind::ServerCpu, 2, 1.15 * duration_s),
+        resource(ResourceKind::HostCpu, 2, 1.75 * duration_s),
+        resource(ResourceKind::Disk, 1, 0.02 * duration_s),
+    ];
+    let mut spread = Spread(13);
+    let windows: Vec<Window> = (0..length_s)
+        .map(|index| {
+            let more = index * 37 % 41;
+            let reads = spread.values(242, 3_080 + more);
+            let updates = spread.values(302, 3_080 + more);
+            let start = window(PhaseKind::Measure, index, index);
+            start
+                .operation("read", &reads)
+                .operation("update", &updates)
+        })
+        .collect();
+    analysed(document, &windows)
 }
 
 /// An open-loop run with a stall of the server, failures, dropped arrivals and many caveats.

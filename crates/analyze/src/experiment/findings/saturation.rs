@@ -31,6 +31,8 @@ pub(super) struct AtRate<'a> {
     pub(super) at: String,
     /// How busy everything was, as a sentence.
     pub(super) busy: String,
+    /// How the error of the demand is told: `known to`, `counted to`.
+    pub(super) error: &'static str,
 }
 
 impl AtRate<'_> {
@@ -79,7 +81,7 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     );
     // Without an interval of the rate nothing is known of the error.
     let known = match demand.uncertainty_ratio < 1.0 {
-        true => format!(", known to ± {}", percent(demand.uncertainty_ratio)),
+        true => format!(", {} ± {}", at.error, percent(demand.uncertainty_ratio)),
         false => String::new(),
     };
     let mut evidence = vec![

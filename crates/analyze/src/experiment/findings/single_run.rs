@@ -29,7 +29,7 @@ struct View<'a> {
 }
 
 /// The findings in the order in which they are read: what makes the result worthless, what was found, what limits
-/// its reach, and what could be changed.
+/// its reach, and what could be changed. What the caveats advise stands with them in every report of a run.
 pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis) -> Vec<Finding> {
     let view = &View {
         document,
@@ -59,7 +59,6 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
     // A broken law makes the rest worthless.
     let mut found = laws_broken(view);
     found.extend(rules.into_iter().flatten());
-    found.extend(opportunities::of_doubts(&document.caveats));
     found
 }
 
@@ -102,6 +101,7 @@ impl<'a> View<'a> {
             rate_name: "rate",
             at: self.at(),
             busy: self.busy(),
+            error: "counted to",
         })
     }
 }
@@ -271,7 +271,7 @@ fn share_of_work(view: &View<'_>) -> Option<Finding> {
         .collect();
     Some(finding(
         format!(
-            "at most {} of the {} between send and answer are work of the server's CPU and disk; the rest is waiting for \
+            "at most {} of the {} between send and answer is work of the server's CPU and disk; the rest is waiting for \
              them, for locks and for the client, and the way between both",
             percent(work_s / service_s),
             time(service_s)
@@ -340,7 +340,7 @@ fn compared(check: &LawCheck) -> String {
     };
     let limit = check.uncertainty_ratio.max(check.law.tolerance_ratio());
     format!(
-        "{}{subject}: measured {}, {other} {}: {}, where ± {} is uncertainty",
+        "{}{subject}: measured {}, {other} {}; the difference is {}, the uncertainty ± {}",
         name(check.law),
         write(check.measured),
         write(check.predicted),

@@ -109,6 +109,7 @@ impl<'a> View<'a> {
             rate_name: "highest rate",
             at: self.at(best),
             busy: self.busy(best),
+            error: "known to",
         })
     }
 }

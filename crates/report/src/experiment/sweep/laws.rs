@@ -1,10 +1,9 @@
 //! The checks of the operational laws, in short, and the broken ones one by one.
 
 use super::Sweep;
-use crate::experiment::figure::seconds;
+use crate::experiment::law_words::{TOLERANCES, difference, name, uncertainty, unit};
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::sweep::Level;
 use dyno_analyze::laws::{Law, LawCheck, LawVerdict};
 
@@ -33,11 +32,7 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     let rows = groups.iter().map(|group| row(sweep, group)).collect();
     let broken = broken_table(sweep, &groups);
     let mut notes = meanings(&groups);
-    notes.push(
-        "A check whose uncertainty is above a third means nothing, whichever way it ends. Differences below the \
-         tolerance of a law (2 %, or 5 % of CPU time) are never called broken; bounds are broken from one side only."
-            .to_owned(),
-    );
+    notes.push(TOLERANCES.to_owned());
     Some(Section {
         title: "Laws",
         lead: "What every queueing system obeys, whatever its distributions: do the measurements obey it?".to_owned(),
@@ -68,17 +63,6 @@ fn groups<'a>(sweep: &Sweep<'a>) -> Vec<Group<'a>> {
         }
     }
     groups
-}
-
-fn name(law: Law) -> &'static str {
-    match law {
-        Law::Utilization => "utilization, U = X·D",
-        Law::Little => "Little, N = X·R",
-        Law::ResponseTime => "response time, R = N/X − Z",
-        Law::ForcedFlow => "forced flow",
-        Law::RateBound => "bound of the rate",
-        Law::ResponseBound => "bound of the response time",
-    }
 }
 
 fn row(sweep: &Sweep<'_>, group: &Group<'_>) -> Vec<Cell> {
@@ -128,22 +112,6 @@ fn worst<'a>(group: &Group<'a>) -> Option<(&'a Level, &'a LawCheck)> {
     })
 }
 
-/// A difference with its sign, as zero where it is an error of arithmetic.
-fn difference(ratio: f64) -> String {
-    match ratio {
-        ratio if ratio.abs() < 5e-6 => "0 %".to_owned(),
-        ratio if ratio < 0.0 => format!("−{}", Quantity::ratio(-ratio)),
-        ratio => format!("+{}", Quantity::ratio(ratio)),
-    }
-}
-
-fn uncertainty(check: &LawCheck) -> String {
-    match check.uncertainty_ratio > 0.0 {
-        true => format!("± {}", Quantity::ratio(check.uncertainty_ratio)),
-        false => "counted".to_owned(),
-    }
-}
-
 fn is_broken(check: &LawCheck) -> bool {
     check.verdict == LawVerdict::Broken
 }
@@ -175,14 +143,6 @@ fn broken_table(sweep: &Sweep<'_>, groups: &[Group<'_>]) -> Option<Table> {
         }));
     }
     (!rows.is_empty()).then(|| Table::new("Broken laws", columns, rows))
-}
-
-fn unit(law: Law) -> fn(f64) -> Quantity {
-    match law {
-        Law::Utilization | Law::Little => Quantity::plain,
-        Law::ResponseTime | Law::ResponseBound => seconds,
-        Law::ForcedFlow | Law::RateBound => Quantity::per_second,
-    }
 }
 
 /// What each broken law means.

@@ -1,0 +1,23 @@
+//! What a recorded run means, found from its folder.
+
+use crate::exit::Failure;
+use dyno_analyze::experiment::run::{MOST_WINDOWS, RunAnalysis, analyze};
+use dyno_record::model::{PhaseKind, RunDocument};
+use dyno_record::reader::Run;
+use dyno_record::responses::by_operation;
+
+/// Analyses a run, whose caveats are known by now. `None` if it has measured nothing.
+pub(crate) fn of(run: &Run) -> Result<Option<RunAnalysis>, Failure> {
+    let mut phases = run.document.phases.iter();
+    if !phases.any(|phase| phase.name == PhaseKind::Measure) {
+        return Ok(None);
+    }
+    let responses = by_operation(&run.directory, PhaseKind::Measure, MOST_WINDOWS)?;
+    Ok(analyze(&run.document, &responses, seed(&run.document)).ok())
+}
+
+/// Seed of the resampling: that of the plan, so that the same run always gives the same figures.
+fn seed(document: &RunDocument) -> u64 {
+    let seed = document.plan.pointer("/client/seed");
+    seed.and_then(|seed| seed.as_u64()).unwrap_or(0)
+}

@@ -1,0 +1,302 @@
+//! What the analysis says of one run, for all renderers: findings, the result with its uncertainty, what an
+//! operation needs of each resource, and the laws.
+
+use crate::caveat::{CaveatBook, Topic};
+use crate::experiment::demands::{self, Demands};
+use crate::experiment::figure::cell;
+use crate::experiment::law_words::{self, TOLERANCES};
+use crate::experiment::model::{FindingModel, Section};
+use crate::experiment::table::{Cell, Column, Table, Tone};
+use crate::facts::operation_label;
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::figures::{Figure, resource_name};
+use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
+use dyno_analyze::laws::demand::Demand;
+use dyno_analyze::laws::{LawCheck, LawVerdict};
+use dyno_record::model::{PhaseKind, ResourceKind};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Percentiles of the table, with the titles and ranks of their columns.
+const PERCENTILES: [(&str, &str, u8); 4] = [
+    ("p50", "p50", 180),
+    ("p95", "p95", 130),
+    ("p99", "p99", 190),
+    ("p99_9", "p99.9", 170),
+];
+
+/// What a report shows of an analysis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AnalysisModel {
+    /// What follows from the run.
+    pub findings: Vec<FindingModel>,
+    /// Tables and charts.
+    pub sections: Vec<Section>,
+}
+
+impl AnalysisModel {
+    /// Makes the model.
+    pub(crate) fn new(analysis: &RunAnalysis, book: &CaveatBook) -> Self {
+        let sections = [
+            Some(uncertainty(analysis, book)),
+            demands_section(analysis),
+            laws(&analysis.figures.laws),
+        ];
+        AnalysisModel {
+            findings: analysis.findings.iter().map(FindingModel::new).collect(),
+            sections: sections.into_iter().flatten().collect(),
+        }
+    }
+}
+
+fn uncertainty(analysis: &RunAnalysis, book: &CaveatBook) -> Section {
+    let marks = |topic| book.marks(topic, Some(PhaseKind::Measure));
+    let mut columns = vec![
+        Column::text("operation"),
+        Column::number("rate", 200).marked(&marks(Topic::Rate)),
+        Column::number("mean", 150).marked(&marks(Topic::Latency)),
+    ];
+    columns.extend(PERCENTILES.map(|(name, title, rank)| {
+        let topic = match name {
+            "p99_9" => Topic::Tail,
+            _ => Topic::Latency,
+        };
+        Column::number(title, rank).marked(&marks(topic))
+    }));
+    let figures = &analysis.figures;
+    let mut rows = Vec::new();
+    // A single operation is the same as all of them.
+    if analysis.operations.len() != 1 {
+        let cells = [figures.rate_per_s, figures.response_mean_us];
+        rows.push(row(
+            "all operations".to_owned(),
+            cells,
+            &figures.response_us,
+        ));
+    }
+    rows.extend(analysis.operations.iter().map(|(name, one)| {
+        let OperationFigures {
+            rate_per_s,
+            response_mean_us,
+            response_us,
+        } = one;
+        let cells = [*rate_per_s, *response_mean_us];
+        row(operation_label(name), cells, response_us)
+    }));
+    Section {
+        title: "Rate and response time with their uncertainty",
+        lead: format!(
+            "Below each value stands its 95 % interval, from the variation between the {} windows of the measure phase.",
+            Quantity::count(analysis.windows.into())
+        ),
+        tables: vec![Table::new("Rate and response time", columns, rows)],
+        notes: interval_notes(analysis),
+        ..Section::default()
+    }
+}
+
+fn row(
+    label: String,
+    [rate, mean]: [Figure; 2],
+    response_us: &BTreeMap<String, Figure>,
+) -> Vec<Cell> {
+    let mut cells = vec![
+        Cell::new(label, Tone::Strong),
+        cell(Some(&rate), Quantity::per_second),
+        cell(Some(&mean), Quantity::microseconds),
+    ];
+    cells.extend(
+        PERCENTILES.map(|(name, _, _)| cell(response_us.get(name), Quantity::microseconds)),
+    );
+    cells
+}
+
+/// What the intervals do not hold, and why some are missing.
+fn interval_notes(analysis: &RunAnalysis) -> Vec<String> {
+    let mut notes = Vec::new();
+    if analysis.figures.rate_per_s.low.is_some() {
+        notes.push(
+            "They say how well this run knows its figures. Runs differ from each other by more than that: repeat them \
+             before believing a small difference."
+                .to_owned(),
+        );
+    }
+    let reasons = [
+        (
+            NoInterval::TooFewWindows,
+            "the windows are too few, or too much like the ones before",
+        ),
+        (
+            NoInterval::TooFewBeyond,
+            "less than ten operations took longer",
+        ),
+    ];
+    notes.extend(reasons.iter().filter_map(|(reason, words)| {
+        let missing = missing(&analysis.without_interval, *reason);
+        (!missing.is_empty()).then(|| format!("No interval of {}: {words}.", missing.join("; ")))
+    }));
+    if analysis.operations.contains_key("read_modify_write") {
+        notes.push(
+            "A read-modify-write is one of all operations; the reads in it count besides."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// The figures without an interval for a reason: `p99, p99.9 of read, update`.
+fn missing(all: &[WithoutInterval], reason: NoInterval) -> Vec<String> {
+    let mut by_operation: Vec<(String, Vec<&str>)> = Vec::new();
+    for one in all.iter().filter(|one| one.reason == reason) {
+        let Some(title) = title(&one.figure) else {
+            continue;
+        };
+        let operation = one.operation.as_deref();
+        let label = operation.map_or("all operations".to_owned(), operation_label);
+        match by_operation.iter_mut().find(|(name, _)| *name == label) {
+            Some((_, titles)) => titles.push(title),
+            None => by_operation.push((label, vec![title])),
+        }
+    }
+    // Operations that lack the same are named together.
+    let mut by_titles: Vec<(Vec<&str>, Vec<String>)> = Vec::new();
+    for (label, titles) in by_operation {
+        match by_titles.iter_mut().find(|(known, _)| *known == titles) {
+            Some((_, labels)) => labels.push(label),
+            None => by_titles.push((titles, vec![label])),
+        }
+    }
+    let said = by_titles.into_iter();
+    said.map(|(titles, labels)| format!("{} of {}", titles.join(", "), labels.join(", ")))
+        .collect()
+}
+
+/// The title of a figure's column; `None` if the table does not have it.
+fn title(figure: &str) -> Option<&'static str> {
+    let percentiles = PERCENTILES.iter().map(|(name, title, _)| (*name, *title));
+    let mut columns = [("rate", "rate"), ("mean", "mean")]
+        .into_iter()
+        .chain(percentiles);
+    columns.find_map(|(name, title)| (name == figure).then_some(title))
+}
+
+fn demands_section(analysis: &RunAnalysis) -> Option<Section> {
+    let stations = &analysis.stations;
+    if stations.is_empty() {
+        return None;
+    }
+    let is_station = |demand: &Demand| stations.iter().any(|one| one.name == demand.name);
+    let others = analysis.figures.demands.iter();
+    let lead = "What one operation needed of each resource in the measure phase: its busy time divided by the \
+                operations (D = U / X).";
+    let mut section = demands::section(&Demands {
+        stations,
+        parts: others.filter(|demand| !is_station(demand)).collect(),
+        bottleneck: analysis.bottleneck.as_ref().map(|found| &found.demand),
+        rate_per_s: analysis.figures.rate_per_s.value,
+        lead: match &analysis.bottleneck {
+            None => format!(
+                "{lead} The server's own use is not in this record, so that no bottleneck can be named."
+            ),
+            Some(found) => format!(
+                "{lead} The largest demand per unit bounds the rate at {}, of which {} were reached.",
+                Quantity::per_second(found.bound_per_s),
+                Quantity::ratio(found.reached_ratio)
+            ),
+        },
+    });
+    section.notes.push(
+        "The intervals are the error of the counters; another run may need more or less."
+            .to_owned(),
+    );
+    if stations
+        .iter()
+        .any(|demand| demand.name == resource_name(ResourceKind::Disk))
+    {
+        let note = "A disk counts as busy while it has any request. One that serves several at once can do more than its \
+                    bound.";
+        section.notes.push(note.to_owned());
+    }
+    Some(section)
+}
+
+fn laws(checks: &[LawCheck]) -> Option<Section> {
+    if checks.is_empty() {
+        return None;
+    }
+    let columns = vec![
+        Column::text("law"),
+        Column::text("of"),
+        Column::number("measured", 160),
+        Column::number("by the law", 150),
+        Column::number("difference", 200),
+        Column::number("uncertainty", 140),
+        Column::text("verdict"),
+    ];
+    let mut notes = meanings(checks);
+    notes.push(TOLERANCES.to_owned());
+    Some(Section {
+        title: "Laws",
+        lead:
+            "What every queueing system obeys, whatever its distributions: does this run obey it?"
+                .to_owned(),
+        tables: vec![Table::new(
+            "Law checks",
+            columns,
+            checks.iter().map(law_row).collect(),
+        )],
+        notes,
+        ..Section::default()
+    })
+}
+
+/// What a difference beyond the uncertainty means: of the broken laws, and what it would mean of the others.
+fn meanings(checks: &[LawCheck]) -> Vec<String> {
+    let said = |is_broken: bool| -> Vec<String> {
+        let checks = checks.iter();
+        let mut said: Vec<String> = checks
+            .filter(|check| (check.verdict == LawVerdict::Broken) == is_broken)
+            .map(|check| {
+                let meaning = check.law.meaning_when_broken();
+                format!("{}: {meaning}", law_words::name(check.law))
+            })
+            .collect();
+        said.dedup();
+        said
+    };
+    let broken = said(true)
+        .into_iter()
+        .map(|text| format!("Broken is {text}."));
+    let mut notes: Vec<String> = broken.collect();
+    let others = said(false);
+    if !others.is_empty() {
+        notes.push(format!(
+            "What a difference beyond the uncertainty would mean. {}.",
+            others.join("; ")
+        ));
+    }
+    notes
+}
+
+fn law_row(check: &LawCheck) -> Vec<Cell> {
+    let (word, tone) = match check.verdict {
+        LawVerdict::Holds => ("holds", Tone::Plain),
+        LawVerdict::Broken => ("broken", Tone::Alarm),
+        LawVerdict::TooUncertain => ("too uncertain to say", Tone::Doubt),
+    };
+    let quantity = law_words::unit(check.law);
+    vec![
+        Cell::new(law_words::name(check.law), Tone::Strong),
+        check
+            .subject
+            .as_deref()
+            .map(operation_label)
+            .unwrap_or_default()
+            .into(),
+        quantity(check.measured).to_string().into(),
+        quantity(check.predicted).to_string().into(),
+        Cell::new(law_words::difference(check.difference_ratio), tone),
+        law_words::uncertainty(check).into(),
+        Cell::new(word, tone),
+    ]
+}

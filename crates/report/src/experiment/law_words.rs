@@ -1,0 +1,47 @@
+//! How checks of the laws are written, of a sweep and of a single run.
+
+use super::figure::seconds;
+use crate::quantity::Quantity;
+use dyno_analyze::laws::{Law, LawCheck};
+
+/// What has to be known to read the checks.
+pub(crate) const TOLERANCES: &str = "A check whose uncertainty is above a third means nothing, whichever way it ends. Differences below the \
+     tolerance of a law (2 %, or 5 % of CPU time) are never called broken; bounds are broken from one side only.";
+
+/// A law with its formula.
+pub(crate) fn name(law: Law) -> &'static str {
+    match law {
+        Law::Utilization => "utilization, U = X·D",
+        Law::Little => "Little, N = X·R",
+        Law::ResponseTime => "response time, R = N/X − Z",
+        Law::ForcedFlow => "forced flow",
+        Law::RateBound => "bound of the rate",
+        Law::ResponseBound => "bound of the response time",
+    }
+}
+
+/// A difference with its sign, as zero where it is an error of arithmetic.
+pub(crate) fn difference(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio.abs() < 5e-6 => "0 %".to_owned(),
+        ratio if ratio < 0.0 => format!("−{}", Quantity::ratio(-ratio)),
+        ratio => format!("+{}", Quantity::ratio(ratio)),
+    }
+}
+
+/// The uncertainty of a difference.
+pub(crate) fn uncertainty(check: &LawCheck) -> String {
+    match check.uncertainty_ratio > 0.0 {
+        true => format!("± {}", Quantity::ratio(check.uncertainty_ratio)),
+        false => "counted".to_owned(),
+    }
+}
+
+/// The unit of both sides of a law.
+pub(crate) fn unit(law: Law) -> fn(f64) -> Quantity {
+    match law {
+        Law::Utilization | Law::Little => Quantity::plain,
+        Law::ResponseTime | Law::ResponseBound => seconds,
+        Law::ForcedFlow | Law::RateBound => Quantity::per_second,
+    }
+}
