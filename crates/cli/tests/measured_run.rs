@@ -76,6 +76,11 @@ fn a_run_leaves_its_files_and_prints_the_document_alone() {
             .iter()
             .all(|caveat| caveat["message"].is_string())
     );
+    // The run of a few windows is analysed, and nothing is claimed of a server that was not watched.
+    let analysis = &document["analysis"];
+    assert_eq!(analysis["figures"]["succeeded"], 2000);
+    assert!(analysis["operations"]["read"]["response_us"]["p99"]["value"].is_number());
+    assert!(analysis.get("bottleneck").is_none(), "{analysis}");
     let runs = names(&bench.path("runs"));
     assert_eq!(runs.len(), 1, "{runs:?}");
     assert!(runs[0].ends_with("-read"), "{runs:?}");

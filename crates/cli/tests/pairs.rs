@@ -82,6 +82,25 @@ fn two_servers_are_loaded_at_once_and_shown_together_and_one_by_one() {
         (whole / parts - 1.0).abs() < 1e-9,
         "{whole} against {parts}"
     );
+    // So are the figures of all and the demands of both servers.
+    let figures = &document["analysis"]["figures"];
+    assert_eq!(figures["clients"], 8);
+    let demands = figures["demands"].as_array().unwrap();
+    let server = demands.iter().find(|one| one["name"] == "server CPU");
+    let demand_s = server.unwrap()["demand_s"].as_f64().unwrap();
+    assert!(demand_s > 0.0);
+    assert!(
+        document["analysis"]["bottleneck"]["bound_per_s"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+    // Of one instance alone only the client's part is known.
+    let one = bench.dyno(&["report", "r/instances/1"]).expect(0).stdout;
+    assert!(
+        one.contains("What limits the server cannot be told"),
+        "{one}"
+    );
     // The sum holds in every window, not only over all.
     let merged = succeeded(&bench.path("r"));
     let of = |number: &str| succeeded(&bench.path("r/instances").join(number));

@@ -300,3 +300,39 @@ fn law_row(check: &LawCheck) -> Vec<Cell> {
         Cell::new(word, tone),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+
+    fn model(analysis: &RunAnalysis) -> AnalysisModel {
+        AnalysisModel::new(analysis, &CaveatBook::new(&[]))
+    }
+
+    #[test]
+    fn every_operation_has_a_row_and_one_alone_is_not_told_twice() {
+        let (_, mut analysis) = testdata::watched_run();
+        let labels = |analysis: &RunAnalysis| -> Vec<String> {
+            let table = &model(analysis).sections[0].tables[0];
+            table.rows.iter().map(|row| row[0].text.clone()).collect()
+        };
+        assert_eq!(labels(&analysis), ["all operations", "read", "update"]);
+        analysis.operations.remove("update");
+        assert_eq!(labels(&analysis), ["read"]);
+    }
+
+    #[test]
+    fn what_has_no_interval_says_why_and_shows_none() {
+        let (_, analysis) = testdata::watched(2);
+        let section = &model(&analysis).sections[0];
+        let cells = section.tables[0].rows.iter().flatten();
+        assert!(cells.clone().count() > 12 && cells.clone().all(|cell| cell.detail.is_none()));
+        let expected = [
+            "No interval of rate, mean, p50, p95, p99, p99.9 of all operations; rate, mean, p50, p95, p99 of read, update: the \
+             windows are too few, or too much like the ones before.",
+            "No interval of p99.9 of read, update: less than ten operations took longer.",
+        ];
+        assert_eq!(section.notes, expected);
+    }
+}

@@ -9,6 +9,9 @@ use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::laws::demand::Demand;
 use dyno_record::model::ResourceKind;
 
+/// What the chart shows.
+const CAPTION: &str = "The demand of an operation, divided by the units that work side by side.";
+
 /// Demands at a rate.
 pub(crate) struct Demands<'a> {
     /// The resources that operations wait for.
@@ -28,7 +31,7 @@ pub(crate) fn section(demands: &Demands<'_>) -> Section {
     let columns = vec![
         Column::text("resource"),
         Column::number("units", 60),
-        Column::number("demand per operation", 200),
+        Column::number("demand", 200),
         Column::number("busy", 100),
         Column::number("bounds the rate at", 150),
         Column::text("notes"),
@@ -95,9 +98,12 @@ impl Demands<'_> {
         let scale = Scale::from_zero(&values);
         RowsChart {
             title: "How long an operation occupies each resource".to_owned(),
-            caption: "The demand of an operation, divided by the units that work side by side. The longest bar among the \
-                      resources that operations wait for is the bottleneck."
-                .to_owned(),
+            caption: match self.bottleneck {
+                Some(_) => format!(
+                    "{CAPTION} The longest bar among the resources that operations wait for is the bottleneck."
+                ),
+                None => CAPTION.to_owned(),
+            },
             axis: "time per operation and unit".to_owned(),
             ticks: scale.ticks(|us| Quantity::microseconds(us).to_string()),
             band: None,
@@ -135,6 +141,6 @@ fn interval_s(demand: &Demand) -> Option<(f64, f64)> {
 fn part_note(name: &str) -> &'static str {
     match name == resource_name(ResourceKind::HostCpu) {
         true => "with all others",
-        false => "part of it",
+        false => "part of the CPUs",
     }
 }
