@@ -40,7 +40,8 @@ impl AtRate<'_> {
         self.bottleneck.name == resource_name(ResourceKind::Disk)
     }
 
-    fn share(&self) -> f64 {
+    /// The rate as a share of its bound.
+    pub(super) fn share(&self) -> f64 {
         self.rate_per_s / bound_of(self.bottleneck)
     }
 

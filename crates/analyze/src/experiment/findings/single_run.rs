@@ -37,6 +37,8 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
         figures: &analysis.figures,
     };
     let at = view.at_rate();
+    // Far from saturation nothing says that the resource would matter.
+    let near = at.as_ref().filter(|at| at.share() >= NEAR_RATIO);
     let rules = [
         generator_bound(view),
         failed_operations(view),
@@ -51,8 +53,8 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
         other_processes(view),
         unsteady(view),
         poorly_known(view),
-        at.as_ref().and_then(saturation::widen),
-        at.as_ref().and_then(saturation::two_machines),
+        near.and_then(saturation::widen),
+        near.and_then(saturation::two_machines),
         more_clients(view),
         disk_is_idle(view),
     ];
@@ -421,14 +423,14 @@ fn poorly_known(view: &View<'_>) -> Option<Finding> {
     let mut evidence = Vec::new();
     if !few_windows.is_empty() {
         evidence.push(format!(
-            "{}: the {} of the measure phase are too few, or follow each other too closely",
+            "there is none of {}: the {} of the measure phase are too few, or follow each other too closely",
             list(&few_windows),
             count(view.analysis.windows as usize, "window", "windows")
         ));
     }
     if !few_beyond.is_empty() {
         evidence.push(format!(
-            "{}: less than ten operations took longer",
+            "there is none of {}: less than ten operations took longer",
             list(&few_beyond)
         ));
     }
