@@ -73,8 +73,8 @@ fn measure_phase(windows: &[WindowResponses], response_us: f64) -> PhaseRecord {
         errors: Default::default(),
         arrivals: None,
         client: ClientUsage {
-            cpu_user_s: 3.0,
-            cpu_system_s: 6.0,
+            cpu_user_s: 0.1 * duration_s,
+            cpu_system_s: 0.2 * duration_s,
             ..ClientUsage::default()
         },
         mean_in_flight: rate * response_us * 1e-6,
