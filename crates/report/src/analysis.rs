@@ -114,6 +114,12 @@ fn row(
 /// What the intervals do not hold, and why some are missing.
 fn interval_notes(analysis: &RunAnalysis) -> Vec<String> {
     let mut notes = Vec::new();
+    if analysis.figures.warm_up_s > 0.0 {
+        notes.push(format!(
+            "The first {} of the phase were still a warm-up and are left out here; the totals of the phase have them.",
+            Quantity::seconds(analysis.figures.warm_up_s)
+        ));
+    }
     if analysis.figures.rate_per_s.low.is_some() {
         notes.push(
             "They say how well this run knows its figures. Runs differ from each other by more than that: repeat them \

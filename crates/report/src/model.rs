@@ -362,7 +362,11 @@ fn headline(
     let analysis = analysis.filter(|_| phase.name == PhaseKind::Measure);
     let mut rate = rate_figure(document, phase, marks(Topic::Rate));
     let rate_per_s = analysis.map(|analysis| &analysis.figures.rate_per_s);
-    rate.note = with_interval(rate.note, rate_per_s, Quantity::per_second);
+    let warm_up = analysis
+        .map(|analysis| analysis.figures.warm_up_s)
+        .filter(|length_s| *length_s > 0.0)
+        .map(Quantity::seconds);
+    rate.note = with_interval(rate.note, rate_per_s, warm_up, Quantity::per_second);
     let mut figures = vec![rate];
     if let Some((name, operation)) = by_count(phase).first() {
         let summary = &operation.response_time_us;
@@ -378,7 +382,7 @@ fn headline(
             Figure {
                 label: format!("{level} response time"),
                 value: quantity_if(operation.count > 0, value),
-                note: with_interval(note, figure, Quantity::microseconds),
+                note: with_interval(note, figure, warm_up, Quantity::microseconds),
                 alarming: false,
                 marks: marks(topic),
             }
@@ -396,12 +400,17 @@ fn headline(
 fn with_interval(
     note: Option<String>,
     figure: Option<&figures::Figure>,
+    warm_up: Option<Quantity>,
     quantity: fn(f64) -> Quantity,
 ) -> Option<String> {
-    match figure.and_then(|figure| interval_of(figure, quantity)) {
-        Some(range) => Some(format!("{}, 95 % {range}", note?)),
-        None => note,
-    }
+    let Some(range) = figure.and_then(|figure| interval_of(figure, quantity)) else {
+        return note;
+    };
+    // The value is that of the whole phase, the interval that of its stationary part.
+    let part = warm_up.map_or(String::new(), |length| {
+        format!(" without the first {length}")
+    });
+    Some(format!("{}, 95 % {range}{part}", note?))
 }
 
 /// The rate of a load phase is that of its documents: what one command inserts is a setting.

@@ -143,7 +143,9 @@ pub struct NothingMeasured;
 pub struct Measured {
     /// The recording windows, ready for statistics: those of the stationary part, or all where there is none.
     pub samples: Vec<IntervalSample>,
-    /// Length of the start that was left out as a warm-up.
+    /// Number of windows at the start that were left out as a warm-up.
+    pub warm_up_windows: usize,
+    /// Their length.
     pub warm_up_s: f64,
     /// Whether the samples are a steady state; `None` if there are too few to tell.
     pub steady: Option<bool>,
@@ -166,6 +168,7 @@ pub fn measured(windows: &[WindowResponses], is_open: bool) -> Measured {
     let warm_up: Vec<IntervalSample> = samples.drain(..found.part.start).collect();
     Measured {
         samples,
+        warm_up_windows: warm_up.len(),
         warm_up_s: warm_up.iter().map(|window| window.duration_s).sum(),
         steady: match found.verdict {
             SteadyState::Undecided => None,
@@ -174,8 +177,14 @@ pub fn measured(windows: &[WindowResponses], is_open: bool) -> Measured {
     }
 }
 
+/// A whole phase with its warm-up and its rest: what its counters and laws are about.
+pub(super) fn whole(windows: &[WindowResponses]) -> Series {
+    let all: Vec<IntervalSample> = windows.iter().map(sample).collect();
+    Series::new(&all)
+}
+
 /// The recording windows of a phase, without a short rest at the end.
-fn samples(windows: &[WindowResponses]) -> Vec<IntervalSample> {
+pub(super) fn samples(windows: &[WindowResponses]) -> Vec<IntervalSample> {
     let longest_s = windows.iter().map(|w| w.duration_s).fold(0.0, f64::max);
     windows
         .iter()
@@ -206,7 +215,7 @@ pub fn of_run(
     let is_open = phase.offered_rate_per_s.is_some();
     let measured = measured(windows, is_open);
     let series = Series::new(&measured.samples);
-    let whole = Series::new(&samples(windows));
+    let whole = whole(windows);
     let resampling = Resampling::seeded(seed);
     let figure = |statistic: Statistic, unit: f64| -> Option<Figure> {
         match series.estimate(statistic, resampling) {

@@ -2,7 +2,10 @@
 //! that bounds, the laws, and what follows in sentences.
 
 use super::Finding;
-use super::figures::{self, Figure, Figures, NothingMeasured, PERCENTILES, resource_name, samples};
+use super::figures::{
+    self, Figure, Figures, Measured, NothingMeasured, PERCENTILES, is_open, measured,
+    resource_name, samples, whole,
+};
 use super::findings::single_run;
 use super::sweep::stations;
 use crate::estimate::Quantity;
@@ -108,7 +111,11 @@ pub fn analyze(
     seed: u64,
 ) -> Result<RunAnalysis, NothingMeasured> {
     let mut figures = figures::of_run(document, &responses.all, seed)?;
-    let windows = samples(&responses.all);
+    let Measured {
+        samples: windows,
+        warm_up_windows,
+        ..
+    } = measured(&responses.all, is_open(document));
     let mut without_interval = reasons(None, &windows, |name| match name {
         "rate" => Some(figures.rate_per_s),
         "mean" => Some(figures.response_mean_us),
@@ -116,7 +123,9 @@ pub fn analyze(
     });
     let mut operations = BTreeMap::new();
     for (name, of_one) in &responses.operations {
-        let windows = samples(of_one);
+        // The same part of the phase as that of all together.
+        let windows: Vec<IntervalSample> =
+            samples(of_one).into_iter().skip(warm_up_windows).collect();
         let Some(found) = operation_figures(&windows, Resampling::seeded(seed)) else {
             continue;
         };
@@ -127,7 +136,9 @@ pub fn analyze(
         }));
         operations.insert(name.clone(), found);
     }
-    let rate_per_s = figures.rate_per_s.value;
+    let rate_per_s = whole(&responses.all)
+        .value(Statistic::Rate)
+        .ok_or(NothingMeasured)?;
     // Busy times and operations are counted in the same phase: what other phases would have had is not asked here,
     // so that the demands of this run have the error of the counters alone.
     let counted = Quantity::exact(rate_per_s);
