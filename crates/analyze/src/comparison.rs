@@ -23,7 +23,7 @@ use crate::least_squares::solve;
 use crate::resampling::Resampling;
 use crate::student::two_sided;
 use crate::uncertainty::runs::Basis;
-use crate::uncertainty::series::{Series, Statistic};
+use crate::uncertainty::series::{MIN_BEYOND_PERCENTILE, Series, Statistic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -142,13 +142,21 @@ pub fn pairs_needed(
 }
 
 /// Compares pairs by a statistic, with differences of less than `margin_ratio` being of no
-/// interest. `None` without pairs, if a run did nothing, or if a single pair is too short.
+/// interest. `None` without pairs, if a run did nothing, if a single pair is too short, or if less than
+/// [`MIN_BEYOND_PERCENTILE`] operations of a side lie beyond a percentile.
 pub fn compare(
     pairs: &[Pair],
     statistic: Statistic,
     margin_ratio: f64,
     resampling: Resampling,
 ) -> Option<Comparison> {
+    let beyond = |side: fn(&Pair) -> &Series| -> f64 {
+        pairs.iter().map(|pair| side(pair).beyond(statistic)).sum()
+    };
+    let fewest = beyond(|pair| &pair.baseline).min(beyond(|pair| &pair.candidate));
+    if fewest < MIN_BEYOND_PERCENTILE {
+        return None;
+    }
     let differences = differences(pairs, statistic)?;
     let within = within(pairs, statistic, resampling);
     let confidence_ratio = resampling.confidence_ratio;

@@ -28,8 +28,8 @@ pub struct WindowResponses {
 
 /// Reads the windows of one phase. Memory is that of the different values, not of the operations.
 ///
-/// `operation` names one operation; without it all are taken together. A read-modify-write counts then as a
-/// whole and its update is left out; its read cannot be told from other reads and counts besides.
+/// `operation` names one operation; without it all operations of the database are taken together: a
+/// read-modify-write counts then as its read and its update, each with its own time, and not as a whole besides.
 ///
 /// # Errors
 /// [`RecordError`] if the folder is no run or a row is wrong in itself. Rows that were cut off are left out.
@@ -174,10 +174,9 @@ fn of_window(window: &windows::Window, operation: Option<&str>) -> WindowRespons
         .iter()
         .map(|row| row.operation.as_str())
         .collect();
-    let has_whole = names.contains(&READ_MODIFY_WRITE);
     let is_wanted = |name: &str| match operation {
         Some(wanted) => name == wanted,
-        None => !(has_whole && name == "update"),
+        None => name != READ_MODIFY_WRITE,
     };
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     let wanted = window.histograms.iter().filter(|entry| {

@@ -143,7 +143,8 @@ fn interval_notes(analysis: &RunAnalysis) -> Vec<String> {
     }));
     if analysis.operations.contains_key("read_modify_write") {
         notes.push(
-            "A read-modify-write is one of all operations; the reads in it count besides."
+            "Among all operations a read-modify-write is its read and its update, each with its own time; the rate \
+             counts it once."
                 .to_owned(),
         );
     }

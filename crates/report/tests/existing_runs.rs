@@ -64,6 +64,7 @@ fn compared(ratio: f64, verdict: ComparisonVerdict) -> RunComparison {
         differences: Vec::new(),
         comparable: true,
         answer: Some(AbAnswer {
+            deciding: Statistic::Rate,
             comparisons: vec![
                 row(Statistic::Rate, ratio, 1.02, verdict),
                 row(p99, 1.02, 1.2, ComparisonVerdict::NotEnoughData),

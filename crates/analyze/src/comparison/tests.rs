@@ -255,3 +255,18 @@ fn nothing_to_compare_is_no_comparison() {
     assert_eq!(compare(&[], Statistic::Rate, 0.05, quick(1)), None);
     assert_eq!(compare(&[idle], Statistic::Rate, 0.05, quick(1)), None);
 }
+
+#[test]
+fn a_percentile_with_less_than_ten_values_beyond_is_not_compared() {
+    let few = |pairs: usize| {
+        let pairs = EQUAL.pairs(1, pairs);
+        let percentile = Statistic::Percentile { percent: 99.99 };
+        compare(&pairs, percentile, 0.05, Resampling::seeded(1))
+    };
+    let beyond = EQUAL.pairs(1, 1)[0]
+        .baseline
+        .beyond(Statistic::Percentile { percent: 99.99 });
+    let enough = (MIN_BEYOND_PERCENTILE / beyond).ceil() as usize;
+    assert!(few(enough - 1).is_none() && enough > 2, "{enough}");
+    assert!(few(enough).is_some());
+}

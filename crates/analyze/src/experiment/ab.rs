@@ -10,19 +10,36 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is compared, the one that decides first: with a closed loop the rate, with an open loop, where the rate
-/// is given, the 99th percentile.
-fn statistics(is_open: bool) -> [Statistic; 5] {
+/// Which figure decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deciding {
+    /// The rate: with a closed loop.
+    Rate,
+    /// The 99th percentile: where the rate is given.
+    P99,
+    /// The mean response time: of one operation among several, whose share of the rate is that of the plan.
+    MeanTime,
+}
+
+/// What is compared, the one that decides first.
+fn statistics(deciding: Deciding) -> [Statistic; 5] {
     let percentile = |percent| Statistic::Percentile { percent };
-    match is_open {
-        false => [
+    match deciding {
+        Deciding::MeanTime => [
+            Statistic::MeanTime,
+            percentile(50.0),
+            percentile(95.0),
+            percentile(99.0),
+            Statistic::Rate,
+        ],
+        Deciding::Rate => [
             Statistic::Rate,
             Statistic::MeanTime,
             percentile(50.0),
             percentile(95.0),
             percentile(99.0),
         ],
-        true => [
+        Deciding::P99 => [
             percentile(99.0),
             Statistic::MeanTime,
             percentile(50.0),
@@ -35,8 +52,10 @@ fn statistics(is_open: bool) -> [Statistic; 5] {
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbAnswer {
-    /// Comparisons of B with A; the verdict of the first one is that of the whole.
+    /// Comparisons of B with A, of the figures that have an interval.
     pub comparisons: Vec<Comparison>,
+    /// The figure whose comparison decides, also if it has none: there are not enough data then.
+    pub deciding: Statistic,
     /// Pairs that would be needed for the wished precision; absent beyond all reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs_needed: Option<u32>,
@@ -94,11 +113,13 @@ pub struct RunComparison {
 }
 
 impl RunComparison {
-    /// Compares two runs by the windows of their measure phases.
+    /// Compares two runs by the windows of their measure phases; `of_operation` says that the windows are those of one
+    /// operation.
     pub fn new(
         names: [String; 2],
         documents: [&RunDocument; 2],
         windows: [&[IntervalSample]; 2],
+        of_operation: bool,
         margin_ratio: f64,
         resampling: Resampling,
     ) -> RunComparison {
@@ -112,23 +133,25 @@ impl RunComparison {
             let kind = document.plan.pointer("/schedule/kind");
             kind.and_then(|kind| kind.as_str()) != Some("closed")
         });
+        let deciding = match (of_operation, is_open) {
+            (true, _) => Deciding::MeanTime,
+            (false, true) => Deciding::P99,
+            (false, false) => Deciding::Rate,
+        };
         let [a, b] = names;
         RunComparison {
             a,
             b,
             comparable: differences.iter().all(|difference| !difference.forbids),
             differences,
-            answer: analyze(&[pair], is_open, margin_ratio, resampling),
+            answer: analyze(&[pair], deciding, margin_ratio, resampling),
         }
     }
 
     /// Whether B is slower in the statistic that decides, by more than this share: its interval does not hold 1,
     /// and the ratio itself is beyond the share.
     pub fn is_slower_by(&self, share: f64) -> bool {
-        let first = self
-            .answer
-            .as_ref()
-            .and_then(|answer| answer.comparisons.first());
+        let first = self.answer.as_ref().and_then(AbAnswer::decision);
         first.is_some_and(|first| {
             let ratio = match first.statistic.larger_is_better() {
                 true => 1.0 / first.ratio.value,
@@ -143,25 +166,41 @@ impl RunComparison {
 /// interest.
 pub fn analyze(
     pairs: &[Pair],
-    is_open: bool,
+    deciding: Deciding,
     margin_ratio: f64,
     resampling: Resampling,
 ) -> Option<AbAnswer> {
-    let comparisons: Vec<Comparison> = statistics(is_open)
+    let statistics = statistics(deciding);
+    let comparisons: Vec<Comparison> = statistics
         .into_iter()
         .filter_map(|statistic| compare(pairs, statistic, margin_ratio, resampling))
         .collect();
-    let first = comparisons.first()?;
-    Some(AbAnswer {
-        pairs_needed: first
-            .pairs_needed()
-            .and_then(|pairs| u32::try_from(pairs).ok()),
-        end: match first.is_precise() {
-            true => AbEnd::Precise,
-            false => AbEnd::Spent,
-        },
+    if comparisons.is_empty() {
+        return None;
+    }
+    let mut answer = AbAnswer {
         comparisons,
-    })
+        deciding: statistics[0],
+        pairs_needed: None,
+        end: AbEnd::Spent,
+    };
+    if let Some(decision) = answer.decision() {
+        let needed = decision.pairs_needed();
+        let is_precise = decision.is_precise();
+        answer.pairs_needed = needed.and_then(|pairs| u32::try_from(pairs).ok());
+        if is_precise {
+            answer.end = AbEnd::Precise;
+        }
+    }
+    Some(answer)
+}
+
+impl AbAnswer {
+    /// The comparison that decides; `None` if there are not enough data for it.
+    pub fn decision(&self) -> Option<&Comparison> {
+        let mut comparisons = self.comparisons.iter();
+        comparisons.find(|one| one.statistic == self.deciding)
+    }
 }
 
 /// Side of run `number`: AB, BA, BA, AB and so on, so that drifts of first and second order meet both alike.
@@ -176,6 +215,53 @@ pub fn side(number: usize) -> Side {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::uncertainty::histogram::SparseHistogram;
+
+    fn run(windows: usize, per_window: u64) -> Series {
+        let sample = |place: usize| IntervalSample {
+            duration_s: 1.0,
+            operations: per_window + place as u64 % 3,
+            times: SparseHistogram::from_counts([
+                (900, per_window / 2),
+                (1100 + place as u64 % 5, per_window / 2),
+            ]),
+        };
+        Series::new(&(0..windows).map(sample).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_figure_that_decides_and_has_no_interval_leaves_no_verdict() {
+        let pair = |per_window| Pair {
+            baseline: run(30, per_window),
+            candidate: run(30, per_window),
+            baseline_first: true,
+        };
+        let p99 = |per_window| {
+            analyze(
+                &[pair(per_window)],
+                Deciding::P99,
+                0.05,
+                Resampling::seeded(1),
+            )
+            .unwrap()
+        };
+        let few = p99(20);
+        assert!(!few.comparisons.is_empty());
+        assert_eq!((few.decision(), few.end), (None, AbEnd::Spent));
+        assert!(p99(2000).decision().is_some());
+    }
+
+    #[test]
+    fn of_one_operation_the_time_decides_and_not_the_rate() {
+        let pair = Pair {
+            baseline: run(30, 2000),
+            candidate: run(30, 2000),
+            baseline_first: true,
+        };
+        let found = analyze(&[pair], Deciding::MeanTime, 0.05, Resampling::seeded(1)).unwrap();
+        assert_eq!(found.decision().unwrap().statistic, Statistic::MeanTime);
+    }
 
     #[test]
     fn both_sides_come_first_equally_often() {

@@ -18,9 +18,12 @@ const MOST_CLIENTS: u32 = 2000;
 /// Points of a curve for a picture.
 const CURVE_STEPS: usize = 60;
 
-/// Share of an offered rate that must be achieved: with less the queue grows, and its response time is that of the
-/// length of the run.
-const KEPT_RATIO: f64 = 0.99;
+/// Share of an offered rate that may be missing: with more the queue grows, and its response time is that of the length
+/// of the run.
+const MISSING_RATIO: f64 = 0.01;
+
+/// The number of random arrivals varies; so many standard deviations below the expected one are still all of them.
+const DEVIATIONS: f64 = 3.0;
 
 /// A point of the curve of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +64,7 @@ pub(super) fn network(system: &ClosedSystem, levels: &[Level]) -> Vec<ClosedPoin
     curve(system, most).into_iter().filter(is_shown).collect()
 }
 
-/// Fits a queue with one server, and one with as many as the bottleneck has, and takes the closer one. `None` with
+/// Fits a queue with Poisson arrivals and one server, and one with as many as the bottleneck has, and takes the closer one. `None` with
 /// less than three rates that were kept.
 pub(super) fn queue(
     levels: &[Level],
@@ -104,7 +107,9 @@ pub(super) fn queue(
 
 fn is_kept(level: &Level) -> bool {
     let offered = level.offered_rate_per_s.unwrap_or(f64::INFINITY);
-    level.rate_per_s.value >= KEPT_RATIO * offered && level.dropped_ratio == 0.0
+    let chance = DEVIATIONS / (level.succeeded.max(1) as f64).sqrt();
+    level.rate_per_s.value >= (1.0 - chance.max(MISSING_RATIO)) * offered
+        && level.dropped_ratio == 0.0
 }
 
 fn point(level: &Level) -> ResponsePoint {
@@ -139,6 +144,8 @@ mod tests {
             demands: Vec::new(),
             busy_ratio: BTreeMap::new(),
             laws: Vec::new(),
+            succeeded: 100_000,
+            shares_cpus: false,
             generator_bound: false,
             unsteady: false,
         }

@@ -3,17 +3,17 @@
 
 use super::Finding;
 use super::figures::{
-    self, Figure, Figures, Measured, NothingMeasured, PERCENTILES, is_open, measured,
-    resource_name, samples, whole,
+    self, Figure, Figures, Measured, NothingMeasured, PERCENTILES, is_open, measured, samples,
+    whole,
 };
 use super::findings::single_run;
-use super::sweep::stations;
+use super::sweep::{knows_server, stations};
 use crate::estimate::Quantity;
 use crate::laws;
 use crate::laws::demand::{self, Demand};
 use crate::resampling::Resampling;
 use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series, Statistic};
-use dyno_record::model::{ResourceKind, RunDocument};
+use dyno_record::model::RunDocument;
 use dyno_record::responses::PhaseResponses;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,9 +95,7 @@ pub struct Bottleneck {
 impl RunAnalysis {
     /// Whether the CPU time of the servers is known, without which nothing can be said about their limits.
     pub fn knows_server(&self) -> bool {
-        let name = resource_name(ResourceKind::ServerCpu);
-        let mut resources = self.figures.resources.iter();
-        resources.any(|resource| resource.name == name)
+        knows_server(&self.figures.demands)
     }
 }
 
@@ -139,12 +137,7 @@ pub fn analyze(
     let rate_per_s = whole(&responses.all)
         .value(Statistic::Rate)
         .ok_or(NothingMeasured)?;
-    // Busy times and operations are counted in the same phase: what other phases would have had is not asked here,
-    // so that the demands of this run have the error of the counters alone.
-    let counted = Quantity::exact(rate_per_s);
-    let resources = figures.resources.iter();
-    figures.demands = resources.filter_map(|one| one.demand(counted)).collect();
-    let stations = stations(&figures.demands);
+    let stations = stations(&figures.demands, figures.shares_cpus);
     figures.laws.extend(within_bound(&stations, rate_per_s));
     let mut analysis = RunAnalysis {
         windows: u32::try_from(windows.len()).unwrap_or(u32::MAX),

@@ -1,19 +1,20 @@
 //! What a sweep says: the points with their intervals, the service demands and the bounds that follow from
 //! them, the scalability law, and every law checked at every point.
 
-use super::figures::{Figure, Figures, PERCENTILES};
+use super::figures::{Figure, Figures, PERCENTILES, resource_name};
 use super::queueing::{self, QueueModel};
 use super::{Experiment, Point};
 use crate::closed_network::ClosedPoint;
 use crate::estimate::{Estimate, Quantity};
 use crate::knee::{Knee, LoadPoint, knee};
 use crate::laws::bounds::{Bounds, ClosedSystem};
-use crate::laws::demand::{Demand, bottleneck};
+use crate::laws::demand::{Demand, Resource, bottleneck};
 use crate::laws::{self, LawCheck};
 use crate::resampling::Resampling;
 use crate::uncertainty::runs::Runs;
 use crate::uncertainty::series::{IntervalSample, Statistic};
 use crate::usl::{self, UslFit, UslPoint};
+use dyno_record::model::ResourceKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,6 +58,12 @@ pub struct Level {
     pub busy_ratio: BTreeMap<String, f64>,
     /// Checks of the laws: those of the runs, and those that follow from the sweep.
     pub laws: Vec<LawCheck>,
+    /// Operations that succeeded in all runs.
+    #[serde(default)]
+    pub succeeded: u64,
+    /// Whether server and client waited for the same CPUs.
+    #[serde(default)]
+    pub shares_cpus: bool,
     /// Whether a run says that the client was the limit.
     pub generator_bound: bool,
     /// Whether a run had no steady state.
@@ -141,7 +148,10 @@ pub fn analyze(
         .iter()
         .all(|level| level.offered_rate_per_s.is_none());
     let over_clients = axis == Some(CLIENTS) && is_closed;
-    let system = system(&levels, best, over_clients);
+    let lone = levels
+        .iter()
+        .position(|level| over_clients && level.clients == 1);
+    let system = system(&levels, best, lone);
     let mut answer = SweepAnswer {
         axis: axis.map(str::to_owned),
         best: u32::try_from(best).ok()?,
@@ -150,32 +160,37 @@ pub fn analyze(
             .and_then(|system| bottleneck(&system.demands).cloned()),
         saturation_clients: system
             .as_ref()
-            .filter(|_| over_clients)
+            .filter(|_| lone.is_some())
             .and_then(ClosedSystem::saturation_clients),
-        bounds: match (&system, over_clients) {
-            (Some(system), true) => bounds(system, &levels),
+        // Without a lone client the delay that no demand explains is not known, and with it neither bound nor curve.
+        bounds: match (&system, lone) {
+            (Some(system), Some(_)) => bounds(system, &levels),
             _ => Vec::new(),
         },
-        network: match (&system, over_clients) {
-            (Some(system), true) => queueing::network(system, &levels),
+        network: match (&system, lone) {
+            (Some(system), Some(_)) => queueing::network(system, &levels),
             _ => Vec::new(),
         },
         queue: None,
         usl: None,
         usl_problem: None,
         usl_curve: Vec::new(),
-        knee: axis.map(|axis| knee(&load_points(&levels, axis))),
+        // At an offered rate clients are connections and no load.
+        knee: axis
+            .filter(|axis| *axis == RATE || over_clients)
+            .map(|axis| knee(&load_points(&levels, axis))),
         system,
         levels,
     };
     if over_clients {
         fit_usl(&mut answer, resampling);
     }
-    if axis == Some(RATE) {
+    if axis == Some(RATE) && is_poisson(experiment, &answer.levels) {
         let bottleneck = answer.bottleneck.as_ref();
         answer.queue = queueing::queue(&answer.levels, bottleneck, resampling);
     }
-    check_bounds(&mut answer, over_clients);
+    check_demands(&mut answer);
+    check_bounds(&mut answer, lone);
     Some(answer)
 }
 
@@ -192,6 +207,16 @@ fn axis_of(experiment: &Experiment) -> Option<&'static str> {
         [RATE] => Some(RATE),
         _ => None,
     }
+}
+
+/// Whether all arrivals were random, as a queue with Poisson arrivals has them.
+fn is_poisson(experiment: &Experiment, levels: &[Level]) -> bool {
+    let planned = experiment.plan.pointer("/schedule/kind");
+    let planned = planned.and_then(|kind| kind.as_str());
+    levels.iter().all(|level| {
+        let kind = level.settings.get("schedule.kind").map(String::as_str);
+        kind.or(planned) == Some("poisson")
+    })
 }
 
 fn levels(
@@ -267,6 +292,8 @@ fn level(
         demands: mean_demands(&figures),
         busy_ratio: busy(&figures),
         laws: figures.iter().flat_map(|one| one.laws.clone()).collect(),
+        succeeded: finished,
+        shares_cpus: first.shares_cpus,
         generator_bound: figures.iter().any(|one| one.is_generator_bound()),
         unsteady: figures.iter().any(|one| one.steady == Some(false)),
     };
@@ -321,40 +348,41 @@ fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
 
 /// The stations that operations wait for. On one machine server and client wait for the same CPUs, so that they
 /// are one station there, unless the server is kept to some of them; what other processes use is not theirs.
-pub(super) fn stations(demands: &[Demand]) -> Vec<Demand> {
+pub(super) fn stations(demands: &[Demand], shares_cpus: bool) -> Vec<Demand> {
     let of = |name: &str| demands.iter().find(|demand| demand.name == name);
     let disk = of("disk").filter(|disk| disk.demand_s > 0.0).cloned();
-    let cpus = match (
-        of("server CPU"),
-        of("client CPU"),
-        of("all CPUs of the machine"),
-    ) {
-        (Some(server), Some(client), Some(_)) if server.servers >= client.servers => vec![Demand {
+    let cpus = match (of("server CPU"), of("client CPU")) {
+        (Some(server), Some(client)) if shares_cpus => vec![Demand {
             name: SHARED_CPUS.to_owned(),
             servers: server.servers.max(client.servers),
             demand_s: server.demand_s + client.demand_s,
             uncertainty_ratio: server.uncertainty_ratio.max(client.uncertainty_ratio),
         }],
-        (server, client, _) => server.into_iter().chain(client).cloned().collect(),
+        (server, client) => server.into_iter().chain(client).cloned().collect(),
     };
     cpus.into_iter().chain(disk).collect()
 }
 
-fn system(levels: &[Level], best: usize, over_clients: bool) -> Option<ClosedSystem> {
-    let demands = stations(&levels[best].demands);
-    if demands.is_empty() {
+/// The bench as a queueing system; `None` where the server was not watched, as it may be the bottleneck then and
+/// nobody would know.
+fn system(levels: &[Level], best: usize, lone: Option<usize>) -> Option<ClosedSystem> {
+    if !knows_server(&levels[best].demands) {
         return None;
     }
+    let demands = stations(&levels[best].demands, levels[best].shares_cpus);
     let total_s: f64 = demands.iter().map(|demand| demand.demand_s).sum();
-    let lone = levels
-        .first()
-        .filter(|level| over_clients && level.clients == 1);
-    let lone_s = lone.map_or(total_s, |level| level.response_mean_us.value * 1e-6);
+    let lone_s = lone.map_or(total_s, |lone| levels[lone].response_mean_us.value * 1e-6);
     Some(ClosedSystem {
         demands,
         delay_s: (lone_s - total_s).max(0.0),
         think_time_s: 0.0,
     })
+}
+
+/// Whether the CPU time of the servers is known, without which nothing can be said about their limits.
+pub(super) fn knows_server(demands: &[Demand]) -> bool {
+    let name = resource_name(ResourceKind::ServerCpu);
+    demands.iter().any(|demand| demand.name == name)
 }
 
 fn bounds(system: &ClosedSystem, levels: &[Level]) -> Vec<Bounds> {
@@ -418,26 +446,80 @@ fn fit_usl(answer: &mut SweepAnswer, resampling: Resampling) {
     }
 }
 
-/// No rate is above what the demands allow, and the busy time of each level is what the demands at the best
-/// one make of its rate.
-fn check_bounds(answer: &mut SweepAnswer, over_clients: bool) {
+/// A resource that is busy for less than this share of the time is not checked: its demand is noise.
+const LEAST_BUSY_RATIO: f64 = 0.05;
+
+/// The utilization law at each level, with the demands of the best one: a demand that depends on the load shows there.
+fn check_demands(answer: &mut SweepAnswer) {
+    let best = answer.best as usize;
+    // What the whole machine did is not that of the operations alone.
+    let whole = resource_name(ResourceKind::HostCpu);
+    let mut known: Vec<Demand> = answer.levels[best].demands.clone();
+    known.retain(|demand| demand.name != whole);
+    for (place, level) in answer.levels.iter_mut().enumerate() {
+        if place == best {
+            continue;
+        }
+        let checks = known.iter().filter_map(|demand| {
+            let own = level.demands.iter().find(|own| own.name == demand.name)?;
+            if *level.busy_ratio.get(&own.name)? < LEAST_BUSY_RATIO {
+                return None;
+            }
+            let resource = Resource {
+                name: own.name.clone(),
+                servers: own.servers,
+                busy_ratio: *level.busy_ratio.get(&own.name)?,
+                uncertainty_ratio: own.uncertainty_ratio,
+            };
+            // Both are counted in the same phase, so that the rate has no error here.
+            let rate = resource.busy_servers().value / own.demand_s;
+            laws::utilization(&resource, Quantity::exact(rate), demand)
+        });
+        let checks: Vec<LawCheck> = checks.collect();
+        level.laws.extend(checks);
+    }
+}
+
+/// No rate is above and no response time below what the demands of the best level and the lone client allow. Those two
+/// are left out: they would be compared with themselves.
+fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
     let Some(system) = &answer.system else { return };
-    let lone = answer
-        .levels
-        .first()
-        .filter(|level| over_clients && level.clients == 1)
-        .map(|level| level.response_mean_us.quantity().uncertainty_ratio);
-    for level in &mut answer.levels {
-        let bound = match lone {
+    let best = answer.best as usize;
+    let lone_uncertainty_ratio =
+        lone.map(|lone| own_or_none(answer.levels[lone].response_mean_us).uncertainty_ratio);
+    for (place, level) in answer.levels.iter_mut().enumerate() {
+        if place == best || Some(place) == lone {
+            continue;
+        }
+        let bound = match lone_uncertainty_ratio {
             Some(uncertainty_ratio) => system.rate_bound_per_s(level.clients, uncertainty_ratio),
             None => system.saturation_rate_per_s(),
         };
-        // A level whose own interval is not known is judged by the bound's alone.
-        let rate = level.rate_per_s.quantity();
-        let rate = match rate.uncertainty_ratio < 1.0 {
-            true => rate,
-            false => Quantity::exact(rate.value),
-        };
+        let rate = own_or_none(level.rate_per_s);
         level.laws.extend(laws::rate_within_bound(rate, bound));
+        let Some(bounds) = lone.and_then(|_| system.bounds(level.clients)) else {
+            continue;
+        };
+        let response = own_or_none(level.response_mean_us);
+        let response = Quantity {
+            value: response.value * 1e-6,
+            ..response
+        };
+        let low = Quantity {
+            value: bounds.response_low_s,
+            uncertainty_ratio: bound.uncertainty_ratio,
+        };
+        level
+            .laws
+            .extend(laws::response_within_bound(response, low));
+    }
+}
+
+/// A figure with its error; one whose interval is not known is judged by the error of the other side alone.
+fn own_or_none(figure: Figure) -> Quantity {
+    let known = figure.quantity();
+    match known.uncertainty_ratio < 1.0 {
+        true => known,
+        false => Quantity::exact(figure.value),
     }
 }

@@ -2,6 +2,7 @@
 //! highest open-loop rate just below it that the server keeps up with.
 
 use super::figures::{Figure, Figures};
+use super::sweep::{knows_server, stations};
 use crate::laws::demand::{Demand, bottleneck};
 use crate::search::clients::ClientsResult;
 use schemars::JsonSchema;
@@ -75,7 +76,7 @@ pub fn answer(
 ) -> XmaxAnswer {
     let demands = best
         .last()
-        .map(|figures| super::sweep::stations(&figures.demands))
+        .map(|figures| stations(&figures.demands, figures.shares_cpus))
         .unwrap_or_default();
     let figure = search
         .estimate_per_s
@@ -89,7 +90,11 @@ pub fn answer(
             .map(|one| one.offered_rate_per_s)
             .reduce(f64::max),
         confirmations,
-        bottleneck: bottleneck(&demands).cloned(),
+        // A server that was not watched may be the bottleneck, and nobody would know.
+        bottleneck: best
+            .last()
+            .filter(|figures| knows_server(&figures.demands))
+            .and_then(|_| bottleneck(&demands).cloned()),
         demands,
         search,
     }

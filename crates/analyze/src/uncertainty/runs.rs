@@ -67,7 +67,10 @@ impl Runs {
     /// The statistic over all runs with its interval. `None` if nothing was done, or if a single
     /// run is worth less than three independent intervals.
     pub fn estimate(&self, statistic: Statistic, resampling: Resampling) -> Option<RunsEstimate> {
-        let value = self.all.value(statistic)?;
+        let value = self
+            .all
+            .value(statistic)
+            .filter(|_| self.all.knows(statistic))?;
         let within = self.within(statistic, resampling);
         let (half_width, basis) = match self.each.len() {
             1 => (within?, Basis::WithinRun),

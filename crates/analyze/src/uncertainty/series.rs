@@ -91,6 +91,19 @@ impl Series {
         self.of_selection(statistic, 0..self.len())
     }
 
+    /// Operations that lie beyond a percentile; infinite for what has no such limit.
+    pub(crate) fn beyond(&self, statistic: Statistic) -> f64 {
+        match statistic {
+            Statistic::Percentile { percent } => self.table.total() * (1.0 - percent / 100.0),
+            Statistic::Rate | Statistic::MeanTime => f64::INFINITY,
+        }
+    }
+
+    /// Whether enough operations lie beyond a percentile for an interval of it.
+    pub(crate) fn knows(&self, statistic: Statistic) -> bool {
+        self.beyond(statistic) >= MIN_BEYOND_PERCENTILE
+    }
+
     /// The statistic with its interval. `None` if nothing was done, if the intervals are worth less
     /// than three independent ones, or if less than [`MIN_BEYOND_PERCENTILE`] operations lie beyond
     /// the percentile.
@@ -115,11 +128,8 @@ impl Series {
         statistic: Statistic,
         resampling: Resampling,
     ) -> Option<LogSpread> {
-        if let Statistic::Percentile { percent } = statistic {
-            let beyond = self.table.total() * (1.0 - percent / 100.0);
-            if beyond < MIN_BEYOND_PERCENTILE {
-                return None;
-            }
+        if !self.knows(statistic) {
+            return None;
         }
         let influence = self.influence(statistic)?;
         let length = block_length(&influence);

@@ -38,6 +38,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
             &samples(runs[0], &documents[0])?,
             &samples(runs[1], &documents[1])?,
         ],
+        operation.is_some(),
         margin,
         Resampling::seeded(SEED),
     );

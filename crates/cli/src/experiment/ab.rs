@@ -6,7 +6,7 @@ use crate::args::AbArguments;
 use crate::exit::{Exit, Failure};
 use crate::session::task::{self, Task};
 use crate::surroundings::Surroundings;
-use dyno_analyze::experiment::ab::{AbAnswer, analyze, pairs, side};
+use dyno_analyze::experiment::ab::{AbAnswer, Deciding, analyze, pairs, side};
 use dyno_analyze::experiment::{Answer, Experiment, Side, Verb};
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::model::Schedule;
@@ -106,8 +106,8 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         let found = answer(campaign)?;
         let is_precise = found
             .as_ref()
-            .and_then(|found| found.comparisons.first())
-            .is_some_and(|first| first.is_precise());
+            .and_then(AbAnswer::decision)
+            .is_some_and(|decision| decision.is_precise());
         campaign.document.answer = found.map(boxed);
         let is_over = limit_s.is_some_and(|limit_s| begin.elapsed().as_secs_f64() >= limit_s);
         if pair + 1 >= least && (is_precise || is_over) {
@@ -124,11 +124,14 @@ fn boxed(answer: AbAnswer) -> Answer {
 fn answer(campaign: &Campaign<'_>) -> Result<Option<AbAnswer>, Failure> {
     let windows = super::windows(campaign)?;
     let pairs = pairs(&campaign.document, &windows);
-    let is_open = campaign.tasks().any(is_open);
+    let deciding = match campaign.tasks().any(is_open) {
+        true => Deciding::P99,
+        false => Deciding::Rate,
+    };
     let margin = campaign.value("margin")?;
     Ok(analyze(
         &pairs,
-        is_open,
+        deciding,
         margin,
         Resampling::seeded(campaign.seed()),
     ))

@@ -290,8 +290,15 @@ impl<'a> Sweep<'a> {
     fn demands_section(&self) -> Option<Section> {
         let system = self.answer.system.as_ref()?;
         let best = self.best();
-        let delay = seconds(system.delay_s);
-        let lone = seconds(system.lone_response_s());
+        // Only a level with one client shows how long an operation without others takes.
+        let lone = match self.answer.saturation_clients {
+            Some(_) => format!(
+                " An operation without others takes {}, of which {} are spent where nothing waits, such as in the network.",
+                seconds(system.lone_response_s()),
+                seconds(system.delay_s)
+            ),
+            None => String::new(),
+        };
         let is_station = |demand: &Demand| system.demands.iter().any(|one| one.name == demand.name);
         let parts = best.demands.iter().filter(|one| !is_station(one));
         Some(demands::section(&Demands {
@@ -299,11 +306,7 @@ impl<'a> Sweep<'a> {
             parts: parts.collect(),
             bottleneck: self.answer.bottleneck.as_ref(),
             rate_per_s: best.rate_per_s.value,
-            lead: format!(
-                "Measured {}, at the highest rate. An operation without others takes {lone}, of which {delay} are \
-                 spent where nothing waits, such as in the network.",
-                self.at(best)
-            ),
+            lead: format!("Measured {}, at the highest rate.{lone}", self.at(best)),
         }))
     }
 }

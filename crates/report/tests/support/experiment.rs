@@ -104,6 +104,7 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
         dropped_ratio: 0.0,
         duration_s: 10.0,
         warm_up_s: 0.0,
+        shares_cpus: true,
         steady: Some(true),
         demands: resources
             .iter()
@@ -322,6 +323,7 @@ pub(crate) fn ab() -> Experiment {
     let slower = ComparisonVerdict::Slower;
     let same = ComparisonVerdict::NoDifferenceLargerThan { margin_ratio: 0.05 };
     let answer = AbAnswer {
+        deciding: Statistic::Rate,
         comparisons: vec![
             comparison(Statistic::Rate, [0.86, 0.9, 0.94], slower),
             comparison(Statistic::MeanTime, [1.06, 1.11, 1.16], slower),

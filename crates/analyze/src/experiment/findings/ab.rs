@@ -60,7 +60,18 @@ fn evidence(row: &Comparison) -> String {
 
 /// The figure that decides.
 fn verdict(answer: &AbAnswer) -> Option<Finding> {
-    let first = answer.comparisons.first()?;
+    let Some(first) = answer.decision() else {
+        return Some(warning(
+            format!(
+                "there are not enough data: {} decides, and it has no interval",
+                name(answer.deciding)
+            ),
+            vec![format!(
+                "{} of other figures can be compared",
+                count(answer.comparisons.len(), "interval", "intervals")
+            )],
+        ));
+    };
     let what = name(first.statistic);
     let sure = format!(
         "{} to {}",
@@ -101,7 +112,7 @@ fn others(answer: &AbAnswer) -> Option<Finding> {
     let certain: Vec<&Comparison> = answer
         .comparisons
         .iter()
-        .skip(1)
+        .filter(|row| row.statistic != answer.deciding)
         .filter(|row| {
             matches!(
                 row.verdict,
@@ -233,6 +244,7 @@ mod tests {
 
     fn found(comparisons: Vec<Comparison>) -> Vec<Finding> {
         let answer = AbAnswer {
+            deciding: comparisons[0].statistic,
             comparisons,
             pairs_needed: Some(12),
             end: AbEnd::Spent,

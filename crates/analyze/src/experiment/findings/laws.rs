@@ -1,10 +1,10 @@
 //! Whether the measurements obey the laws that every queueing system must obey.
 
-use super::view::View;
+use super::view::{View, subject};
 use super::{finding, warning};
 use crate::experiment::Finding;
 use crate::experiment::sweep::Level;
-use crate::experiment::words::{count, list, percent};
+use crate::experiment::words::{count, list, percent, time};
 use crate::laws::{Law, LawCheck, LawVerdict};
 
 /// All laws, in the order in which they are told.
@@ -46,6 +46,8 @@ fn checks<'a>(view: &View<'a>, law: Law) -> Vec<(&'a Level, &'a LawCheck)> {
 /// One warning for each law that is broken, with what that says about the measurement.
 pub(super) fn broken(view: &View<'_>) -> Vec<Finding> {
     LAWS.iter()
+        // A demand that depends on the load is no error of measurement.
+        .filter(|law| **law != Law::Utilization)
         .filter_map(|law| {
             let mut broken = checks(view, *law);
             broken.retain(|(_, check)| check.verdict == LawVerdict::Broken);
@@ -64,6 +66,37 @@ pub(super) fn broken(view: &View<'_>) -> Vec<Finding> {
             (!evidence.is_empty()).then(|| warning(text, evidence))
         })
         .collect()
+}
+
+/// A demand that is not the same at all levels.
+pub(super) fn demand_varies(view: &View<'_>) -> Option<Finding> {
+    let best = view.best();
+    let mut broken = checks(view, Law::Utilization);
+    broken.retain(|(_, check)| check.verdict == LawVerdict::Broken);
+    let demand = |level: &Level, name: &str| {
+        let mut demands = level.demands.iter();
+        demands
+            .find(|demand| demand.name == name)
+            .map(|demand| demand.demand_s)
+    };
+    let evidence: Vec<String> = broken
+        .iter()
+        .filter_map(|(level, check)| {
+            let name = check.subject.as_ref()?;
+            Some(format!(
+                "{} an operation needs {} of {}, {} {}: {}",
+                view.at(level),
+                time(demand(level, name)?),
+                subject(name),
+                time(demand(best, name)?),
+                view.at(best),
+                signed(check.difference_ratio)
+            ))
+        })
+        .collect();
+    let text = "what an operation needs depends on the load, so that bounds from one level are approximate at others (the \
+                utilization law U = X·D with the demands of the highest rate)";
+    (!evidence.is_empty()).then(|| finding(text.to_owned(), evidence))
 }
 
 fn evidence(view: &View<'_>, level: &Level, check: &LawCheck) -> String {

@@ -4,7 +4,7 @@ use super::view::{View, busy_of};
 use super::{finding, saturation};
 use crate::experiment::Finding;
 use crate::experiment::figures::Figure;
-use crate::experiment::sweep::Level;
+use crate::experiment::sweep::{Level, knows_server};
 use crate::experiment::words::{exact, interval, percent, rate, time, times};
 use dyno_record::model::ResourceKind;
 
@@ -61,6 +61,13 @@ pub(super) fn bottleneck(view: &View<'_>) -> Option<Finding> {
     view.at_best().as_ref().map(saturation::bottleneck)
 }
 
+/// Nothing can be said about the limits of a server that was not watched.
+pub(super) fn server_not_watched(view: &View<'_>) -> Option<Finding> {
+    let best = view.best();
+    let names = best.demands.iter().map(|demand| demand.name.as_str());
+    (!knows_server(&best.demands)).then(|| saturation::server_not_watched(names))
+}
+
 /// Offered rates that the bench did not keep up with.
 pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
     let share = |level: &Level| Some(level.rate_per_s.value / level.offered_rate_per_s?);
@@ -96,7 +103,7 @@ pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
     Some(finding(text, evidence.collect()))
 }
 
-fn is_missed(level: &Level) -> bool {
+pub(super) fn is_missed(level: &Level) -> bool {
     let Some(offered) = level.offered_rate_per_s else {
         return false;
     };

@@ -50,6 +50,8 @@ fn of_sweep(view: &View<'_>) -> Vec<Finding> {
     found.extend(laws::broken(view));
     found.extend(limits::highest_rate(view));
     found.extend(limits::bottleneck(view));
+    found.extend(limits::server_not_watched(view));
+    found.extend(laws::demand_varies(view));
     found.extend(limits::rates_not_achieved(view));
     found.extend(limits::response_over_rates(view));
     found.extend(scaling::queue(view));

@@ -1,7 +1,7 @@
 //! What could be changed, each with the measurement that says so.
 
 use super::view::{View, busy_of, doubts};
-use super::{opportunity, saturation};
+use super::{limits, opportunity, saturation};
 use crate::experiment::Finding;
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::Level;
@@ -17,7 +17,10 @@ const GROWTH_RATIO: f64 = 1.5;
 
 /// What the levels of a sweep suggest, those that promise most first.
 pub(super) fn all(view: &View<'_>) -> Vec<Finding> {
-    let at_best = view.at_best();
+    // At an offered rate that was achieved the schedule is the limit, and nothing would raise the rate.
+    let at_best = view
+        .at_best()
+        .filter(|_| view.best().offered_rate_per_s.is_none() || limits::is_missed(view.best()));
     let rules = [
         at_best.as_ref().and_then(saturation::widen),
         at_best.as_ref().and_then(saturation::two_machines),

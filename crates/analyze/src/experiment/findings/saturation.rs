@@ -1,11 +1,11 @@
 //! The resource that saturates first, as it is told of the best level of a sweep and of a single run.
 
 use super::view::{subject, units};
-use super::{finding, opportunity};
+use super::{finding, opportunity, warning};
 use crate::experiment::Finding;
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::SHARED_CPUS;
-use crate::experiment::words::{percent, rate, time};
+use crate::experiment::words::{list, percent, rate, time};
 use crate::laws::demand::Demand;
 use dyno_record::model::ResourceKind;
 
@@ -107,6 +107,20 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
         evidence.push(text.to_owned());
     }
     finding(text, evidence)
+}
+
+/// Nothing can be said about the limits of a server that was not watched; `watched` are the resources that were.
+pub(super) fn server_not_watched<'a>(watched: impl Iterator<Item = &'a str>) -> Finding {
+    let known: Vec<String> = watched.map(subject).collect();
+    let known = match known.as_slice() {
+        [] => "no resource".to_owned(),
+        known => format!("no other resource than {}", list(known)),
+    };
+    warning(
+        "what limits the server cannot be told: its use of CPU and disk is not in this record"
+            .to_owned(),
+        vec![format!("the record has busy times of {known}")],
+    )
 }
 
 /// More of what is saturated.

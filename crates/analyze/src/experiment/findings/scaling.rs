@@ -58,7 +58,7 @@ pub(super) fn unexplained(view: &View<'_>) -> Option<Finding> {
     }
     // The demands of this very level, so that an operation that costs more there is not called waiting.
     let system = ClosedSystem {
-        demands: stations(&last.demands),
+        demands: stations(&last.demands, last.shares_cpus),
         ..view.answer.system.clone()?
     };
     let predicted = *curve(&system, last.clients).last()?;
@@ -214,7 +214,9 @@ pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
 
 /// The rate falls beyond its best level, by more than chance.
 pub(super) fn decline(view: &View<'_>) -> Option<Finding> {
-    view.answer.axis.as_ref()?;
+    if !view.is_over_clients() && !view.is_over_rates() {
+        return None;
+    }
     let best = view.best();
     let after = &view.levels()[view.answer.best as usize + 1..];
     let low = best.rate_per_s.low?;

@@ -39,6 +39,8 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
     let at = view.at_rate();
     // Far from saturation nothing says that the resource would matter.
     let near = at.as_ref().filter(|at| at.share() >= NEAR_RATIO);
+    // At an offered rate that was achieved the schedule is the limit, and nothing would raise the rate.
+    let limited = near.filter(|_| !view.is_offered_and_achieved());
     let rules = [
         generator_bound(view),
         failed_operations(view),
@@ -53,8 +55,8 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
         other_processes(view),
         unsteady(view),
         poorly_known(view),
-        near.and_then(saturation::widen),
-        near.and_then(saturation::two_machines),
+        limited.and_then(saturation::widen),
+        limited.and_then(saturation::two_machines),
         more_clients(view),
         disk_is_idle(view),
     ];
@@ -76,6 +78,11 @@ impl<'a> View<'a> {
                 exact(f64::from(clients))
             ),
         }
+    }
+
+    /// Whether the rate is what the schedule asked for.
+    fn is_offered_and_achieved(&self) -> bool {
+        self.figures.offered_rate_per_s.is_some() && rate_not_achieved(self).is_none()
     }
 
     fn resource(&self, kind: ResourceKind) -> Option<&'a Resource> {
@@ -215,15 +222,8 @@ fn server_not_watched(view: &View<'_>) -> Option<Finding> {
         return None;
     }
     let resources = view.figures.resources.iter();
-    let known: Vec<String> = resources.map(|one| subject(&one.name)).collect();
-    let known = match known.as_slice() {
-        [] => "no resource".to_owned(),
-        known => format!("no other resource than {}", list(known)),
-    };
-    Some(warning(
-        "what limits the server cannot be told: its use of CPU and disk is not in this record"
-            .to_owned(),
-        vec![format!("the record has busy times of {known}")],
+    Some(saturation::server_not_watched(
+        resources.map(|one| one.name.as_str()),
     ))
 }
 

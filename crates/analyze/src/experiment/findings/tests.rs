@@ -56,6 +56,7 @@ fn figures(clients: u32, offered_rate_per_s: Option<f64>, rate: f64, mean_us: f6
         dropped_ratio: 0.0,
         duration_s: 10.0,
         warm_up_s: 0.0,
+        shares_cpus: true,
         steady: Some(true),
         demands: resources
             .iter()
@@ -136,7 +137,12 @@ fn clients() -> Experiment {
     ))
 }
 
+/// Random arrivals, as a queue with Poisson arrivals has them.
 fn rates() -> Experiment {
+    rates_of("poisson")
+}
+
+fn rates_of(schedule: &str) -> Experiment {
     let rows = [
         (1_000.0, 1_000.0, 130.0),
         (10_000.0, 10_000.0, 180.0),
@@ -144,10 +150,9 @@ fn rates() -> Experiment {
         (30_000.0, 19_000.0, 90_000.0),
     ];
     let runs = rows.map(|(offered, rate, mean_us)| figures(64, Some(offered), rate, mean_us));
-    answered(experiment(
-        (RATE, &["1000", "10000", "16000", "30000"]),
-        runs.to_vec(),
-    ))
+    let mut experiment = experiment((RATE, &["1000", "10000", "16000", "30000"]), runs.to_vec());
+    experiment.plan = serde_json::json!({"schedule": {"kind": schedule}});
+    answered(experiment)
 }
 
 fn texts(experiment: &Experiment) -> Vec<String> {
@@ -201,6 +206,7 @@ fn what_queueing_for_the_measured_resources_does_not_explain_is_told() {
 
 #[test]
 fn a_queue_is_fitted_to_rates_that_were_kept_only() {
+    none_says(&rates_of("constant"), "queue");
     let found = the(&rates(), "could not do more than");
     assert!(
         found.evidence[0].contains("from 1,000/s to 16,000/s"),
@@ -213,6 +219,93 @@ fn a_queue_is_fitted_to_rates_that_were_kept_only() {
     assert!(found.evidence[1].contains("beyond the rates that were measured"));
     answer(&mut experiment).queue.as_mut().unwrap().applies = false;
     the(&experiment, "no simple queue");
+}
+
+#[test]
+fn a_server_that_was_not_watched_has_no_bottleneck_and_no_bounds() {
+    let runs = [(1, 8_000.0), (4, 18_000.0), (8, 18_800.0)].map(|(clients, rate)| {
+        let mut run = figures(clients, None, rate, f64::from(clients) / rate * 1e6);
+        let client = resource_name(ResourceKind::ClientCpu);
+        run.resources.retain(|resource| resource.name == client);
+        run.demands.retain(|demand| demand.name == client);
+        run
+    });
+    let mut experiment = answered(experiment((CLIENTS, &["1", "4", "8"]), runs.to_vec()));
+    assert!(the(&experiment, "cannot be told").evidence[0].contains("the client's CPU"));
+    for word in [
+        "bottleneck",
+        "saturate",
+        "N*",
+        "locks",
+        "would raise the rate",
+    ] {
+        none_says(&experiment, word);
+    }
+    let answer = answer(&mut experiment);
+    assert!(answer.system.is_none() && answer.bounds.is_empty() && answer.network.is_empty());
+}
+
+#[test]
+fn without_a_lone_client_there_is_the_bound_of_the_demand_only() {
+    let runs = [(2, 14_000.0), (4, 18_000.0), (8, 18_800.0)]
+        .map(|(clients, rate)| figures(clients, None, rate, f64::from(clients) / rate * 1e6));
+    let mut experiment = answered(experiment((CLIENTS, &["2", "4", "8"]), runs.to_vec()));
+    assert!(
+        the(&experiment, "is the bottleneck")
+            .text
+            .contains("20,000/s")
+    );
+    none_says(&experiment, "N*");
+    none_says(&experiment, "bound of the response time");
+    let answer = answer(&mut experiment);
+    assert!(answer.bounds.is_empty() && answer.network.is_empty());
+    assert_eq!(answer.saturation_clients, None);
+}
+
+#[test]
+fn a_demand_that_depends_on_the_load_is_told_and_is_no_broken_law() {
+    let mut runs = vec![
+        figures(1, None, 8_000.0, 125.0),
+        figures(4, None, 18_000.0, 222.0),
+        figures(8, None, 18_800.0, 425.0),
+    ];
+    none_says(
+        &answered(experiment((CLIENTS, &["1", "4", "8"]), runs.clone())),
+        "depends on the load",
+    );
+    let server = resource(ResourceKind::ServerCpu, 2, 8_000.0 * 2.0 * SERVER_S);
+    runs[0].demands[0] = server.demand(Quantity::exact(8_000.0)).unwrap();
+    runs[0].resources[0] = server;
+    let experiment = answered(experiment((CLIENTS, &["1", "4", "8"]), runs));
+    let found = the(&experiment, "depends on the load");
+    assert_eq!(
+        found.evidence,
+        [
+            "with 1 client an operation needs 160 µs of the server's CPU, 80.0 µs with 8 clients: +100 %"
+        ]
+    );
+    none_says(&experiment, "is broken");
+}
+
+#[test]
+fn one_point_alone_is_named_by_what_was_set() {
+    let runs = vec![figures(8, None, 18_800.0, 425.0)];
+    let experiment = answered(experiment((CLIENTS, &["8"]), runs));
+    assert!(
+        the(&experiment, "highest rate is")
+            .text
+            .ends_with("measured with `client.clients=8`")
+    );
+}
+
+#[test]
+fn connections_at_an_offered_rate_are_no_load() {
+    let runs = [2, 4, 8].map(|clients| figures(clients, Some(5_000.0), 5_000.0, 150.0));
+    let experiment = answered(experiment((CLIENTS, &["2", "4", "8"]), runs.to_vec()));
+    none_says(&experiment, "knee");
+    none_says(&experiment, "More load");
+    // The schedule is the limit there.
+    none_says(&experiment, "would raise the rate");
 }
 
 #[test]
@@ -333,7 +426,8 @@ fn laws_that_hold_are_told_with_their_worst_difference() {
     assert_eq!(found.kind, FindingKind::Finding);
     assert_eq!(
         found.text,
-        "Little's law (N = X·R) and the bound of the rate hold wherever they could be checked"
+        "Little's law (N = X·R), the utilization law (U = X·D), the bound of the rate and the bound of the response time \
+         hold wherever they could be checked"
     );
     assert!(
         found.evidence[0].contains("worst difference +0.1 %"),
@@ -364,7 +458,9 @@ fn checks_that_mean_nothing_are_no_confirmation() {
     let mut experiment = clients();
     for level in &mut answer(&mut experiment).levels {
         level.laws.retain(|check| check.law == laws::Law::RateBound);
-        level.laws[0].verdict = laws::LawVerdict::TooUncertain;
+        for check in &mut level.laws {
+            check.verdict = laws::LawVerdict::TooUncertain;
+        }
     }
     none_says(&experiment, "hold");
 }

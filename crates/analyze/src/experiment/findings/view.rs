@@ -82,9 +82,11 @@ impl<'a> View<'a> {
 
     /// The settings that tell a level from the others.
     fn settings(&self, level: &Level) -> String {
-        let swept = self.experiment.axes.iter();
-        let swept = swept.filter(|axis| axis.values.len() > 1);
-        let settings: Vec<String> = swept
+        let axes = || self.experiment.axes.iter();
+        // Where nothing was varied, what was set is all there is to say.
+        let has_several = axes().any(|axis| axis.values.len() > 1);
+        let settings: Vec<String> = axes()
+            .filter(|axis| axis.values.len() > 1 || !has_several)
             .filter_map(|axis| {
                 let value = level.settings.get(&axis.key)?;
                 Some(format!("`{}={value}`", axis.key))

@@ -2,7 +2,7 @@ use super::*;
 use crate::experiment::FindingKind;
 use dyno_record::model::{
     Caveat, CaveatKind, ClientUsage, Environment, LatencySummary, OperationRecord, PhaseKind,
-    PhaseRecord, ResourceUse, RunStatus, SCHEMA_VERSION, ServerRecord,
+    PhaseRecord, ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION, ServerRecord,
 };
 use dyno_record::responses::WindowResponses;
 use serde_json::json;
@@ -330,4 +330,77 @@ fn a_run_that_measured_nothing_has_no_analysis() {
     let (mut document, responses) = usual();
     document.phases.clear();
     assert_eq!(analyze(&document, &responses, 1), Err(NothingMeasured));
+}
+
+fn law(analysis: &RunAnalysis, wanted: laws::Law) -> Option<&laws::LawCheck> {
+    let mut checks = analysis.figures.laws.iter();
+    checks.find(|check| check.law == wanted)
+}
+
+#[test]
+fn the_read_and_the_update_of_a_pair_obey_the_response_time_law_one_by_one() {
+    // Each window has as many pairs as half of the operations of the database.
+    let mut windows = windows(WINDOWS, RATE);
+    for window in &mut windows {
+        window.succeeded /= 2;
+    }
+    let (mut document, mut responses) = usual();
+    let phase = &mut document.phases[0];
+    phase.succeeded = windows.iter().map(|window| window.succeeded).sum();
+    let one = phase.operations["read"].clone();
+    for name in ["read", "update", "read_modify_write"] {
+        let mut part = one.clone();
+        part.count = phase.succeeded;
+        phase.operations.insert(name.to_owned(), part);
+    }
+    document.plan["operations"] = json!({"read_modify_write": 1.0});
+    responses.all = windows;
+    let found = analysis(&(document, responses));
+    let check = law(&found, laws::Law::ResponseTime).unwrap();
+    assert!(check.difference_ratio.abs() < 0.01, "{check:?}");
+}
+
+#[test]
+fn where_operations_failed_their_unknown_times_break_no_law() {
+    let (mut document, responses) = usual();
+    assert!(law(&analysis(&usual()), laws::Law::ResponseTime).is_some());
+    document.phases[0].failed = 1000;
+    let found = analysis(&(document, responses));
+    assert!(law(&found, laws::Law::ResponseTime).is_none());
+}
+
+#[test]
+fn shares_of_operations_may_vary_as_chance_does() {
+    let verdict = |deviations: f64| {
+        let (mut document, responses) = usual();
+        document.plan["operations"] = json!({"read": 0.95, "update": 0.05});
+        let phase = &mut document.phases[0];
+        let drawn = phase.succeeded as f64;
+        let spread = (drawn * 0.05 * 0.95).sqrt();
+        let mut update = phase.operations["read"].clone();
+        update.count = (drawn * 0.05 + deviations * spread) as u64;
+        phase.operations.insert("update".to_owned(), update);
+        let checks = analysis(&(document, responses)).figures.laws;
+        let mut checks = checks.into_iter();
+        let of_update = |check: &laws::LawCheck| check.subject.as_deref() == Some("update");
+        checks.find(of_update).unwrap().verdict
+    };
+    assert_eq!(verdict(3.5), laws::LawVerdict::Holds);
+    // Far beyond chance and the tolerance of 2 %.
+    assert_eq!(verdict(12.0), laws::LawVerdict::Broken);
+}
+
+#[test]
+fn the_threads_of_the_client_are_all_that_it_can_use() {
+    let found = analysis(&usual());
+    let client = |found: &RunAnalysis| {
+        let mut resources = found.figures.resources.iter();
+        resources
+            .find(|resource| resource.name == "client CPU")
+            .map(|resource| resource.servers)
+    };
+    assert_eq!(client(&found), Some(1));
+    let (mut document, responses) = usual();
+    document.plan["client"]["threads"] = json!(64);
+    assert_eq!(client(&analysis(&(document, responses))), Some(4));
 }

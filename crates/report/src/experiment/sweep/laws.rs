@@ -77,7 +77,7 @@ fn row(sweep: &Sweep<'_>, group: &Group<'_>) -> Vec<Cell> {
     let verdict = match (broken, uncertain) {
         (0, 0) => Cell::from("holds"),
         (0, all) if all == group.checks.len() => Cell::new("too uncertain to say", Tone::Doubt),
-        (0, some) => Cell::new(format!("holds; {some} too uncertain to say"), Tone::Doubt),
+        (0, some) => Cell::new(format!("holds; {some} too uncertain"), Tone::Doubt),
         (some, _) => Cell::new(format!("broken in {some}"), Tone::Alarm),
     };
     let mut cells = vec![
