@@ -446,8 +446,8 @@ fn fit_usl(answer: &mut SweepAnswer, resampling: Resampling) {
     }
 }
 
-/// A resource that is busy for less than this share of the time is not checked: its demand is noise.
-const LEAST_BUSY_RATIO: f64 = 0.05;
+/// A resource that is busy for less than this share of the time is not checked: what its demand does changes no bound.
+const LEAST_BUSY_RATIO: f64 = 0.2;
 
 /// The utilization law at each level, with the demands of the best one: a demand that depends on the load shows there.
 fn check_demands(answer: &mut SweepAnswer) {

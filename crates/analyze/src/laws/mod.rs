@@ -65,9 +65,13 @@ impl Law {
                 "the part counted operations of others, or operations made retries or lost visits"
             }
             Law::RateBound => {
-                "a service demand is overstated, or servers of a resource were not counted"
+                "a service demand is overstated, servers of a resource were not counted, or the bench was not the same \
+                 in all runs, which repeated runs show"
             }
-            Law::ResponseBound => "a service demand is overstated, or clients were not all active",
+            Law::ResponseBound => {
+                "a service demand is overstated, clients were not all active, or the bench was not the same in all \
+                 runs, which repeated runs show"
+            }
         }
     }
 
