@@ -89,9 +89,12 @@ pub struct TriedRate {
 pub struct ObjectiveResult {
     /// Highest rate that keeps the objective, operations per second; absent if none was found.
     pub rate_per_s: Option<f64>,
-    /// The highest rate up to `rate_per_s` at which every measurement kept the objective.
+    /// The highest rate that was tried below all rates at which a measurement missed the objective; absent if the
+    /// lowest of all has a miss. This and `always_missed_from_per_s` say what the measurements made say, and have no
+    /// stated confidence: one more could contradict them.
     pub always_kept_up_to_per_s: Option<f64>,
-    /// The lowest rate above `rate_per_s` at which every measurement missed it.
+    /// The lowest rate that was tried above all rates at which a measurement kept it; absent if the highest of all was
+    /// kept once.
     pub always_missed_from_per_s: Option<f64>,
     /// Why the search ended.
     pub end: ObjectiveEnd,
@@ -274,14 +277,15 @@ impl ObjectiveSearch {
             kept_count: votes.kept,
             missed_count: votes.missed,
         };
-        let kept = self.kept.unwrap_or(i32::MIN);
-        let mut below = self.votes.range(..=kept).rev();
-        let mut above = self.votes.range(kept.saturating_add(1)..);
+        // A miss far below the boundary ends the first range, and a success far above begins the second.
+        let never_missed = self.votes.iter().take_while(|(_, votes)| votes.missed == 0);
+        let never_kept = self.votes.iter().rev();
+        let never_kept = never_kept.take_while(|(_, votes)| votes.kept == 0);
         let rate = |(position, _): (&i32, &Votes)| self.rate(*position);
         ObjectiveResult {
             rate_per_s: self.kept.map(|kept| self.rate(kept)),
-            always_kept_up_to_per_s: below.find(|(_, votes)| votes.missed == 0).map(rate),
-            always_missed_from_per_s: above.find(|(_, votes)| votes.kept == 0).map(rate),
+            always_kept_up_to_per_s: never_missed.last().map(rate),
+            always_missed_from_per_s: never_kept.last().map(rate),
             end,
             tried: self.votes.iter().map(tried).collect(),
         }

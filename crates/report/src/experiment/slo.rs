@@ -241,6 +241,7 @@ const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         term: "always kept, always missed",
-        meaning: "Between these two rates the objective is kept at one time and missed at another.",
+        meaning: "No run at or below the first rate missed the objective, and none at or above the second kept it. This is \
+                  what the runs that were made say, without a stated confidence: another run may contradict it.",
     },
 ];

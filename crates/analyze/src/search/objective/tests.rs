@@ -1,5 +1,6 @@
 use super::*;
 use dyno_testkit::simulate::{Service, Source, Station, System, normal, simulate};
+use proptest::prelude::*;
 
 fn settings() -> ObjectiveSettings {
     ObjectiveSettings::starting_at(1000.0)
@@ -34,6 +35,45 @@ fn a_sharp_boundary_is_found_to_within_a_step_wherever_it_lies() {
         let missed = found.always_missed_from_per_s.unwrap();
         assert!((missed / rate - 1.04).abs() < 0.01, "{boundary}: {missed}");
         assert!(measurements <= 20, "{boundary}: {measurements}");
+    }
+}
+
+#[test]
+fn a_hiccup_far_below_the_boundary_ends_the_range_without_a_miss() {
+    // Kept up to 5000; the second measurement, at 2000, misses once by chance.
+    let mut number = 0;
+    let (found, _) = search(settings(), |rate| {
+        number += 1;
+        rate <= 5000.0 && number != 2
+    });
+    let hiccup = found.tried.iter().find(|one| one.missed_count > 0).unwrap();
+    assert!(found.rate_per_s.unwrap() > 4800.0 && hiccup.rate_per_s < 2100.0);
+    assert!(hiccup.kept_count > hiccup.missed_count, "{found:?}");
+    assert!(found.always_kept_up_to_per_s.unwrap() < hiccup.rate_per_s);
+}
+
+proptest! {
+    #[test]
+    fn no_measurement_contradicts_what_was_always_kept_or_missed(
+        outcomes in proptest::collection::vec(any::<bool>(), 60),
+    ) {
+        let mut outcomes = outcomes.into_iter();
+        let limited = ObjectiveSettings { min_rate_per_s: 500.0, max_rate_per_s: 4000.0, ..settings() };
+        let (found, _) = search(limited, |_| outcomes.next().unwrap_or(true));
+        let (kept, missed) = (found.always_kept_up_to_per_s, found.always_missed_from_per_s);
+        for one in &found.tried {
+            let is_below = kept.is_some_and(|kept| one.rate_per_s <= kept);
+            prop_assert!(!is_below || one.missed_count == 0, "{found:?}");
+            let is_above = missed.is_some_and(|missed| one.rate_per_s >= missed);
+            prop_assert!(!is_above || one.kept_count == 0, "{found:?}");
+        }
+        // They reach as far as they can.
+        let lowest_miss = found.tried.iter().position(|one| one.missed_count > 0);
+        let last_kept = lowest_miss.unwrap_or(found.tried.len()).checked_sub(1);
+        prop_assert_eq!(kept, last_kept.map(|place| found.tried[place].rate_per_s));
+        let highest_kept = found.tried.iter().rposition(|one| one.kept_count > 0);
+        let first_missed = found.tried.get(highest_kept.map_or(0, |place| place + 1));
+        prop_assert_eq!(missed, first_missed.map(|one| one.rate_per_s));
     }
 }
 
