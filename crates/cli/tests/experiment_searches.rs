@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{Bench, Responder, wait_for};
+use common::{Bench, Finished, Responder, names, signal, wait_for};
 use serde_json::Value;
 
 fn slow(service_us: &str) -> Responder {
@@ -66,6 +66,43 @@ fn the_highest_rate_is_the_capacity_of_the_server() {
     let resume = ["resume", "x", "--format", "json"];
     let again = bench.dyno(&resume).expect(0).json();
     assert_eq!(&again["answer"], answer);
+}
+
+#[test]
+fn a_maximum_is_kept_when_its_confirmation_is_interrupted() {
+    let server = slow("10000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--max-clients", "2", "--repeat", "1"];
+    let mut child = bench.spawn(&against("xmax", &uri, &more));
+    let runs = bench.path("x/runs");
+    let is_confirming = || {
+        let is_open = |name: &String| name.contains("rate_per_s");
+        runs.is_dir() && names(&runs).iter().any(is_open)
+    };
+    let mut has_ended = false;
+    wait_for("the confirmation", || {
+        has_ended = child.try_wait().unwrap().is_some();
+        has_ended || is_confirming()
+    });
+    if !has_ended {
+        signal(&child, "INT");
+    }
+    let finished = Finished::from(child.wait_with_output().unwrap());
+    let text = std::fs::read_to_string(bench.path("x/experiment.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let answer = &document["answer"];
+    let rate = answer["search"]["rate_per_s"].as_f64().unwrap();
+    assert!((rate / 100.0 - 1.0).abs() < 0.1, "{answer}");
+    if has_ended {
+        // On a machine that is busy with other things the client may rightly doubt itself: no confirmation then.
+        finished.expect(0);
+        assert_eq!(answer["x_max_per_s"], Value::Null);
+    } else {
+        finished.expect(130);
+        assert_eq!(document["status"], "partial");
+        assert!(answer["x_max_per_s"]["value"].as_f64().is_some());
+    }
 }
 
 #[test]

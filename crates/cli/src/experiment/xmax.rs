@@ -67,13 +67,18 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
     };
     let best = best_runs(campaign, result.clients);
     let reasons = generator_bound(campaign, &result, &best)?;
-    let mut confirmations = Vec::new();
+    let figures: Vec<&Figures> = best.iter().map(|(_, figures)| figures).collect();
+    let answer_with = |confirmations: &[Confirmation]| {
+        let (result, reasons) = (result.clone(), reasons.clone());
+        let found = answer(result, &figures, reasons, confirmations.to_vec());
+        Answer::Xmax(Box::new(found))
+    };
+    // What the search has found is not lost with a confirmation that fails.
+    campaign.document.answer = Some(answer_with(&[]));
+    campaign.save()?;
     if reasons.is_empty() {
-        confirm(campaign, &result, number, &mut confirmations)?;
+        confirm(campaign, &result, number, answer_with)?;
     }
-    let best: Vec<&Figures> = best.iter().map(|(_, figures)| figures).collect();
-    let found = answer(result, &best, reasons, confirmations);
-    campaign.document.answer = Some(Answer::Xmax(Box::new(found)));
     Ok(())
 }
 
@@ -120,13 +125,14 @@ fn generator_bound(
     Ok(reasons)
 }
 
-/// Offers less and less until the server keeps up.
+/// Offers less and less until the server keeps up, and keeps the answer up to date.
 fn confirm(
     campaign: &mut Campaign<'_>,
     result: &ClientsResult,
     first: usize,
-    confirmations: &mut Vec<Confirmation>,
+    answer_with: impl Fn(&[Confirmation]) -> Answer,
 ) -> Result<(), Failure> {
+    let mut confirmations = Vec::new();
     for (step, ratio) in CONFIRMATION_RATIOS.into_iter().enumerate() {
         let offered = (result.rate_per_s * ratio).max(1.0).floor();
         // Twice the clients, so that a server that keeps up is not held back by the number of connections.
@@ -138,7 +144,12 @@ fn confirm(
         ];
         let figures = campaign.measure(&settings, None, first + step)?;
         confirmations.push(confirmation(ratio, offered, &figures));
-        if confirmations.last().is_some_and(|last| last.kept) {
+        campaign.document.answer = Some(answer_with(&confirmations));
+        campaign.save()?;
+        if confirmations
+            .last()
+            .is_some_and(|last: &Confirmation| last.kept)
+        {
             break;
         }
     }

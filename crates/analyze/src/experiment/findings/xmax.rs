@@ -4,7 +4,7 @@ use super::view::{subject, units};
 use super::{finding, opportunity, warning};
 use crate::experiment::Finding;
 use crate::experiment::words::{count, interval, list, percent, rate, time};
-use crate::experiment::xmax::{Confirmation, XmaxAnswer};
+use crate::experiment::xmax::{CONFIRMATION_RATIOS, Confirmation, XmaxAnswer};
 use crate::search::clients::ClientsEnd;
 
 /// All rules.
@@ -75,11 +75,15 @@ fn sustained(answer: &XmaxAnswer) -> Option<Finding> {
             ),
             evidence,
         ),
-        None => warning(
-            "none of the offered rates below it was sustained: X_max holds for a closed loop alone"
-                .to_owned(),
-            evidence,
-        ),
+        None => {
+            let text = match answer.confirmations.len() < CONFIRMATION_RATIOS.len() {
+                true => "no offered rate was sustained yet, and the lower ones were not tried",
+                false => {
+                    "none of the offered rates below it was sustained: X_max holds for a closed loop alone"
+                }
+            };
+            warning(text.to_owned(), evidence)
+        }
     })
 }
 
@@ -275,6 +279,11 @@ mod tests {
         answer.search.end = ClientsEnd::StillGrowing;
         answer.confirmations[0].kept = false;
         answer.sustained_rate_per_s = None;
+        let first = texts(&answer);
+        let not_tried = |text: &String| text.contains("the lower ones were not tried");
+        assert!(first.iter().any(not_tried), "{first:?}");
+        let last = answer.confirmations[0].clone();
+        answer.confirmations.resize(CONFIRMATION_RATIOS.len(), last);
         let texts = texts(&answer);
         assert!(
             texts
