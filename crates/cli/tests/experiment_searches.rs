@@ -180,6 +180,36 @@ fn a_server_with_half_the_capacity_is_slower() {
 }
 
 #[test]
+fn the_time_of_a_comparison_does_not_begin_again_when_it_is_resumed() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let limits = ["--time-limit", "1s", "--min-pairs", "1"];
+    let more = ["--max-pairs", "3", "--margin", "0.1%"];
+    let arguments = against("ab", &uri, &[limits, more].concat());
+    bench.dyno(&arguments).expect(0);
+    let path = bench.path("x/experiment.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["points"].as_array().unwrap().len(), 2);
+    let spent_s = document["options"]["time_spent_s"].as_f64().unwrap();
+    assert!(spent_s >= 2.0, "{spent_s}");
+    // One that is complete, and one that was stopped when it was nearly so.
+    for status in ["complete", "partial"] {
+        let mut stopped = document.clone();
+        stopped["status"] = status.into();
+        if status == "complete" {
+            // Without the time only the status can say it.
+            let options = stopped["options"].as_object_mut().unwrap();
+            options.remove("time_spent_s");
+        }
+        std::fs::write(&path, stopped.to_string()).unwrap();
+        bench.dyno(&["resume", "x"]).expect(0);
+        assert_eq!(names(&bench.path("x/runs")).len(), 2, "{status}");
+    }
+}
+
+#[test]
 fn a_server_is_as_fast_as_itself() {
     let server = slow("5000");
     let bench = Bench::new();

@@ -91,30 +91,75 @@ fn is_open(task: &Task) -> bool {
 
 /// Runs pairs until their number, their precision or the time is enough, and finds the answer.
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
-    let begin = Instant::now();
+    if campaign.was_complete() {
+        // Runs that were taken away are made again, and no others.
+        campaign.run_all()?;
+        campaign.document.answer = answer(campaign)?.map(boxed);
+        return Ok(());
+    }
     let (least, most): (usize, usize) =
         (campaign.value("min_pairs")?, campaign.value("max_pairs")?);
     let limit_s: Option<f64> = campaign.value("time_limit_s")?;
+    let clock = Clock::of(campaign)?;
     for pair in 0..most {
-        for number in [2 * pair, 2 * pair + 1] {
-            if let Err(failure) = campaign.measure(&[], Some(side(number)), number) {
-                // What is known of the pairs before is not lost.
-                campaign.document.answer = answer(campaign).ok().flatten().map(boxed);
-                return Err(failure);
-            }
+        let made = measure_pair(campaign, pair, &clock);
+        let found = answer(campaign);
+        if let Err(failure) = made {
+            // What is known of the pairs before is not lost.
+            campaign.document.answer = found.ok().flatten().map(boxed);
+            return Err(failure);
         }
-        let found = answer(campaign)?;
+        let found = found?;
         let is_precise = found
             .as_ref()
             .and_then(AbAnswer::decision)
             .is_some_and(|decision| decision.is_precise());
         campaign.document.answer = found.map(boxed);
-        let is_over = limit_s.is_some_and(|limit_s| begin.elapsed().as_secs_f64() >= limit_s);
+        let is_over = limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
         if pair + 1 >= least && (is_precise || is_over) {
             break;
         }
     }
     Ok(())
+}
+
+fn measure_pair(campaign: &mut Campaign<'_>, pair: usize, clock: &Clock) -> Result<(), Failure> {
+    for number in [2 * pair, 2 * pair + 1] {
+        let measured = campaign.measure(&[], Some(side(number)), number);
+        clock.keep(campaign)?;
+        measured?;
+    }
+    Ok(())
+}
+
+/// The time that the experiment has taken, also before an interruption.
+struct Clock {
+    before_s: f64,
+    begin: Instant,
+}
+
+/// Name of the option that holds the time.
+const TIME_SPENT: &str = "time_spent_s";
+
+impl Clock {
+    fn of(campaign: &Campaign<'_>) -> Result<Clock, Failure> {
+        let before_s: Option<f64> = campaign.value(TIME_SPENT)?;
+        Ok(Clock {
+            before_s: before_s.unwrap_or(0.0),
+            begin: Instant::now(),
+        })
+    }
+
+    fn spent_s(&self) -> f64 {
+        self.before_s + self.begin.elapsed().as_secs_f64()
+    }
+
+    /// Writes it into the document.
+    fn keep(&self, campaign: &mut Campaign<'_>) -> Result<(), Failure> {
+        let options = &mut campaign.document.options;
+        options.insert(TIME_SPENT.into(), self.spent_s().into());
+        campaign.save()
+    }
 }
 
 fn boxed(answer: AbAnswer) -> Answer {

@@ -46,6 +46,7 @@ pub(crate) struct Campaign<'a> {
     tasks: BTreeMap<Option<Side>, Task>,
     bench: Bench<'a>,
     lab: Option<(LabKey, Lab)>,
+    was_complete: bool,
 }
 
 /// Servers can be kept for the next point if all of this is the same.
@@ -75,6 +76,7 @@ impl<'a> Campaign<'a> {
         bench: Bench<'a>,
     ) -> Result<Self, Failure> {
         let mut campaign = Campaign {
+            was_complete: document.status == RunStatus::Complete,
             document,
             folder,
             tasks,
@@ -93,6 +95,11 @@ impl<'a> Campaign<'a> {
 
     pub(crate) fn folder(&self) -> &ExperimentFolder {
         &self.folder
+    }
+
+    /// Whether the experiment had ended as planned when it was taken up: it has all the points that it needs.
+    pub(crate) fn was_complete(&self) -> bool {
+        self.was_complete
     }
 
     /// The tasks that the points change.
