@@ -58,12 +58,18 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Ycsb(YcsbArguments),
     /// Measure at several loads or settings: bounds, scalability, laws
+    ///
+    /// Exit status: 0 done; 1 more operations of a run failed than `client.tolerated_error_ratio` of the plan.
     Sweep(Box<SweepArguments>),
     /// Find the highest rate that the server sustains
+    ///
+    /// Exit status: 0 done; 1 more operations of a run failed than `client.tolerated_error_ratio` of the plan.
     Xmax(Box<XmaxArguments>),
     /// Find the highest offered rate that keeps an objective, such as `--p99 5ms`
     Slo(Box<SloArguments>),
     /// Compare two plans, or one with itself under other settings, in interleaved pairs of runs
+    ///
+    /// Exit status: 0 done; 1 more operations of a run failed than `client.tolerated_error_ratio` of its plan.
     Ab(Box<AbArguments>),
     /// Compare two runs that exist already
     ///

@@ -210,6 +210,33 @@ fn the_time_of_a_comparison_does_not_begin_again_when_it_is_resumed() {
 }
 
 #[test]
+fn failures_beyond_the_tolerated_share_make_the_exit_status_of_an_experiment_1() {
+    // The set-up reads a few documents too, fewer than meet the first fault.
+    let faulty = || Responder::with_documents(&["--fault", "error=11600:20"]);
+    let bench = Bench::new();
+    let server = faulty();
+    let uri = server.uri();
+    let arguments = against("sweep", &uri, &["--clients", "1"]);
+    bench.dyno(&arguments).expect(1).says(
+        "more operations failed than the plan tolerates, in 1 of 1 runs: `runs/001-clients-1`",
+    );
+    // Also of what is complete, and not of what is tolerated.
+    bench.dyno(&["resume", "x"]).expect(1);
+    let server = faulty();
+    let uri = server.uri();
+    let tolerant = [
+        "--clients",
+        "1",
+        "--set",
+        "client.tolerated_error_ratio=0.06",
+    ];
+    let mut arguments = against("sweep", &uri, &tolerant);
+    let out = arguments.iter().position(|one| *one == "x").unwrap();
+    arguments[out] = "y";
+    bench.dyno(&arguments).expect(0);
+}
+
+#[test]
 fn a_server_is_as_fast_as_itself() {
     let server = slow("5000");
     let bench = Bench::new();

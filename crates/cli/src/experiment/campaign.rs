@@ -121,6 +121,12 @@ impl<'a> Campaign<'a> {
         self.value::<u32>(name).unwrap_or(1).max(1)
     }
 
+    /// Share of the operations of a point that may fail, by its plan.
+    pub(crate) fn tolerated_error_ratio(&self, point: &Point) -> Result<f64, Failure> {
+        let task = plan_of(&self.tasks[&point.side], point)?;
+        Ok(task.plan.client.tolerated_error_ratio)
+    }
+
     pub(crate) fn hands(&self) -> Hands<'a> {
         self.bench.hands
     }

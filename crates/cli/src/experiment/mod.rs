@@ -17,7 +17,7 @@ use crate::session::execute::Hands;
 use crate::session::task::{self, Task};
 use campaign::{Bench, Campaign};
 use dyno_analyze::experiment::figures::measured;
-use dyno_analyze::experiment::{Experiment, SCHEMA_VERSION, Side, Verb};
+use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION, Side, Verb};
 use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_plan::Plan;
 use dyno_record::model::{PhaseKind, RunStatus};
@@ -215,7 +215,42 @@ fn perform(campaign: &mut Campaign<'_>, format: ExperimentFormat) -> Result<Exit
         let text = "the runs say too little for an answer: make them longer with `--duration`, or make more of them";
         campaign.hands().messages.warning(text);
     }
-    Ok(Exit::Done)
+    let document = &campaign.document;
+    let tolerated = |point: &Point| campaign.tolerated_error_ratio(point);
+    let failed = failed_runs(document.verb, &document.points, tolerated)?;
+    if failed.is_empty() {
+        return Ok(Exit::Done);
+    }
+    campaign.hands().messages.warning(&format!(
+        "more operations failed than the plan tolerates, in {} of {} runs: {}",
+        failed.len(),
+        document.points.len(),
+        failed.join(", ")
+    ));
+    Ok(Exit::CheckFailed)
+}
+
+/// The runs in which more operations failed than their plan tolerates, with both shares. A search for an objective
+/// has a limit of its own, and is meant to go beyond it.
+fn failed_runs(
+    verb: Verb,
+    points: &[Point],
+    tolerated: impl Fn(&Point) -> Result<f64, Failure>,
+) -> Result<Vec<String>, Failure> {
+    let mut failed = Vec::new();
+    for point in points {
+        let Some(figures) = point.figures.as_ref().filter(|_| verb != Verb::Slo) else {
+            continue;
+        };
+        let tolerated = tolerated(point)?;
+        if figures.failed_ratio > tolerated {
+            failed.push(format!(
+                "`{}` (a share of {:.6}, tolerated are {tolerated})",
+                point.directory, figures.failed_ratio
+            ));
+        }
+    }
+    Ok(failed)
 }
 
 /// The runs that would be made, one per line.
@@ -243,4 +278,38 @@ pub(crate) fn show(campaign: &Campaign<'_>, format: ExperimentFormat) -> Result<
     let place = campaign.folder().path().display();
     hands.messages.note(&format!("experiment: {place}"));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn with_failures(failed_ratio: f64) -> Point {
+        let figures = json!({
+            "clients": 1, "threads": 1, "rate_per_s": {"value": 100.0}, "response_mean_us": {"value": 10.0},
+            "response_us": {}, "service_mean_us": 10.0, "mean_in_flight": 1.0, "succeeded": 100,
+            "failed_ratio": failed_ratio, "dropped_ratio": 0.0, "duration_s": 1.0, "resources": [],
+            "demands": [], "laws": [], "caveats": [],
+        });
+        Point {
+            figures: Some(serde_json::from_value(figures).expect("it has all fields")),
+            ..campaign::point(0, BTreeMap::new(), None, 0)
+        }
+    }
+
+    #[test]
+    fn failures_beyond_what_the_plan_tolerates_are_named_but_not_in_a_search_for_an_objective() {
+        let points = [0.0, 0.01, 0.02].map(with_failures);
+        let failed = |verb, limit| failed_runs(verb, &points, |_| Ok(limit)).expect("it is known");
+        for verb in [Verb::Sweep, Verb::Xmax, Verb::Ab] {
+            assert_eq!(
+                failed(verb, 0.01),
+                ["`runs/001` (a share of 0.020000, tolerated are 0.01)"]
+            );
+            assert_eq!(failed(verb, 0.0).len(), 2);
+            assert_eq!(failed(verb, 0.02), Vec::<String>::new());
+        }
+        assert_eq!(failed(Verb::Slo, 0.0), Vec::<String>::new());
+    }
 }
