@@ -55,10 +55,22 @@ pub struct Attempt {
     pub values_us: Vec<f64>,
     /// Share of the operations that failed.
     pub failed_ratio: f64,
+    /// Share of the arrivals that were never sent.
+    #[serde(default)]
+    pub dropped_ratio: f64,
     /// Whether all objectives were kept.
     pub kept: bool,
     /// The client was too busy, so that its response times are not the server's alone.
     pub generator_bound: bool,
+}
+
+impl Attempt {
+    /// Whether a response time was beyond its limit.
+    pub fn is_too_slow(&self, objectives: &Objectives) -> bool {
+        let limits = objectives.responses.iter().map(|one| one.limit_us);
+        let mut both = self.values_us.iter().zip(limits);
+        both.any(|(value, limit)| *value > limit)
+    }
 }
 
 /// The answer.
@@ -84,6 +96,7 @@ pub fn attempt(rate_per_s: f64, objectives: &Objectives, figures: &Figures) -> A
             .filter_map(|one| one.value_us(figures))
             .collect(),
         failed_ratio: figures.failed_ratio,
+        dropped_ratio: figures.dropped_ratio,
         kept: objectives.are_kept(figures),
         generator_bound: figures.is_generator_bound(),
     }

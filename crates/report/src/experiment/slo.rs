@@ -144,9 +144,17 @@ fn row(answer: &SloAnswer, attempt: &Attempt) -> Vec<Cell> {
         true => Cell::from("kept"),
         false => Cell::new("missed", Tone::Soft),
     });
-    cells.push(match attempt.generator_bound {
-        true => Cell::new("generator-bound", Tone::Alarm),
-        false => Cell::default(),
+    let dropped = (attempt.dropped_ratio > 0.0).then(|| {
+        let share = Quantity::ratio(attempt.dropped_ratio);
+        format!("{share} of the arrivals never sent")
+    });
+    let bound = attempt
+        .generator_bound
+        .then(|| "generator-bound".to_owned());
+    let notes: Vec<String> = bound.into_iter().chain(dropped).collect();
+    cells.push(match notes.is_empty() {
+        true => Cell::default(),
+        false => Cell::new(notes.join(", "), Tone::Alarm),
     });
     cells
 }

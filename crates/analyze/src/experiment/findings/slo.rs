@@ -4,7 +4,7 @@ use super::{finding, opportunity, warning};
 use crate::experiment::Finding;
 use crate::experiment::slo::{Attempt, SloAnswer};
 use crate::experiment::words::{count, list, percent, rate, time};
-use crate::search::objective::ObjectiveEnd;
+use crate::search::objective::{ObjectiveEnd, TriedRate};
 
 /// Share of the closed-loop rate from which on there is little to gain.
 const NEAR_RATIO: f64 = 0.9;
@@ -37,10 +37,17 @@ fn objective(answer: &SloAnswer) -> String {
 
 fn attempt(answer: &SloAnswer, attempt: &Attempt) -> String {
     let objectives = answer.objectives.responses.iter();
-    let values: Vec<String> = objectives
+    let mut values: Vec<String> = objectives
         .zip(&attempt.values_us)
         .map(|(one, us)| format!("{} {}", one.statistic.replace('_', "."), time(us * 1e-6)))
         .collect();
+    if attempt.failed_ratio > 0.0 {
+        values.push(format!("{} failed", percent(attempt.failed_ratio)));
+    }
+    if attempt.dropped_ratio > 0.0 {
+        let share = percent(attempt.dropped_ratio);
+        values.push(format!("{share} of the arrivals never sent"));
+    }
     let verdict = if attempt.kept { "kept" } else { "missed" };
     format!(
         "{}: {} ({verdict})",
@@ -89,16 +96,31 @@ fn boundary(answer: &SloAnswer) -> Option<Finding> {
         rate(answer.closed_rate_per_s)
     );
     // The runs on either side of the boundary decide.
-    let below = answer.attempts.iter().filter(|one| one.rate_per_s <= found);
-    let nearest_kept = below.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
-    let above = answer.attempts.iter().filter(|one| one.rate_per_s > found);
-    let nearest_missed = above.min_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
-    let evidence: Vec<String> = nearest_kept
+    let evidence: Vec<String> = nearest_kept(answer, found)
         .into_iter()
-        .chain(nearest_missed)
+        .chain(nearest_missed(answer, found))
         .map(|one| attempt(answer, one))
         .collect();
     (!evidence.is_empty()).then(|| finding(text, evidence))
+}
+
+/// A run that was kept, at the highest rate up to `found` at which most were.
+fn nearest_kept(answer: &SloAnswer, found: f64) -> Option<&Attempt> {
+    let below = answer.search.tried.iter().rev();
+    let mut kept = below.filter(|one| one.kept_count > one.missed_count);
+    run_at(answer, kept.find(|one| one.rate_per_s <= found)?, true)
+}
+
+/// A run that was missed, at the lowest rate above `found` at which most were.
+fn nearest_missed(answer: &SloAnswer, found: f64) -> Option<&Attempt> {
+    let above = answer.search.tried.iter();
+    let mut missed = above.filter(|one| one.missed_count > one.kept_count);
+    run_at(answer, missed.find(|one| one.rate_per_s > found)?, false)
+}
+
+fn run_at<'a>(answer: &'a SloAnswer, rate: &TriedRate, kept: bool) -> Option<&'a Attempt> {
+    let mut runs = answer.attempts.iter();
+    runs.find(|one| one.rate_per_s == rate.rate_per_s && one.kept == kept)
 }
 
 /// Between which rates the objective is kept at one time and missed at another.
@@ -158,9 +180,10 @@ fn unfinished(answer: &SloAnswer) -> Option<Finding> {
     ))
 }
 
-/// The objective costs much of what the server could do.
+/// The objective costs much of what the server could do, and it is a time that costs it.
 fn headroom(answer: &SloAnswer) -> Option<Finding> {
     let found = answer.search.rate_per_s?;
+    nearest_missed(answer, found).filter(|one| one.is_too_slow(&answer.objectives))?;
     let share = found / answer.closed_rate_per_s;
     (share < NEAR_RATIO).then(|| {
         opportunity(
@@ -182,7 +205,7 @@ fn headroom(answer: &SloAnswer) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::experiment::slo::{Objective, Objectives};
-    use crate::search::objective::{ObjectiveResult, TriedRate};
+    use crate::search::objective::ObjectiveResult;
 
     fn answer(rate_per_s: Option<f64>, end: ObjectiveEnd) -> SloAnswer {
         let rows = [
@@ -220,6 +243,7 @@ mod tests {
                     rate_per_s: *rate,
                     values_us: vec![*us],
                     failed_ratio: 0.0,
+                    dropped_ratio: 0.0,
                     kept: *kept,
                     generator_bound: false,
                 })
@@ -247,6 +271,60 @@ mod tests {
         );
         assert!(found[2].text.contains("at 50 % of the maximum"));
         assert_eq!(found.len(), 3);
+    }
+
+    /// More runs at the rate of one that is there: one with the same verdict, and one with the other before and after
+    /// them in turn.
+    fn with_outlier(answer: &mut SloAnswer, rate_per_s: f64, is_first: bool) {
+        let of_rate = |one: &&Attempt| one.rate_per_s == rate_per_s;
+        let usual = answer.attempts.iter().find(of_rate).unwrap().clone();
+        let outlier = Attempt {
+            kept: !usual.kept,
+            values_us: vec![if usual.kept { 77_000.0 } else { 900.0 }],
+            ..usual.clone()
+        };
+        answer.attempts.push(usual.clone());
+        match is_first {
+            true => answer.attempts.insert(0, outlier),
+            false => answer.attempts.push(outlier),
+        }
+        let mut tried = answer.search.tried.iter_mut();
+        let tried = tried.find(|one| one.rate_per_s == rate_per_s).unwrap();
+        (tried.kept_count, tried.missed_count) = if usual.kept { (2, 1) } else { (1, 2) };
+    }
+
+    #[test]
+    fn the_runs_that_are_shown_have_the_verdict_of_the_majority() {
+        let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
+        with_outlier(&mut answer, 10_000.0, false);
+        with_outlier(&mut answer, 10_400.0, true);
+        assert_eq!(
+            all(&answer)[0].evidence,
+            [
+                "10,000/s: p99.9 4.80 ms (kept)",
+                "10,400/s: p99.9 5.30 ms (missed)"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_run_that_missed_for_failures_or_dropped_arrivals_says_so_and_no_time_is_blamed() {
+        let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
+        let missed = &mut answer.attempts[2];
+        missed.values_us = vec![4_000.0];
+        (missed.failed_ratio, missed.dropped_ratio) = (0.02, 0.001);
+        let found = all(&answer);
+        assert_eq!(
+            found[0].evidence[1],
+            "10,400/s: p99.9 4.00 ms, 2.0 % failed and 0.1 % of the arrivals never sent (missed)"
+        );
+        let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();
+        assert!(
+            !texts
+                .iter()
+                .any(|text| text.contains("response time breaks")),
+            "{texts:?}"
+        );
     }
 
     #[test]
