@@ -262,14 +262,12 @@ pub(crate) struct SloArguments {
     /// Largest 99.9th percentile of the response time
     #[arg(long = "p99.9", value_name = "TIME", value_parser = span, help_heading = "Objective")]
     pub(crate) p999: Option<Span>,
-    /// Largest share of operations that may fail, 0 to 1
-    #[arg(
-        long,
-        value_name = "RATIO",
-        default_value_t = 0.0,
-        help_heading = "Objective"
-    )]
-    pub(crate) errors: f64,
+    /// Largest value of any percentile of the response time, such as `75=5ms`; may be repeated
+    #[arg(long, value_name = "PERCENT=TIME", value_parser = percentile, help_heading = "Objective")]
+    pub(crate) percentile: Vec<(f64, Span)>,
+    /// Largest share of operations that may fail, 0 to 1; 0 if it is not given
+    #[arg(long, value_name = "RATIO", help_heading = "Objective")]
+    pub(crate) errors: Option<f64>,
     /// Distance of neighbouring rates, such as `4%` or `0.04`: the rate is found to within this
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "4%", help_heading = "Search")]
     pub(crate) resolution: f64,
@@ -893,6 +891,17 @@ pub(crate) enum SelfcheckFormat {
 pub(crate) fn span(text: &str) -> Result<Span, String> {
     text.parse()
         .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+}
+
+/// A percentile above 0 and below 100 with a time: `75=5ms`.
+fn percentile(text: &str) -> Result<(f64, Span), String> {
+    let (percent, time) = text
+        .split_once('=')
+        .ok_or("it must be `PERCENT=TIME`, such as `75=5ms`")?;
+    match percent.trim().parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok((percent, span(time.trim())?)),
+        _ => Err("the percentile must be above 0 and below 100, such as in `75=5ms`".into()),
+    }
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -88,6 +88,11 @@ fn searches_need_an_aim_and_limits_that_can_be_reached() {
     refused(&["slo", "c", "--p99", "soon"]).says("soon");
     refused(&["slo", "c", "--p99.9", "0ms"]).says("`--p99.9 0s`");
     refused(&["slo", "c", "--p99", "5ms", "--resolution", "0"]).says("above 0 and below 1");
+    for percentile in ["0=5ms", "100=5ms", "x=5ms", "75", "75=soon", "nan=5ms"] {
+        refused(&["slo", "c", "--percentile", percentile]).says("--percentile");
+    }
+    refused(&["slo", "c", "--p99", "5ms", "--percentile", "99.0=6ms"]).says("two limits");
+    refused(&["slo", "c", "--percentile", "75=0ms"]).says("`--p75 0s`");
     refused(&["slo", "c", "--p99", "5ms", "--errors", "2"]).says("must be 0 to 1");
     refused(&["slo", "c", "--p99", "5ms", "--schedule", "closed"]).says("offered rate");
     refused(&["slo", "c", "--p99", "5ms", "--max-runs", "0"]).says("1..=10000");

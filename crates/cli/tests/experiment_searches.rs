@@ -128,6 +128,46 @@ fn the_objective_is_kept_up_to_the_capacity_and_missed_above() {
 }
 
 #[test]
+fn any_percentile_and_failures_alone_are_objectives() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--percentile", "75=1ms", "--percentile", "12.5=1s"];
+    let fast = ["--resolution", "50%", "--max-runs", "2"];
+    let arguments = against("slo", &uri, &[&more[..], &fast].concat());
+    let found = bench.dyno(&arguments).expect(0).json();
+    let answer = &found["answer"];
+    let statistics = answer["objectives"]["responses"].as_array().unwrap().iter();
+    let statistics: Vec<&Value> = statistics.map(|one| &one["statistic"]).collect();
+    assert_eq!(statistics, ["p75", "p12_5"]);
+    let attempts = answer["attempts"].as_array().unwrap();
+    for (attempt, point) in attempts
+        .iter()
+        .zip(&found["points"].as_array().unwrap()[1..])
+    {
+        let value = |place: usize| attempt["values_us"][place].as_f64().unwrap();
+        let known = |name: &str| {
+            let percentiles = &point["figures"]["response_us"];
+            percentiles[name]["value"].as_f64().unwrap()
+        };
+        assert!(value(1) <= known("p50") && known("p50") <= value(0) && value(0) <= known("p90"));
+    }
+    // Resuming finds the same percentiles in the runs that are kept.
+    let again = bench.dyno(&["resume", "x", "--format", "json"]).expect(0);
+    assert_eq!(&again.json()["answer"], answer);
+    let mut arguments = against("slo", &uri, &[&["--errors", "0.5"][..], &fast].concat());
+    let out = arguments.iter().position(|one| *one == "x").unwrap();
+    arguments[out] = "y";
+    let found = bench.dyno(&arguments).expect(0).json();
+    assert_eq!(found["answer"]["objectives"]["failed_ratio"], 0.5);
+    let question = found["question"].as_str().unwrap();
+    assert!(
+        question.contains("keeps failed operations at or below 50 %?"),
+        "{question}"
+    );
+}
+
+#[test]
 fn an_objective_that_nothing_keeps_has_no_rate() {
     let server = slow("5000");
     let bench = Bench::new();

@@ -1,20 +1,38 @@
 //! What a search for an objective says: the highest offered rate that keeps it, with its interval.
 
-use super::figures::Figures;
+use super::figures::{Figure, Figures};
 use crate::search::objective::ObjectiveResult;
+use crate::uncertainty::series::{IntervalSample, Series, Statistic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Microseconds in a nanosecond.
+const US_PER_NS: f64 = 1e-3;
 
 /// What must hold in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Objective {
-    /// Name of a percentile of the response time, such as `p99`, or `mean`.
+    /// Name of a percentile of the response time, such as `p99` or `p99_9`, or `mean`.
     pub statistic: String,
     /// Largest value.
     pub limit_us: f64,
 }
 
 impl Objective {
+    /// A limit of the percentile at which `percent` of the operations are as fast; above 0 and below 100.
+    pub fn of_percentile(percent: f64, limit_us: f64) -> Objective {
+        Objective {
+            statistic: format!("p{percent}").replace('.', "_"),
+            limit_us,
+        }
+    }
+
+    /// The percentage that its name says; `None` of the mean.
+    fn percent(&self) -> Option<f64> {
+        let number = self.statistic.strip_prefix('p')?;
+        number.replace('_', ".").parse().ok()
+    }
+
     /// The value that the objective is about; `None` if the run has none.
     pub fn value_us(&self, figures: &Figures) -> Option<f64> {
         match self.statistic.as_str() {
@@ -27,13 +45,35 @@ impl Objective {
 /// All that must hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Objectives {
-    /// Limits of response times; at least one.
+    /// Limits of response times; empty where only failures count.
     pub responses: Vec<Objective>,
     /// Largest share of operations that may fail.
     pub failed_ratio: f64,
 }
 
 impl Objectives {
+    /// Whether a limit is about a percentile that figures do not have by themselves.
+    pub fn need_more(&self, figures: &Figures) -> bool {
+        let mut responses = self.responses.iter();
+        responses.any(|one| one.value_us(figures).is_none())
+    }
+
+    /// Adds the percentiles that the limits are about and that are missing. `samples` are the windows of the stationary
+    /// part of the same run, whose histograms are merged.
+    pub fn complete(&self, figures: &mut Figures, samples: &[IntervalSample]) {
+        let series = Series::new(samples);
+        for one in &self.responses {
+            let missing = one.value_us(figures).is_none();
+            let Some(percent) = one.percent().filter(|_| missing) else {
+                continue;
+            };
+            if let Some(ns) = series.value(Statistic::Percentile { percent }) {
+                let figure = Figure::bare(ns * US_PER_NS);
+                figures.response_us.insert(one.statistic.clone(), figure);
+            }
+        }
+    }
+
     /// Whether a run keeps all of them. Arrivals that were never sent waited longer than any limit.
     pub fn are_kept(&self, figures: &Figures) -> bool {
         let response = |one: &Objective| {
@@ -99,5 +139,87 @@ pub fn attempt(rate_per_s: f64, objectives: &Objectives, figures: &Figures) -> A
         dropped_ratio: figures.dropped_ratio,
         kept: objectives.are_kept(figures),
         generator_bound: figures.is_generator_bound(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::uncertainty::histogram::SparseHistogram;
+    use std::collections::BTreeMap;
+
+    /// A window with operations of these times, in nanoseconds.
+    fn window(times_ns: impl Iterator<Item = u64>) -> IntervalSample {
+        let times: Vec<(u64, u64)> = times_ns.map(|time| (time, 1)).collect();
+        IntervalSample {
+            duration_s: 1.0,
+            operations: times.len() as u64,
+            times: SparseHistogram::from_counts(times),
+        }
+    }
+
+    fn figures() -> Figures {
+        Figures {
+            clients: 1,
+            threads: 1,
+            offered_rate_per_s: Some(100.0),
+            rate_per_s: Figure::bare(100.0),
+            response_mean_us: Figure::bare(50.0),
+            response_us: BTreeMap::from([("p99".to_owned(), Figure::bare(99.5))]),
+            service_mean_us: 50.0,
+            mean_in_flight: 1.0,
+            succeeded: 100,
+            failed_ratio: 0.0,
+            dropped_ratio: 0.0,
+            duration_s: 2.0,
+            warm_up_s: 0.0,
+            steady: None,
+            resources: Vec::new(),
+            demands: Vec::new(),
+            laws: Vec::new(),
+            caveats: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn any_percentile_comes_from_the_merged_windows() {
+        let objectives = Objectives {
+            responses: vec![
+                Objective::of_percentile(75.0, 100.0),
+                Objective::of_percentile(99.0, 100.0),
+                Objective::of_percentile(99.95, 100.0),
+            ],
+            failed_ratio: 0.0,
+        };
+        let mut figures = figures();
+        assert!(objectives.need_more(&figures));
+        // Times of 1 to 100 µs, the shorter half in one window: no mean of two percentiles gives 75.
+        let windows = [
+            window((1..=50).map(|us| us * 1000)),
+            window((51..=100).map(|us| us * 1000)),
+        ];
+        objectives.complete(&mut figures, &windows);
+        let value = |name: &str| figures.percentile(name).unwrap().value;
+        assert!((value("p75") - 75.0).abs() < 1.5, "{}", value("p75"));
+        assert!((value("p99_95") - 100.0).abs() < 1.5);
+        // What is known stays.
+        assert_eq!(value("p99"), 99.5);
+        assert!(!objectives.need_more(&figures));
+        assert_eq!(attempt(100.0, &objectives, &figures).values_us.len(), 3);
+        assert!(objectives.are_kept(&figures));
+    }
+
+    #[test]
+    fn failures_alone_can_be_the_objective() {
+        let objectives = Objectives {
+            responses: Vec::new(),
+            failed_ratio: 0.01,
+        };
+        let failing = |failed_ratio| Figures {
+            failed_ratio,
+            ..figures()
+        };
+        assert!(objectives.are_kept(&failing(0.01)));
+        assert!(!objectives.are_kept(&failing(0.02)));
     }
 }

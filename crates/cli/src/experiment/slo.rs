@@ -6,11 +6,15 @@ use crate::args::{ScheduleName, SloArguments};
 use crate::exit::{Exit, Failure};
 use crate::session::task::{self, Task};
 use crate::surroundings::Surroundings;
+use dyno_analyze::experiment::figures::measured;
 use dyno_analyze::experiment::slo::{Objective, Objectives, SloAnswer, attempt};
 use dyno_analyze::experiment::sweep::RATE;
 use dyno_analyze::experiment::{Answer, Experiment, Verb};
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
 use dyno_plan::model::Schedule;
+use dyno_plan::units::Span;
+use dyno_record::model::PhaseKind;
+use dyno_record::responses::{WindowResponses, responses};
 
 /// Share of the closed-loop rate that is offered first: surely sustained, and not far from the boundary.
 const START_RATIO: f64 = 0.5;
@@ -46,15 +50,7 @@ pub(crate) fn plan(
     let question = format!(
         "Which rate of `{}` keeps {}?",
         task.plan.name,
-        objectives
-            .responses
-            .iter()
-            .map(|one| {
-                let name = one.statistic.replace('_', ".");
-                format!("{name} at or below {} ms", one.limit_us / 1e3)
-            })
-            .collect::<Vec<_>>()
-            .join(" and ")
+        in_words(&objectives)
     );
     let mut experiment = document(Verb::Slo, question, &task);
     let options = &mut experiment.options;
@@ -66,27 +62,29 @@ pub(crate) fn plan(
     Ok((experiment, task))
 }
 
+/// The objectives as they stand in a question.
+fn in_words(objectives: &Objectives) -> String {
+    let responses = objectives.responses.iter().map(|one| {
+        let name = one.statistic.replace('_', ".");
+        format!("{name} at or below {} ms", one.limit_us / 1e3)
+    });
+    let mut limits: Vec<String> = responses.collect();
+    if limits.is_empty() || objectives.failed_ratio > 0.0 {
+        // Without the digits that a product of binary fractions has too many.
+        let percent = (objectives.failed_ratio * 1e8).round() / 1e6;
+        limits.push(format!("failed operations at or below {percent} %"));
+    }
+    limits.join(" and ")
+}
+
 fn objectives(arguments: &SloArguments) -> Result<Objectives, Failure> {
-    let given = [
-        ("mean", arguments.mean),
-        ("p50", arguments.p50),
-        ("p90", arguments.p90),
-        ("p95", arguments.p95),
-        ("p99", arguments.p99),
-        ("p99_9", arguments.p999),
-    ];
-    let responses: Vec<Objective> = given
-        .into_iter()
-        .filter_map(|(name, limit)| {
-            Some(Objective {
-                statistic: name.to_owned(),
-                limit_us: limit?.0.as_secs_f64() * 1e6,
-            })
-        })
-        .collect();
-    if responses.is_empty() {
-        return Err(Failure::new(Exit::BadInput, "there is no objective")
-            .with_hint("give one, such as `--p99 5ms`"));
+    let responses = limits(arguments);
+    if responses.is_empty() && arguments.errors.is_none() {
+        return Err(
+            Failure::new(Exit::BadInput, "there is no objective").with_hint(
+                "give one, such as `--p99 5ms`, `--percentile 75=5ms` or `--errors 0.001`",
+            ),
+        );
     }
     if let Some(one) = responses.iter().find(|one| one.limit_us <= 0.0) {
         let text = format!(
@@ -95,14 +93,46 @@ fn objectives(arguments: &SloArguments) -> Result<Objectives, Failure> {
         );
         return Err(Failure::new(Exit::BadInput, text).with_hint("give a time above 0"));
     }
-    if !(0.0..=1.0).contains(&arguments.errors) {
-        let text = format!("`--errors` is `{}`, but must be 0 to 1", arguments.errors);
+    for (place, one) in responses.iter().enumerate() {
+        let is_same = |other: &Objective| other.statistic == one.statistic;
+        if responses[..place].iter().any(is_same) {
+            let name = one.statistic.replace('_', ".");
+            let text = format!("`{name}` has two limits");
+            return Err(Failure::new(Exit::BadInput, text).with_hint("give the smaller one"));
+        }
+    }
+    let failed_ratio = arguments.errors.unwrap_or(0.0);
+    if !(0.0..=1.0).contains(&failed_ratio) {
+        let text = format!("`--errors` is `{failed_ratio}`, but must be 0 to 1");
         return Err(Failure::new(Exit::BadInput, text).with_hint("such as `--errors 0.001`"));
     }
     Ok(Objectives {
         responses,
-        failed_ratio: arguments.errors,
+        failed_ratio,
     })
+}
+
+/// The limits of response times that were given.
+fn limits(arguments: &SloArguments) -> Vec<Objective> {
+    let limit_us = |limit: Span| limit.0.as_secs_f64() * 1e6;
+    let mean = arguments.mean.map(|limit| Objective {
+        statistic: "mean".to_owned(),
+        limit_us: limit_us(limit),
+    });
+    let named = [
+        (50.0, arguments.p50),
+        (90.0, arguments.p90),
+        (95.0, arguments.p95),
+        (99.0, arguments.p99),
+        (99.9, arguments.p999),
+    ];
+    let named = named
+        .into_iter()
+        .filter_map(|(name, limit)| Some((name, limit?)));
+    let percentiles = named
+        .chain(arguments.percentile.iter().copied())
+        .map(|(percent, limit)| Objective::of_percentile(percent, limit_us(limit)));
+    mean.into_iter().chain(percentiles).collect()
 }
 
 /// Searches and finds the answer.
@@ -124,7 +154,12 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
             ObjectiveStep::Done(found) => break found,
             ObjectiveStep::Measure { rate_per_s } => {
                 let settings = [("schedule.kind", kind.clone()), (RATE, rounded(rate_per_s))];
-                let figures = campaign.measure(&settings, None, attempts.len() + 1)?;
+                let number = attempts.len() + 1;
+                let mut figures = campaign.measure(&settings, None, number)?;
+                if objectives.need_more(&figures) {
+                    let windows = windows_of(campaign, number)?;
+                    objectives.complete(&mut figures, &measured(&windows, true).samples);
+                }
                 let attempt = attempt(rate_per_s, &objectives, &figures);
                 search.record(attempt.kept);
                 attempts.push(attempt);
@@ -138,6 +173,13 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         attempts,
     })));
     Ok(())
+}
+
+/// The recording windows of the measure phase of a run.
+fn windows_of(campaign: &Campaign<'_>, number: usize) -> Result<Vec<WindowResponses>, Failure> {
+    let point = &campaign.document.points[number];
+    let directory = campaign.folder().path().join(&point.directory);
+    Ok(responses(&directory, PhaseKind::Measure, None)?)
 }
 
 /// Runs of which the majority decides about a rate.

@@ -112,7 +112,10 @@ fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
     ]);
     let rows = answer.attempts.iter().map(|one| row(answer, one)).collect();
     Section {
-        title: "Response time over offered rate",
+        title: match objectives {
+            0 => "Failures over offered rate",
+            _ => "Response time over offered rate",
+        },
         plots: (0..objectives).map(|place| plot(answer, place)).collect(),
         tables: vec![Table::new("Runs of the search", columns, rows)],
         notes: vec![

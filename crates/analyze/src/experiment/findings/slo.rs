@@ -23,7 +23,7 @@ pub(super) fn all(answer: &SloAnswer) -> Vec<Finding> {
 
 /// The objective in words: `p99 at most 5.00 ms`.
 fn objective(answer: &SloAnswer) -> String {
-    let limits: Vec<String> = answer
+    let mut limits: Vec<String> = answer
         .objectives
         .responses
         .iter()
@@ -32,6 +32,10 @@ fn objective(answer: &SloAnswer) -> String {
             format!("{name} at most {}", time(one.limit_us * 1e-6))
         })
         .collect();
+    let failed = answer.objectives.failed_ratio;
+    if limits.is_empty() || failed > 0.0 {
+        limits.push(format!("failed operations at most {}", percent(failed)));
+    }
     list(&limits)
 }
 
@@ -47,6 +51,9 @@ fn attempt(answer: &SloAnswer, attempt: &Attempt) -> String {
     if attempt.dropped_ratio > 0.0 {
         let share = percent(attempt.dropped_ratio);
         values.push(format!("{share} of the arrivals never sent"));
+    }
+    if values.is_empty() {
+        values.push("nothing failed".to_owned());
     }
     let verdict = if attempt.kept { "kept" } else { "missed" };
     format!(
@@ -324,6 +331,27 @@ mod tests {
                 .iter()
                 .any(|text| text.contains("response time breaks")),
             "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn an_objective_of_failures_alone_is_named() {
+        let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
+        answer.objectives.responses.clear();
+        answer.objectives.failed_ratio = 0.01;
+        for one in &mut answer.attempts {
+            one.values_us.clear();
+            one.failed_ratio = if one.kept { 0.0 } else { 0.03 };
+        }
+        let found = &all(&answer)[0];
+        let expected = "10,000/s keep failed operations at most 1.0 %: 50 %";
+        assert!(found.text.starts_with(expected), "{}", found.text);
+        assert_eq!(
+            found.evidence,
+            [
+                "10,000/s: nothing failed (kept)",
+                "10,400/s: 3.0 % failed (missed)"
+            ]
         );
     }
 
