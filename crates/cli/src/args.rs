@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Compare(CompareArguments),
     /// Look for changes over a series of runs of the same plan
     ///
-    /// Exit status: 0 no regression; 1 the latest change is for the worse.
+    /// Exit status: 0 no regression; 1 the present level is worse than the best one before it, by more than `--margin`.
     History(HistoryArguments),
     /// Go on with an experiment that was interrupted
     Resume(ResumeArguments),

@@ -168,6 +168,20 @@ fn a_lasting_loss_ends_a_history_with_status_1() {
 }
 
 #[test]
+fn a_loss_stays_one_after_a_small_gain() {
+    let bench = Bench::new();
+    series(&bench.path("nightly"), &[(1000, 10), (800, 10), (840, 10)]);
+    let found = bench.dyno(&["history", "nightly"]).expect(1);
+    let told = "regression: rate is −16.2 % against its best level";
+    assert!(found.stdout.contains(told), "{}", found.stdout);
+    assert!(
+        found.stdout.contains("\nrate changed by +"),
+        "{}",
+        found.stdout
+    );
+}
+
+#[test]
 fn a_history_without_a_change_or_with_a_gain_is_well() {
     let bench = Bench::new();
     series(&bench.path("steady"), &[(1000, 14)]);

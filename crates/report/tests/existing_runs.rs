@@ -94,6 +94,18 @@ fn the_page_of_a_history_shows_every_run_and_every_change() {
 }
 
 #[test]
+fn a_loss_that_a_smaller_change_followed_is_told_against_the_best_level() {
+    let found = nights(&[(10_000.0, 14), (8_000.0, 14), (8_300.0, 14)]);
+    assert!(found.has_regression());
+    let text = history::human(&found);
+    let told = "regression: rate is −17.0 % against its best level, which it left at 2026-01-15";
+    assert!(text.contains(told), "{text}");
+    assert!(text.contains("\nrate changed by +3.7 %"), "{text}");
+    let html = history::html(&found).unwrap();
+    assert!(html.contains("−17.0 % since 2026-01-15"), "{html}");
+}
+
+#[test]
 fn the_file_of_a_history_has_a_picture_for_each_figure() {
     let found = nights(&[(10_000.0, 12), (8_500.0, 10), (10_500.0, 40)]);
     let svg = history::svg(&found);

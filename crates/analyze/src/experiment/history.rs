@@ -1,5 +1,6 @@
-//! A series of runs of the same plan, such as every night: where its level changed, and whether the latest
-//! change is for the worse.
+//! A series of runs of the same plan, such as every night: where its level changed, and whether the present level
+//! is worse than the best one before it. A small change after a large loss does not hide the loss: what has not
+//! fully recovered is compared with the level that was lost.
 
 use crate::change_point::{ChangePoint, ChangePointSettings, change_points};
 use schemars::JsonSchema;
@@ -35,8 +36,24 @@ pub struct HistoryStatistic {
     pub larger_is_better: bool,
     /// Changes of level in the order of time.
     pub changes: Vec<ChangePoint>,
-    /// Whether the latest change is for the worse, by more than the margin.
+    /// The loss, if the present level is worse than the best one before it by more than the margin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<HistoryLoss>,
+    /// Whether there is one.
     pub regression: bool,
+}
+
+/// A level that was reached once and is not reached any more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HistoryLoss {
+    /// The best level before the present one, in the unit of the statistic; the latest of equals.
+    pub best_mean: f64,
+    /// Position of the first run after that level, from 0.
+    pub position: usize,
+    /// The present level.
+    pub present_mean: f64,
+    /// The present level divided by the best one, minus 1.
+    pub change_ratio: f64,
 }
 
 /// The series and what is found in it.
@@ -77,15 +94,13 @@ pub fn analyze(
         .map(|(place, (name, unit, larger_is_better))| {
             let series: Vec<f64> = runs.iter().map(|run| run.values[place]).collect();
             let changes = change_points(&series, settings);
-            let is_worse = |change: &ChangePoint| match larger_is_better {
-                true => change.change_ratio < -margin_ratio,
-                false => change.change_ratio > margin_ratio,
-            };
+            let loss = loss(&changes, *larger_is_better, margin_ratio);
             HistoryStatistic {
                 name: (*name).to_owned(),
                 unit: (*unit).to_owned(),
                 larger_is_better: *larger_is_better,
-                regression: changes.last().is_some_and(is_worse),
+                regression: loss.is_some(),
+                loss,
                 changes,
             }
         })
@@ -98,6 +113,30 @@ pub fn analyze(
         significance_ratio: settings.significance_ratio,
         margin_ratio,
     }
+}
+
+/// Compares the present level with the best one before it. Changes have the levels on both of their sides.
+fn loss(changes: &[ChangePoint], larger_is_better: bool, margin_ratio: f64) -> Option<HistoryLoss> {
+    let present_mean = changes.last()?.after_mean;
+    // The latest of equals, so that the loss is told where it happened.
+    let best = changes.iter().reduce(|best, change| {
+        let is_as_good = match larger_is_better {
+            true => change.before_mean >= best.before_mean,
+            false => change.before_mean <= best.before_mean,
+        };
+        if is_as_good { change } else { best }
+    })?;
+    let change_ratio = present_mean / best.before_mean - 1.0;
+    let is_worse = match larger_is_better {
+        true => change_ratio < -margin_ratio,
+        false => change_ratio > margin_ratio,
+    };
+    is_worse.then_some(HistoryLoss {
+        best_mean: best.before_mean,
+        position: best.position,
+        present_mean,
+        change_ratio,
+    })
 }
 
 #[cfg(test)]
@@ -139,5 +178,35 @@ mod tests {
         let mut better = steady;
         better.extend([1300.0; 8]);
         assert!(!history(&better).has_regression());
+    }
+
+    fn levels(parts: &[(f64, usize)]) -> Vec<f64> {
+        let parts = parts.iter();
+        parts
+            .flat_map(|(rate, count)| vec![*rate; *count])
+            .collect()
+    }
+
+    #[test]
+    fn a_small_change_after_a_loss_does_not_hide_it() {
+        for later in [830.0, 776.0] {
+            let found = history(&levels(&[(1000.0, 14), (800.0, 14), (later, 14)]));
+            for one in &found.statistics {
+                assert_eq!(one.changes.len(), 2, "{one:?}");
+                let loss = one.loss.unwrap();
+                assert_eq!(loss.position, 14, "{one:?}");
+                assert!(one.regression);
+            }
+            let ratio = found.statistics[0].loss.unwrap().change_ratio;
+            assert!((ratio - (later / 1000.0 - 1.0)).abs() < 0.01, "{ratio}");
+        }
+        // Nor do small losses add up unseen.
+        let steps = levels(&[(1000.0, 14), (965.0, 14), (930.0, 14)]);
+        assert!(history(&steps).has_regression());
+        // A loss from a level that was better for a while only is one, too.
+        let gained = levels(&[(1000.0, 14), (1300.0, 14), (1100.0, 14)]);
+        assert!(history(&gained).has_regression());
+        let recovered = levels(&[(1000.0, 14), (800.0, 14), (980.0, 14)]);
+        assert!(!history(&recovered).has_regression());
     }
 }

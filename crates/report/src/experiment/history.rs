@@ -8,6 +8,7 @@ use crate::error::ReportError;
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
 use crate::quantity::Quantity;
+use dyno_analyze::change_point::ChangePoint;
 use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
 use std::fmt::Write as _;
 
@@ -83,9 +84,8 @@ const REGRESSION: &str = "regression: ";
 fn changes(history: &History) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &history.statistics {
-        for (number_of, change) in one.changes.iter().enumerate() {
-            let is_last = number_of + 1 == one.changes.len();
-            let mark = match is_last && one.regression {
+        for change in &one.changes {
+            let mark = match is_whole_loss(one, change) {
                 true => REGRESSION,
                 false => "",
             };
@@ -101,6 +101,7 @@ fn changes(history: &History) -> Vec<String> {
                 change.p_value_ratio
             ));
         }
+        lines.extend(loss_in_parts(history, one));
     }
     if lines.is_empty() {
         lines.push(format!(
@@ -109,6 +110,33 @@ fn changes(history: &History) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Whether a change led from the best level to the present one.
+fn is_whole_loss(one: &HistoryStatistic, change: &ChangePoint) -> bool {
+    let is_last = one.changes.last() == Some(change);
+    is_last
+        && one
+            .loss
+            .is_some_and(|loss| loss.position == change.position)
+}
+
+/// A sentence about a loss since which the level has changed again.
+fn loss_in_parts(history: &History, one: &HistoryStatistic) -> Option<String> {
+    let loss = one.loss?;
+    let is_whole = one.changes.iter().any(|change| is_whole_loss(one, change));
+    let run = &history.runs[loss.position];
+    (!is_whole).then(|| {
+        format!(
+            "{REGRESSION}{} is {} against its best level, which it left at {} (`{}`): {} then, {} now",
+            one.name,
+            percent(loss.change_ratio),
+            run.started_at,
+            run.directory,
+            quantity(one)(loss.best_mean),
+            quantity(one)(loss.present_mean)
+        )
+    })
 }
 
 fn number(value: f64) -> String {
@@ -172,10 +200,14 @@ fn figures(history: &History) -> Vec<Figure> {
             .map(|run| run.values[place])
             .collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let note = last.map_or("no change".to_owned(), |change| {
-            let day = day(&history.runs[change.position]);
-            format!("{} since {day}", percent(change.change_ratio))
-        });
+        let since = |ratio, position: usize| {
+            format!("{} since {}", percent(ratio), day(&history.runs[position]))
+        };
+        let note = match (one.loss, last) {
+            (Some(loss), _) => since(loss.change_ratio, loss.position),
+            (None, Some(change)) => since(change.change_ratio, change.position),
+            (None, None) => "no change".to_owned(),
+        };
         Figure {
             alarming: one.regression,
             ..headline(
@@ -314,6 +346,6 @@ const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         term: "regression",
-        meaning: "The latest change of a figure is for the worse, by more than what is of no interest.",
+        meaning: "The present level of a figure is worse than the best one before it, by more than what is of no interest.",
     },
 ];
