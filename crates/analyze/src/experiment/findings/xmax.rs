@@ -100,9 +100,10 @@ fn confirmation(one: &Confirmation) -> String {
     )
 }
 
-/// The resource that saturates first.
+/// The resource that saturates first; where the client was the limit, nothing saturated that could be told.
 fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
-    let demand = answer.bottleneck.as_ref()?;
+    let of_server = answer.bottleneck.as_ref();
+    let demand = of_server.filter(|_| answer.generator_bound.is_empty())?;
     let bound = demand.saturation_rate_per_s().value;
     let measured = answer.search.rate_per_s;
     let others: Vec<String> = answer
@@ -110,6 +111,16 @@ fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
         .iter()
         .map(|demand| format!("{} {}", subject(&demand.name), time(demand.demand_s)))
         .collect();
+    let mut evidence = vec![format!(
+        "demands of an operation {}: {}",
+        with(answer),
+        list(&others)
+    )];
+    // Without an interval of the rate nothing is known of the error.
+    if demand.uncertainty_ratio < 1.0 {
+        let error = percent(demand.uncertainty_ratio);
+        evidence.push(format!("the demand is known to ± {error}"));
+    }
     Some(finding(
         format!(
             "{} saturates first: {} per operation on {} bound the rate at {}; the measured maximum is {} of it",
@@ -119,17 +130,7 @@ fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
             rate(bound),
             percent(measured / bound)
         ),
-        vec![
-            format!(
-                "demands of an operation {}: {}",
-                with(answer),
-                list(&others)
-            ),
-            format!(
-                "the demand is known to ± {}",
-                percent(demand.uncertainty_ratio)
-            ),
-        ],
+        evidence,
     ))
 }
 
@@ -271,6 +272,24 @@ mod tests {
             )
         );
         assert!(!texts.iter().any(|text| text.starts_with("X_max is")));
+        // The server was not driven to what would saturate first.
+        assert!(!texts.iter().any(|text| text.contains("saturates first")));
+    }
+
+    #[test]
+    fn an_error_that_is_not_known_is_not_told() {
+        let mut answer = answer();
+        let evidence = |answer: &XmaxAnswer| {
+            let found = all(answer);
+            let mut found = found.into_iter();
+            let found = found.find(|one| one.text.contains("saturates first"));
+            found.unwrap().evidence
+        };
+        assert_eq!(evidence(&answer)[1], "the demand is known to ± 2.0 %");
+        if let Some(demand) = &mut answer.bottleneck {
+            demand.uncertainty_ratio = 1.0;
+        }
+        assert_eq!(evidence(&answer).len(), 1);
     }
 
     #[test]
