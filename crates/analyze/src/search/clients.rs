@@ -136,20 +136,19 @@ impl ClientsSearch {
                 clients: self.settings.start_clients.clamp(1, limit),
             };
         };
-        if self.measurements >= self.settings.max_measurements {
-            return ClientsStep::Done(self.result(best, ClientsEnd::OutOfMeasurements));
-        }
-        match &self.elected {
+        let clients = match &self.elected {
+            // What the last measurement that was allowed has decided is decided.
             Some(elected) if elected.rates.len() >= self.settings.repeats.max(1) as usize => {
-                ClientsStep::Done(self.result(elected.clients, self.end()))
+                return ClientsStep::Done(self.result(elected.clients, self.end()));
             }
-            Some(elected) => ClientsStep::Measure {
-                clients: elected.clients,
-            },
-            None => ClientsStep::Measure {
-                clients: self.explored(best).unwrap_or(best),
-            },
+            Some(elected) => elected.clients,
+            None => self.explored(best).unwrap_or(best),
+        };
+        if self.measurements < self.settings.max_measurements {
+            return ClientsStep::Measure { clients };
         }
+        let best = self.elected.as_ref().map_or(best, |one| one.clients);
+        ClientsStep::Done(self.result(best, ClientsEnd::OutOfMeasurements))
     }
 
     /// Takes the rate of the step that [`Self::step`] asks for, in operations per second; without

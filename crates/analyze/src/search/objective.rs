@@ -232,10 +232,18 @@ impl ObjectiveSearch {
         }
     }
 
+    /// Where to measure, or why nothing more is measured. What the last measurement that was allowed has decided is
+    /// decided.
     fn next_position(&self) -> Result<i32, ObjectiveEnd> {
-        if self.measurements >= self.settings.max_measurements {
-            return Err(ObjectiveEnd::OutOfMeasurements);
+        let wanted = self.wanted_position()?;
+        match self.measurements >= self.settings.max_measurements {
+            true => Err(ObjectiveEnd::OutOfMeasurements),
+            false => Ok(wanted),
         }
+    }
+
+    /// Where to measure for a decision, or the decision.
+    fn wanted_position(&self) -> Result<i32, ObjectiveEnd> {
         let (lowest, highest) = self.ends;
         let tie = self.votes.iter().find(|(_, votes)| votes.side().is_none());
         if let Some((position, _)) = tie {

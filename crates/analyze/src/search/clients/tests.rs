@@ -65,6 +65,21 @@ fn a_rate_that_still_grows_at_the_limit_is_no_maximum() {
 }
 
 #[test]
+fn a_search_that_is_decided_by_its_last_measurement_is_decided() {
+    let server = |n: u32| f64::from(n.min(10)) * 100.0;
+    let (found, needed) = search(ClientsSettings::default(), server);
+    let with = |max_measurements| {
+        let limited = ClientsSettings {
+            max_measurements,
+            ..ClientsSettings::default()
+        };
+        search(limited, server).0
+    };
+    assert_eq!(with(needed), found);
+    assert_eq!(with(needed - 1).end, ClientsEnd::OutOfMeasurements);
+}
+
+#[test]
 fn a_failing_server_ends_the_search() {
     let (found, _) = search(ClientsSettings::default(), |_| f64::NAN);
     assert_eq!((found.rate_per_s, found.end), (0.0, ClientsEnd::Plateau));

@@ -118,6 +118,27 @@ fn limits_end_the_search_with_their_reason() {
 }
 
 #[test]
+fn a_search_that_is_decided_by_its_last_measurement_is_decided() {
+    for (boundary, end) in [
+        (3000.0, ObjectiveEnd::Resolved),
+        (1e9, ObjectiveEnd::AlwaysKept),
+        (0.1, ObjectiveEnd::NeverKept),
+    ] {
+        let (found, needed) = search(settings(), |rate| rate <= boundary);
+        assert_eq!(found.end, end);
+        let with = |max_measurements| {
+            let limited = ObjectiveSettings {
+                max_measurements,
+                ..settings()
+            };
+            search(limited, |rate| rate <= boundary).0
+        };
+        assert_eq!(with(needed), found);
+        assert_eq!(with(needed - 1).end, ObjectiveEnd::OutOfMeasurements);
+    }
+}
+
+#[test]
 fn a_start_outside_of_the_limits_is_moved_to_them() {
     let limited = ObjectiveSettings {
         min_rate_per_s: 2000.0,
