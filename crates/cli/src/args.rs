@@ -324,7 +324,7 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%")]
     pub(crate) margin: f64,
     /// End with status 1 if B is certainly slower, and by more than this, such as `5%`; it is the margin, too
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "margin")]
     pub(crate) fail_if_slower: Option<f64>,
     /// What is printed on standard output
     #[arg(long, value_name = "FORMAT", default_value = "human")]

@@ -108,6 +108,42 @@ fn runs_that_cannot_be_compared_are_told_apart_and_fail_where_it_counts() {
 }
 
 #[test]
+fn runs_that_are_too_short_to_compare_fail_only_where_it_counts() {
+    let bench = Bench::new();
+    let short = MadeUp {
+        windows: 1,
+        ..MadeUp::new(1000)
+    };
+    short.write(&bench.path("a"));
+    short.write(&bench.path("b"));
+    let compare = ["compare", "a", "b"];
+    bench
+        .dyno(&compare)
+        .expect(0)
+        .says("warning: the runs are too short to compare")
+        .says("`--duration`");
+    bench
+        .dyno(&[&compare[..], &["--fail-if-slower", "5%"]].concat())
+        .expect(1)
+        .says("error: the runs are too short to compare")
+        .says("hint: make them longer with `--duration`");
+}
+
+#[test]
+fn a_margin_besides_the_limit_that_is_the_margin_is_refused() {
+    let bench = Bench::new();
+    MadeUp::new(1000).write(&bench.path("a"));
+    let both = ["--margin", "1%", "--fail-if-slower", "5%"];
+    bench
+        .dyno(&[&["compare", "a", "a"][..], &both].concat())
+        .expect(2)
+        .says("--margin");
+    bench
+        .dyno(&["compare", "a", "a", "--margin", "1%"])
+        .expect(0);
+}
+
+#[test]
 fn what_is_no_run_and_no_operation_of_it_is_bad_input() {
     let bench = Bench::new();
     MadeUp::new(1000).write(&bench.path("a"));

@@ -50,13 +50,15 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         ExperimentFormat::Markdown => comparison::markdown(&found),
         ExperimentFormat::Html => comparison::html(&found)?,
     })?;
-    if found.answer.is_none() {
-        let text = "the runs are too short to compare: they need some windows of operations";
-        return Err(Failure::new(Exit::CheckFailed, text));
-    }
     let Some(share) = arguments.fail_if_slower else {
+        if found.answer.is_none() {
+            messages.warning(&format!("{TOO_SHORT}: {LONGER}"));
+        }
         return Ok(Exit::Done);
     };
+    if found.answer.is_none() {
+        return Err(Failure::new(Exit::CheckFailed, TOO_SHORT).with_hint(LONGER));
+    }
     if !found.comparable {
         let text = "the runs are not comparable, so that nothing can be said about being slower";
         return Err(Failure::new(Exit::CheckFailed, text));
@@ -67,6 +69,10 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
     }
     Ok(Exit::Done)
 }
+
+/// Why there is nothing to compare, and what helps.
+const TOO_SHORT: &str = "the runs are too short to compare: they need some windows of operations";
+const LONGER: &str = "make them longer with `--duration`, or more of them with `dyno ab`";
 
 /// Refuses an operation that a run did not measure.
 fn check_operation(document: &RunDocument, run: &Path, operation: &str) -> Result<(), Failure> {

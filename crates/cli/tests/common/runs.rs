@@ -9,7 +9,7 @@ use dyno_record::writer::RunWriter;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Recording windows of a second each.
+/// Recording windows of a run, unless it says another number.
 const WINDOWS: u64 = 12;
 
 /// What a run directory is to say.
@@ -27,6 +27,8 @@ pub(crate) struct MadeUp {
     pub(crate) offered_per_s: Option<u64>,
     /// Start of the noise.
     pub(crate) seed: u64,
+    /// Recording windows of a second each.
+    pub(crate) windows: u64,
 }
 
 impl MadeUp {
@@ -40,6 +42,7 @@ impl MadeUp {
             status: RunStatus::Complete,
             offered_per_s: None,
             seed: 1,
+            windows: WINDOWS,
         }
     }
 
@@ -59,7 +62,7 @@ impl MadeUp {
         let offered = self.offered_per_s.map(|rate| rate as f64);
         let mut phase = PhaseAccumulator::new(PhaseKind::Measure, offered);
         let mut noise = Noise(self.seed);
-        for index in 0..WINDOWS {
+        for index in 0..self.windows {
             let window = self.window(index, &mut noise);
             writer.record(&window).unwrap();
             phase.add(&window).unwrap();
