@@ -63,8 +63,10 @@ pub enum ClientsStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientsEnd {
-    /// More clients do not raise the rate.
+    /// More clients do not raise the rate: two doublings in a row brought too little.
     Plateau,
+    /// The largest number of clients came before two such doublings: the maximum may be higher.
+    LimitReached,
     /// The rate still grew at the largest number of clients: the maximum is higher.
     StillGrowing,
     /// The number of measurements was spent first.
@@ -244,7 +246,9 @@ impl ClientsSearch {
 
     fn end(&self) -> ClientsEnd {
         match self.doublings_without_gain() {
-            0 => ClientsEnd::StillGrowing,
+            // Of a single number nothing grows.
+            0 if self.tried.len() > 1 => ClientsEnd::StillGrowing,
+            0 | 1 => ClientsEnd::LimitReached,
             _ => ClientsEnd::Plateau,
         }
     }

@@ -50,7 +50,8 @@ fn facts(experiment: &Experiment, answer: &XmaxAnswer) -> Vec<Fact> {
         .and_then(|most| most.as_u64());
     let end = match answer.search.end {
         ClientsEnd::Plateau => "more clients did not raise the rate",
-        ClientsEnd::StillGrowing => "the largest number of clients was reached",
+        ClientsEnd::LimitReached => "the largest number of clients was reached",
+        ClientsEnd::StillGrowing => "the rate still grew with the largest number of clients",
         ClientsEnd::OutOfMeasurements => "the runs were spent",
     };
     let most = most.map(|most| Fact::new("Most clients", Quantity::count(most).to_string()));

@@ -156,6 +156,10 @@ fn unfinished(answer: &XmaxAnswer) -> Option<Finding> {
         ClientsEnd::StillGrowing => {
             "the rate still grew with the largest number of clients: the maximum is higher, raise `--max-clients`"
         }
+        ClientsEnd::LimitReached => {
+            "the largest number of clients was reached before two doublings in a row brought too little: the maximum may be \
+             higher, `--max-clients` allows more"
+        }
         ClientsEnd::OutOfMeasurements => {
             "the search ended before the rate was the same with neighbouring numbers of clients"
         }
@@ -274,6 +278,15 @@ mod tests {
         assert!(!texts.iter().any(|text| text.starts_with("X_max is")));
         // The server was not driven to what would saturate first.
         assert!(!texts.iter().any(|text| text.contains("saturates first")));
+    }
+
+    #[test]
+    fn a_limit_before_the_end_of_the_growth_is_a_warning_of_its_own() {
+        let mut answer = answer();
+        answer.search.end = ClientsEnd::LimitReached;
+        let texts = texts(&answer);
+        let may_be = |text: &String| text.contains("the maximum may be higher, `--max-clients`");
+        assert!(texts.iter().any(may_be), "{texts:?}");
     }
 
     #[test]

@@ -80,6 +80,26 @@ fn a_search_that_is_decided_by_its_last_measurement_is_decided() {
 }
 
 #[test]
+fn a_limit_that_comes_before_two_doublings_without_gain_is_no_plateau() {
+    let limited = |max_clients| ClientsSettings {
+        max_clients,
+        ..ClientsSettings::default()
+    };
+    let server = |n: u32| f64::from(n.min(8)) * 100.0;
+    for (max_clients, end) in [
+        (1, ClientsEnd::LimitReached),
+        (2, ClientsEnd::StillGrowing),
+        (8, ClientsEnd::StillGrowing),
+        (16, ClientsEnd::LimitReached),
+        (32, ClientsEnd::Plateau),
+        (1024, ClientsEnd::Plateau),
+    ] {
+        let (found, _) = search(limited(max_clients), server);
+        assert_eq!(found.end, end, "{max_clients}");
+    }
+}
+
+#[test]
 fn a_failing_server_ends_the_search() {
     let (found, _) = search(ClientsSettings::default(), |_| f64::NAN);
     assert_eq!((found.rate_per_s, found.end), (0.0, ClientsEnd::Plateau));
