@@ -277,6 +277,56 @@ fn failures_beyond_the_tolerated_share_make_the_exit_status_of_an_experiment_1()
 }
 
 #[test]
+fn a_point_that_measures_nothing_does_not_block_the_others() {
+    let server = slow("200000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    // Nothing is answered within the shorter time.
+    let more = [
+        "--set",
+        "client.timeout=1ms,5s",
+        "--clients",
+        "2",
+        "--order",
+        "given",
+    ];
+    let arguments = against("sweep", &uri, &more);
+    let document = || -> Value {
+        let text = std::fs::read_to_string(bench.path("x/experiment.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let check = |finished: Finished| {
+        finished
+            .expect(3)
+            .says("1 of 2 runs failed: `runs/001-clients-2-timeout-1ms`: the run has measured nothing")
+            .says("go on with `dyno resume x`");
+        let document = document();
+        let points = &document["points"];
+        assert_eq!(document["status"], "failed");
+        assert_eq!(points[0]["problem"], "the run has measured nothing");
+        assert_eq!(points[0].get("figures"), None);
+        assert!(
+            points[1]["figures"]["rate_per_s"]["value"]
+                .as_f64()
+                .unwrap()
+                > 0.0
+        );
+    };
+    check(bench.dyno(&arguments));
+    // It is tried once more, after what was not tried yet.
+    let second = document()["points"][1]["directory"].clone();
+    std::fs::remove_dir_all(bench.path("x").join(second.as_str().unwrap())).unwrap();
+    let resumed = bench.dyno(&["resume", "x"]);
+    let place = |text: &str| resumed.stderr.find(text).unwrap();
+    assert!(
+        place("run 2 of 2") < place("run 1 of 2"),
+        "{}",
+        resumed.stderr
+    );
+    check(resumed);
+}
+
+#[test]
 fn a_server_is_as_fast_as_itself() {
     let server = slow("5000");
     let bench = Bench::new();

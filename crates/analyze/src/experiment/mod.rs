@@ -138,6 +138,9 @@ pub struct Point {
     /// What it measured; absent until it was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<Figures>,
+    /// Why it has no figures, if it was run and measured nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// A sentence that a performance engineer would write, and what supports it.

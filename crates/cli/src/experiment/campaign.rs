@@ -131,14 +131,42 @@ impl<'a> Campaign<'a> {
         self.bench.hands
     }
 
-    /// Runs all points that are not done.
+    /// Runs all points that are not done. One that measures nothing does not keep the others from it; at the end
+    /// that is an error. Those that an earlier process failed to measure come last.
     pub(crate) fn run_all(&mut self) -> Result<(), Failure> {
-        for index in 0..self.document.points.len() {
-            if self.document.points[index].figures.is_none() {
-                self.run(index)?;
+        let points = self.document.points.iter().enumerate();
+        let missing = points.filter(|(_, point)| point.figures.is_none());
+        let (failed, new): (Vec<_>, Vec<_>) = missing
+            .map(|(index, point)| (index, point.problem.is_some()))
+            .partition(|(_, has_failed)| *has_failed);
+        for (index, _) in new.into_iter().chain(failed) {
+            let result = self.run(index);
+            if self.document.points[index].problem.is_none() {
+                result?;
             }
         }
-        Ok(())
+        self.check_problems()
+    }
+
+    /// An error with the points that measured nothing.
+    fn check_problems(&self) -> Result<(), Failure> {
+        let points = &self.document.points;
+        let failed: Vec<String> = points
+            .iter()
+            .filter_map(|point| {
+                Some(format!(
+                    "`{}`: {}",
+                    point.directory,
+                    point.problem.as_ref()?
+                ))
+            })
+            .collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let (count, all) = (failed.len(), points.len());
+        let text = format!("{count} of {all} runs failed: {}", failed.join("; "));
+        Err(Failure::new(Exit::Environment, text))
     }
 
     /// Runs one more point with these settings, or gives the figures of an interrupted experiment that
@@ -184,6 +212,7 @@ impl<'a> Campaign<'a> {
         let point = &self.document.points[index];
         let task = plan_of(&self.tasks[&point.side], point)?;
         self.announce(index);
+        self.document.points[index].problem = None;
         let directory = self
             .folder
             .path()
@@ -223,11 +252,15 @@ impl<'a> Campaign<'a> {
             return Err(Failure::new(Exit::Interrupted, "interrupted"));
         }
         let windows = responses(&directory, PhaseKind::Measure, None)?;
-        let figures = figures::of_run(&finished.run.document, &windows, self.seed())
-            .map_err(|error| Failure::of(Exit::Environment, error))?;
-        self.document.points[index].figures = Some(figures.clone());
+        let found = figures::of_run(&finished.run.document, &windows, self.seed());
+        let point = &mut self.document.points[index];
+        point.problem = found.as_ref().err().map(ToString::to_string);
+        point.figures = found.as_ref().ok().cloned();
         self.save()?;
-        Ok(figures)
+        found.map_err(|error| {
+            Failure::of(Exit::Environment, error)
+                .context(format!("the run in `{}` failed", directory.display()))
+        })
     }
 
     /// Seed of the resampling: that of the plan, so that the same runs give the same figures.
@@ -447,6 +480,7 @@ pub(crate) fn point(
         repeat,
         directory: format!("runs/{label}"),
         figures: None,
+        problem: None,
     }
 }
 

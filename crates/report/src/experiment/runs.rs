@@ -52,7 +52,12 @@ fn row(point: &Point, is_repeated: bool) -> Vec<Cell> {
     let mut cells = vec![link, settings.join(", ").into(), repetition.into()];
     match &point.figures {
         None => cells.extend([
-            Cell::new("not run", Tone::Soft),
+            match &point.problem {
+                None => Cell::new("not run", Tone::Soft),
+                Some(problem) => {
+                    Cell::new("failed", Tone::Alarm).with_detail(Some(problem.clone()))
+                }
+            },
             "".into(),
             "".into(),
             "".into(),

@@ -123,6 +123,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
         repeat: 0,
         directory: format!("runs/{:03}-{value}", number + 1),
         figures: Some(figures(*line)),
+        problem: None,
     };
     let values: Vec<String> = lines.iter().map(|(value, _)| (*value).to_owned()).collect();
     Experiment {

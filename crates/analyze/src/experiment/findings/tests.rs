@@ -99,6 +99,7 @@ fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experiment {
                 repeat: 0,
                 directory: format!("runs/{number}"),
                 figures: Some(figures),
+                problem: None,
             })
             .collect(),
         answer: None,
