@@ -2,8 +2,8 @@
 //! boundary the same rate keeps it at one time and misses it at another.
 //!
 //! Rates lie on a logarithmic grid, whose steps are the resolution. From the start rate the search
-//! doubles or halves until the objective changes sides, then bisects, with one measurement for each
-//! rate. When two neighbours of the grid disagree, both are measured again until a majority of
+//! goes up or down by factors of 2, 4, 16 and so on (a stride on the grid that doubles) until the
+//! objective changes sides, then bisects, with one measurement for each rate. When two neighbours of the grid disagree, both are measured again until a majority of
 //! [`ObjectiveSettings::votes`] is certain, and if one changes sides the search goes on from there,
 //! in growing steps: an unlucky early measurement costs time, not truth. It stops when a majority
 //! says "kept" at one rate and "missed" at the next.

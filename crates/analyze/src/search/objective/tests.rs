@@ -139,6 +139,30 @@ fn a_search_that_is_decided_by_its_last_measurement_is_decided() {
 }
 
 #[test]
+fn the_first_rates_differ_by_factors_of_two_four_and_sixteen() {
+    for (direction, side) in [(1.0, true), (-1.0, false)] {
+        let mut rates = Vec::new();
+        let few = ObjectiveSettings {
+            max_measurements: 4,
+            min_rate_per_s: 1e-3,
+            ..settings()
+        };
+        search(few, |rate| {
+            rates.push(rate);
+            side
+        });
+        let factors = rates.windows(2).map(|pair| (pair[1] / pair[0]).log2());
+        // To within the grid.
+        for (factor, doublings) in factors.zip([1.0, 2.0, 4.0]) {
+            assert!(
+                (factor * direction / doublings - 1.0).abs() < 0.03,
+                "{rates:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_start_outside_of_the_limits_is_moved_to_them() {
     let limited = ObjectiveSettings {
         min_rate_per_s: 2000.0,
