@@ -173,6 +173,7 @@ mod tests {
             dropped_ratio: 0.0,
             duration_s: 2.0,
             warm_up_s: 0.0,
+            shares_cpus: false,
             steady: None,
             resources: Vec::new(),
             demands: Vec::new(),
