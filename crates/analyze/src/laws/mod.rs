@@ -65,12 +65,10 @@ impl Law {
                 "the part counted operations of others, or operations made retries or lost visits"
             }
             Law::RateBound => {
-                "a service demand is overstated, servers of a resource were not counted, or the bench was not the same \
-                 in all runs, which repeated runs show"
+                "a service demand is overstated, servers of a resource were not counted, or the bench changed in between"
             }
             Law::ResponseBound => {
-                "a service demand is overstated, clients were not all active, or the bench was not the same in all \
-                 runs, which repeated runs show"
+                "a service demand is overstated, clients were not all active, or the bench changed in between"
             }
         }
     }
