@@ -86,6 +86,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_that_measured_nothing_is_not_one_that_was_not_made() {
+        let point = Point {
+            settings: Default::default(),
+            side: None,
+            repeat: 0,
+            directory: "runs/001".into(),
+            figures: None,
+            problem: None,
+        };
+        assert_eq!(row(&point, false)[3].text, "not run");
+        let failed = Point {
+            problem: Some("the run has measured nothing".into()),
+            ..point
+        };
+        let cell = row(&failed, false).swap_remove(3);
+        assert_eq!(cell.text, "failed");
+        assert_eq!(cell.detail.as_deref(), Some("the run has measured nothing"));
+    }
+
+    #[test]
     fn only_paths_of_runs_become_links() {
         assert!(is_plain("runs/001-clients-4"));
         for path in ["javascript:alert(1)", "runs/../../x", "runs/a)b", "/runs/1"] {
