@@ -7,6 +7,13 @@ use std::path::{Path, PathBuf};
 /// Begin of the names of the load engine's worker threads.
 const WORKER: &str = "worker-";
 
+/// Share of a phase that may be unseen at each end.
+const SLACK_RATIO: f64 = 0.1;
+/// The same as a time: readings are taken about once a second.
+const SAMPLING_SLACK_S: f64 = 1.2;
+/// Share of a short phase that may be unseen at each end.
+const MOST_SLACK_RATIO: f64 = 0.3;
+
 /// Counters of busy time, each absent where it cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counters {
@@ -64,7 +71,7 @@ impl UsageSampler {
     }
 
     /// How long each resource was busy from `start_s` to `end_s`, as far as it was sampled from before the
-    /// start until after the end, or at least within a tenth of the time from both.
+    /// start until after the end, or at least near both; what was not seen is taken to be like the rest.
     pub fn between(&self, phase: PhaseKind, start_s: f64, end_s: f64) -> Vec<ResourceUse> {
         let workers = Some(self.workers).filter(|workers| *workers > 0);
         let kinds: [(ResourceKind, Counter, Option<u64>); 4] = [
@@ -98,7 +105,10 @@ impl UsageSampler {
             .filter_map(|(at_s, counters)| Some((*at_s, counter(counters)?)))
             .collect();
         let (first, last) = (readings.first()?.0, readings.last()?.0);
-        let slack_s = (end_s - start_s) / 10.0;
+        // Threads end with their phase, so that the last reading of them is up to a sampling interval before its end.
+        let length_s = end_s - start_s;
+        let slack_s =
+            (length_s * SLACK_RATIO).max(SAMPLING_SLACK_S.min(length_s * MOST_SLACK_RATIO));
         if end_s <= start_s || first > start_s + slack_s || last < end_s - slack_s {
             return None;
         }
@@ -282,6 +292,31 @@ mod tests {
             .find(|one| one.resource == ResourceKind::ClientCpuWait)
             .map(|one| (one.units, one.busy_s));
         assert_eq!(wait, Some((2, 1.0)));
+    }
+
+    #[test]
+    fn workers_that_end_with_a_short_phase_are_counted_up_to_their_last_reading() {
+        let (root, mut sampler) = fixture();
+        let task = root.path().join("proc/self/task/11");
+        std::fs::create_dir_all(&task).expect("there is room");
+        std::fs::write(task.join("comm"), "worker-0\n").expect("there is room");
+        for second in 0..4u64 {
+            let text = format!("9 {} 5\n", second * 500_000_000);
+            std::fs::write(task.join("schedstat"), text).expect("there is room");
+            sampler.sample(second as f64);
+        }
+        std::fs::remove_dir_all(&task).expect("it was there");
+        sampler.sample(4.2);
+        let wait = |start_s: f64, end_s: f64| {
+            let uses = sampler.between(PhaseKind::Measure, start_s, end_s);
+            let mut uses = uses.into_iter();
+            uses.find(|one| one.resource == ResourceKind::ClientCpuWait)
+                .map(|one| one.busy_s)
+        };
+        // Half of the time, as far as it was seen.
+        let found = wait(0.0, 4.1).expect("a second at the end may be unseen");
+        assert!((found - 2.05).abs() < 1e-9, "{found}");
+        assert_eq!(wait(0.0, 5.0), None);
     }
 
     fn set(root: &Path, server: u64, host: u64) {

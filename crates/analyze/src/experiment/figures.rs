@@ -26,6 +26,9 @@ pub const PERCENTILES: [(&str, f64); 5] = [
     ("p99_9", 99.9),
 ];
 
+/// How the record names a place that is left to the system.
+const ANYWHERE: &str = "any@";
+
 /// Name of the operation that also counts its parts under other names.
 const READ_MODIFY_WRITE: &str = "read_modify_write";
 
@@ -325,7 +328,11 @@ fn shares_cpus(document: &RunDocument, resources: &[Resource]) -> bool {
     };
     let on_one_machine = of(ResourceKind::HostCpu).is_some();
     let allowed = document.environment.cpus.unwrap_or(1);
-    document.placement.is_none()
+    let is_placed = document.placement.as_ref().is_some_and(|placement| {
+        let mut places = placement.instances.iter().chain(&placement.clients);
+        places.any(|place| !place.starts_with(ANYWHERE))
+    });
+    !is_placed
         && on_one_machine
         && of(ResourceKind::ServerCpu).is_some_and(|server| u64::from(server.servers) >= allowed)
 }

@@ -2,7 +2,8 @@ use super::*;
 use crate::experiment::FindingKind;
 use dyno_record::model::{
     Caveat, CaveatKind, ClientUsage, Environment, LatencySummary, OperationRecord, PhaseKind,
-    PhaseRecord, ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION, ServerRecord,
+    PhaseRecord, PlacementRecord, ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION,
+    ServerRecord,
 };
 use dyno_record::responses::WindowResponses;
 use serde_json::json;
@@ -403,4 +404,27 @@ fn the_threads_of_the_client_are_all_that_it_can_use() {
     let (mut document, responses) = usual();
     document.plan["client"]["threads"] = json!(64);
     assert_eq!(client(&analysis(&(document, responses))), Some(4));
+}
+
+#[test]
+fn only_a_place_of_its_own_separates_the_client_from_the_server() {
+    let shares = |server: &str, client: &str| {
+        let (mut document, responses) = usual();
+        document.environment.cpus = Some(2);
+        document
+            .resources
+            .push(resource(ResourceKind::HostCpu, 2, 59.0));
+        document.placement = Some(PlacementRecord {
+            request: "as in the test".to_owned(),
+            instances: vec![server.to_owned()],
+            clients: vec![client.to_owned()],
+            notes: Vec::new(),
+            achieved: Vec::new(),
+            clients_as_planned: None,
+        });
+        analysis(&(document, responses)).figures.shares_cpus
+    };
+    assert!(shares("any@default", "any@default"));
+    assert!(!shares("1@default", "0@default"));
+    assert!(!shares("any@default", "0@default"));
 }
