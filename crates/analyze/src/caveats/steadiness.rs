@@ -41,7 +41,7 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
     vec![about_phase(
         CaveatKind::NotSteady,
         PhaseKind::Measure,
-        format!("no steady state: {message}"),
+        message,
         "use a longer `--warmup`, and a `--duration` of several checkpoints (60 s each)",
     )]
 }
