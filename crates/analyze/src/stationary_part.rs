@@ -40,28 +40,44 @@ pub struct Stationarity {
     pub part: Range<usize>,
     /// The verdict on what is left without the warm-up.
     pub verdict: SteadyState,
+    /// What the verdict is about.
+    pub subject: Subject,
+}
+
+/// A series that can be steady or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Rates.
+    Rate,
+    /// Mean response times.
+    ResponseTime,
 }
 
 /// Finds the stationary part of a phase in the rates of its windows, which are consecutive and of equal length, and
 /// in their mean response times. In a closed loop one follows from the other, and the times may be left out; at an
 /// offered rate they show what the rate does not.
 pub fn judge(rates: &[f64], responses: Option<&[f64]>) -> Stationarity {
-    let of_rates = judge_beyond(rates, RELEVANT_CHANGE_RATIO);
-    let of_responses =
-        responses.map(|responses| judge_beyond(responses, RELEVANT_RESPONSE_CHANGE_RATIO));
+    let of_rates = judge_beyond(rates, RELEVANT_CHANGE_RATIO, Subject::Rate);
+    let of_responses = responses.map(|responses| {
+        judge_beyond(
+            responses,
+            RELEVANT_RESPONSE_CHANGE_RATIO,
+            Subject::ResponseTime,
+        )
+    });
     match of_responses {
         Some(found) if of_rates.verdict == SteadyState::Steady => Stationarity {
             part: match found.verdict {
                 SteadyState::Steady => of_rates.part.start.max(found.part.start)..rates.len(),
                 _ => 0..rates.len(),
             },
-            verdict: found.verdict,
+            ..found
         },
         _ => of_rates,
     }
 }
 
-fn judge_beyond(series: &[f64], relevant_ratio: f64) -> Stationarity {
+fn judge_beyond(series: &[f64], relevant_ratio: f64, subject: Subject) -> Stationarity {
     let start = warm_up_end(series, relevant_ratio * RELEVANT_CUT_SHARE);
     let rest = &series[start..];
     let shift = || {
@@ -86,6 +102,7 @@ fn judge_beyond(series: &[f64], relevant_ratio: f64) -> Stationarity {
     Stationarity {
         part: begin..series.len(),
         verdict,
+        subject,
     }
 }
 

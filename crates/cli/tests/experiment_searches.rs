@@ -15,26 +15,25 @@ fn slow(service_us: &str) -> Responder {
     Responder::with_documents(&["--service-us", service_us])
 }
 
+/// Data that a responder can answer for, runs of a second, and an answer to look at.
+const SHORT: [&str; 12] = [
+    "--records",
+    "1000",
+    "-p",
+    "insertorder=ordered",
+    "--warmup",
+    "0s",
+    "--duration",
+    "1s",
+    "--out",
+    "x",
+    "--format",
+    "json",
+];
+
 /// Reads that a responder can answer, for a second each.
 fn against<'a>(verb: &'a str, uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let reads = [
-        "read",
-        "--records",
-        "1000",
-        "-p",
-        "insertorder=ordered",
-        "--warmup",
-        "0s",
-        "--duration",
-        "1s",
-        "--out",
-        "x",
-        "--format",
-        "json",
-        "--uri",
-        uri,
-    ];
-    [&[verb], &reads[..], more].concat()
+    [&[verb, "read"], &SHORT[..], &["--uri", uri], more].concat()
 }
 
 #[test]
@@ -190,25 +189,8 @@ fn a_server_with_half_the_capacity_is_slower() {
         );
         std::fs::write(bench.path(&format!("{name}.toml")), plan).unwrap();
     }
-    let arguments = [
-        "ab",
-        "a.toml",
-        "b.toml",
-        "--records",
-        "1000",
-        "-p",
-        "insertorder=ordered",
-        "--warmup",
-        "0s",
-        "--duration",
-        "1s",
-        "--out",
-        "x",
-        "--format",
-        "json",
-        "--max-pairs",
-        "2",
-    ];
+    let pair: [&[&str]; 3] = [&["ab", "a.toml", "b.toml"], &SHORT, &["--max-pairs", "2"]];
+    let arguments = pair.concat();
     let found = bench.dyno(&arguments).expect(0).json();
     let first = &found["answer"]["comparisons"][0];
     assert_eq!(

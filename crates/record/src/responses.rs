@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Name of the operation that also counts its parts under other names.
-const READ_MODIFY_WRITE: &str = "read_modify_write";
+pub const READ_MODIFY_WRITE: &str = "read_modify_write";
 
 /// What was done in one recording window.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,8 @@
 //! Whether what was measured is a steady state, and how much of it was still a warm-up.
 
 use super::{Facts, IntervalTotals, about_phase, percent};
-use crate::stationary_part::{Stationarity, judge};
+use crate::experiment::figures::is_open;
+use crate::stationary_part::{Stationarity, Subject, judge};
 use crate::steady_state::SteadyState;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
 
@@ -12,11 +13,12 @@ const RELEVANT_WARM_UP_RATIO: f64 = 0.02;
 /// The measure phase has no steady state.
 pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
     let windows = facts.full_measure_windows();
-    let subject = match is_open(facts) && rates_are_steady(&windows) {
-        true => "the mean response time",
-        false => "the rate",
+    let found = stationarity(facts, &windows);
+    let subject = match found.subject {
+        Subject::ResponseTime => "the mean response time",
+        Subject::Rate => "the rate",
     };
-    let message = match stationarity(facts, &windows).verdict {
+    let message = match found.verdict {
         SteadyState::Steady | SteadyState::Undecided => return Vec::new(),
         SteadyState::Trend { change_ratio } => format!(
             "{subject} {} by {} from start to end of the phase",
@@ -79,30 +81,17 @@ pub(super) fn warm_up_measured(facts: &Facts<'_>) -> Vec<Caveat> {
     )]
 }
 
-fn is_open(facts: &Facts<'_>) -> bool {
-    facts
-        .measure
-        .is_some_and(|phase| phase.offered_rate_per_s.is_some())
-}
-
-fn rates(windows: &[&IntervalTotals]) -> Vec<f64> {
-    windows
+fn stationarity(facts: &Facts<'_>, windows: &[&IntervalTotals]) -> Stationarity {
+    let rates: Vec<f64> = windows
         .iter()
         .map(|window| window.succeeded as f64 / window.duration_s)
-        .collect()
-}
-
-fn rates_are_steady(windows: &[&IntervalTotals]) -> bool {
-    judge(&rates(windows), None).verdict == SteadyState::Steady
-}
-
-fn stationarity(facts: &Facts<'_>, windows: &[&IntervalTotals]) -> Stationarity {
+        .collect();
     let responses: Option<Vec<f64>> = windows
         .iter()
         .map(|window| window.response_mean_us)
         .collect::<Option<_>>()
-        .filter(|_| is_open(facts));
-    judge(&rates(windows), responses.as_deref())
+        .filter(|_| is_open(facts.document));
+    judge(&rates, responses.as_deref())
 }
 
 fn length_s(windows: &[&IntervalTotals]) -> f64 {

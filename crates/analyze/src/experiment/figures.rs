@@ -12,7 +12,7 @@ use crate::uncertainty::series::{IntervalSample, Series, Statistic};
 use dyno_record::model::{
     CaveatKind, OperationRecord, PhaseKind, PhaseRecord, ResourceKind, RunDocument,
 };
-use dyno_record::responses::WindowResponses;
+use dyno_record::responses::{READ_MODIFY_WRITE, WindowResponses};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,9 +28,6 @@ pub const PERCENTILES: [(&str, f64); 5] = [
 
 /// How the record names a place that is left to the system.
 const ANYWHERE: &str = "any@";
-
-/// Name of the operation that also counts its parts under other names.
-const READ_MODIFY_WRITE: &str = "read_modify_write";
 
 /// A window shorter than this share of the longest one is the rest of a phase; its rate says little.
 const SHORT_WINDOW_RATIO: f64 = 0.5;
@@ -144,6 +141,40 @@ impl Figures {
     }
 }
 
+/// Rate and response time of operations in the measure phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OperationFigures {
+    /// Operations that succeeded per second.
+    pub rate_per_s: Figure,
+    /// Mean response time.
+    pub response_mean_us: Figure,
+    /// Percentiles of the response time, by their names in [`PERCENTILES`].
+    pub response_us: BTreeMap<String, Figure>,
+}
+
+impl OperationFigures {
+    /// The figures of recording windows with their intervals, where they have some; `None` if nothing was done.
+    pub(super) fn of(windows: &[IntervalSample], resampling: Resampling) -> Option<Self> {
+        const US_PER_NS: f64 = 1e-3;
+        let series = Series::new(windows);
+        let figure = |statistic: Statistic, unit: f64| -> Option<Figure> {
+            match series.estimate(statistic, resampling) {
+                Some(estimate) => Some(estimate.scaled(unit).into()),
+                None => Some(Figure::bare(series.value(statistic)? * unit)),
+            }
+        };
+        let percentile = |(name, percent): &(&str, f64)| {
+            let figure = figure(Statistic::Percentile { percent: *percent }, US_PER_NS)?;
+            Some(((*name).to_owned(), figure))
+        };
+        Some(OperationFigures {
+            rate_per_s: figure(Statistic::Rate, 1.0)?,
+            response_mean_us: figure(Statistic::MeanTime, US_PER_NS)?,
+            response_us: PERCENTILES.iter().filter_map(percentile).collect(),
+        })
+    }
+}
+
 /// Nothing was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the run has measured nothing")]
@@ -224,22 +255,23 @@ pub fn of_run(
     windows: &[WindowResponses],
     seed: u64,
 ) -> Result<Figures, NothingMeasured> {
+    let measured = measured(windows, is_open(document));
+    of_measured(document, &measured, &whole(windows), seed)
+}
+
+/// [`of_run`] for windows that are looked at already: their stationary part, and all of them.
+pub(super) fn of_measured(
+    document: &RunDocument,
+    measured: &Measured,
+    whole: &Series,
+    seed: u64,
+) -> Result<Figures, NothingMeasured> {
     let phase = measure_phase(document).ok_or(NothingMeasured)?;
-    let is_open = phase.offered_rate_per_s.is_some();
-    let measured = measured(windows, is_open);
-    let series = Series::new(&measured.samples);
-    let whole = whole(windows);
-    let resampling = Resampling::seeded(seed);
-    let figure = |statistic: Statistic, unit: f64| -> Option<Figure> {
-        match series.estimate(statistic, resampling) {
-            Some(estimate) => Some(estimate.scaled(unit).into()),
-            None => series
-                .value(statistic)
-                .map(|value| Figure::bare(value * unit)),
-        }
-    };
-    const US_PER_NS: f64 = 1e-3;
-    let rate_per_s = figure(Statistic::Rate, 1.0).ok_or(NothingMeasured)?;
+    let OperationFigures {
+        rate_per_s,
+        response_mean_us,
+        response_us,
+    } = OperationFigures::of(&measured.samples, Resampling::seeded(seed)).ok_or(NothingMeasured)?;
     let pairs = plan_number(document, "/server/pairs").max(1);
     let threads = plan_number(document, "/client/threads").saturating_mul(pairs);
     let resources = resources(document, phase, threads);
@@ -249,20 +281,13 @@ pub fn of_run(
         .iter()
         .filter_map(|resource| resource.demand(whole_rate_per_s))
         .collect();
-    let response_mean_us = figure(Statistic::MeanTime, US_PER_NS).ok_or(NothingMeasured)?;
     let mut figures = Figures {
         clients: plan_number(document, "/client/clients").saturating_mul(pairs),
         threads,
         offered_rate_per_s: phase.offered_rate_per_s,
         rate_per_s,
         response_mean_us,
-        response_us: PERCENTILES
-            .iter()
-            .filter_map(|(name, percent)| {
-                let figure = figure(Statistic::Percentile { percent: *percent }, US_PER_NS)?;
-                Some(((*name).to_owned(), figure))
-            })
-            .collect(),
+        response_us,
         service_mean_us: mean_service_us(phase),
         mean_in_flight: phase.mean_in_flight,
         succeeded: phase.succeeded,

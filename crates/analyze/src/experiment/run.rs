@@ -2,9 +2,10 @@
 //! that bounds, the laws, and what follows in sentences.
 
 use super::Finding;
+pub use super::figures::OperationFigures;
 use super::figures::{
-    self, Figure, Figures, Measured, NothingMeasured, PERCENTILES, is_open, measured, samples,
-    whole,
+    Figure, Figures, Measured, NothingMeasured, PERCENTILES, is_open, measured, of_measured,
+    samples, whole,
 };
 use super::findings::single_run;
 use super::sweep::{knows_server, stations};
@@ -12,7 +13,7 @@ use crate::estimate::Quantity;
 use crate::laws;
 use crate::laws::demand::{self, Demand};
 use crate::resampling::Resampling;
-use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series, Statistic};
+use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Statistic};
 use dyno_record::model::RunDocument;
 use dyno_record::responses::PhaseResponses;
 use schemars::JsonSchema;
@@ -22,9 +23,6 @@ use std::collections::BTreeMap;
 /// Recording windows that an analysis needs at most; in longer runs neighbours may be put together before.
 /// Twice as many still resample in a moment, and a percentile of a run knows no more from more of them.
 pub const MOST_WINDOWS: usize = 150;
-
-/// Microseconds in a nanosecond.
-const US_PER_NS: f64 = 1e-3;
 
 /// What one run says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,17 +44,6 @@ pub struct RunAnalysis {
     pub bottleneck: Option<Bottleneck>,
     /// What follows, in sentences.
     pub findings: Vec<Finding>,
-}
-
-/// Rate and response time of one operation in the measure phase.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OperationFigures {
-    /// Operations that succeeded per second.
-    pub rate_per_s: Figure,
-    /// Mean response time.
-    pub response_mean_us: Figure,
-    /// Percentiles of the response time, by their names in [`PERCENTILES`].
-    pub response_us: BTreeMap<String, Figure>,
 }
 
 /// A figure that has no interval.
@@ -108,12 +95,14 @@ pub fn analyze(
     responses: &PhaseResponses,
     seed: u64,
 ) -> Result<RunAnalysis, NothingMeasured> {
-    let mut figures = figures::of_run(document, &responses.all, seed)?;
+    let measured = measured(&responses.all, is_open(document));
+    let whole = whole(&responses.all);
+    let mut figures = of_measured(document, &measured, &whole, seed)?;
     let Measured {
         samples: windows,
         warm_up_windows,
         ..
-    } = measured(&responses.all, is_open(document));
+    } = measured;
     let mut without_interval = reasons(None, &windows, |name| match name {
         "rate" => Some(figures.rate_per_s),
         "mean" => Some(figures.response_mean_us),
@@ -124,7 +113,7 @@ pub fn analyze(
         // The same part of the phase as that of all together.
         let windows: Vec<IntervalSample> =
             samples(of_one).into_iter().skip(warm_up_windows).collect();
-        let Some(found) = operation_figures(&windows, Resampling::seeded(seed)) else {
+        let Some(found) = OperationFigures::of(&windows, Resampling::seeded(seed)) else {
             continue;
         };
         without_interval.extend(reasons(Some(name), &windows, |figure| match figure {
@@ -134,9 +123,7 @@ pub fn analyze(
         }));
         operations.insert(name.clone(), found);
     }
-    let rate_per_s = whole(&responses.all)
-        .value(Statistic::Rate)
-        .ok_or(NothingMeasured)?;
+    let rate_per_s = whole.value(Statistic::Rate).ok_or(NothingMeasured)?;
     let stations = stations(&figures.demands, figures.shares_cpus);
     figures.laws.extend(within_bound(&stations, rate_per_s));
     let mut analysis = RunAnalysis {
@@ -169,28 +156,6 @@ fn bottleneck(stations: &[Demand], rate_per_s: f64) -> Option<Bottleneck> {
 fn within_bound(stations: &[Demand], rate_per_s: f64) -> Option<laws::LawCheck> {
     let demand = demand::bottleneck(stations)?;
     laws::rate_within_bound(Quantity::exact(rate_per_s), demand.saturation_rate_per_s())
-}
-
-fn operation_figures(
-    windows: &[IntervalSample],
-    resampling: Resampling,
-) -> Option<OperationFigures> {
-    let series = Series::new(windows);
-    let figure = |statistic: Statistic, unit: f64| -> Option<Figure> {
-        match series.estimate(statistic, resampling) {
-            Some(estimate) => Some(estimate.scaled(unit).into()),
-            None => Some(Figure::bare(series.value(statistic)? * unit)),
-        }
-    };
-    let percentile = |(name, percent): &(&str, f64)| {
-        let figure = figure(Statistic::Percentile { percent: *percent }, US_PER_NS)?;
-        Some(((*name).to_owned(), figure))
-    };
-    Some(OperationFigures {
-        rate_per_s: figure(Statistic::Rate, 1.0)?,
-        response_mean_us: figure(Statistic::MeanTime, US_PER_NS)?,
-        response_us: PERCENTILES.iter().filter_map(percentile).collect(),
-    })
 }
 
 /// Why figures have no interval, of those that have none.

@@ -462,13 +462,14 @@ fn check_demands(answer: &mut SweepAnswer) {
         }
         let checks = known.iter().filter_map(|demand| {
             let own = level.demands.iter().find(|own| own.name == demand.name)?;
-            if *level.busy_ratio.get(&own.name)? < LEAST_BUSY_RATIO {
+            let busy_ratio = *level.busy_ratio.get(&own.name)?;
+            if busy_ratio < LEAST_BUSY_RATIO {
                 return None;
             }
             let resource = Resource {
                 name: own.name.clone(),
                 servers: own.servers,
-                busy_ratio: *level.busy_ratio.get(&own.name)?,
+                busy_ratio,
                 uncertainty_ratio: own.uncertainty_ratio,
             };
             // Both are counted in the same phase, so that the rate has no error here.
