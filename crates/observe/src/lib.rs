@@ -11,3 +11,4 @@ pub mod process;
 pub mod steering;
 mod storage;
 pub mod usage;
+pub mod watch;

@@ -43,6 +43,7 @@ pub fn default_plan() -> Plan {
         client: Default::default(),
         schedule: Schedule::Closed {},
         phases: Default::default(),
+        observe: Default::default(),
         traces: Vec::new(),
     }
 }

@@ -34,6 +34,9 @@ pub struct Plan {
     pub schedule: Schedule,
     /// How long each phase lasts.
     pub phases: PhasePlan,
+    /// What is watched while the load runs.
+    #[serde(default, skip_serializing_if = "ObservePlan::is_default")]
+    pub observe: ObservePlan,
     /// Windows of the run in which other programs watch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TracePlan>,
@@ -524,6 +527,56 @@ impl Default for PhasePlan {
             operations: None,
         }
     }
+}
+
+/// What is watched while the load runs: machine, servers and exporters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ObservePlan {
+    /// Whether this machine and the processes of client and servers are watched.
+    pub host: bool,
+    /// Whether the servers are asked what they do, each over a connection of its own.
+    pub server: bool,
+    /// Time from one reading to the next: 100 ms to 1 minute.
+    pub interval: Span,
+    /// Prometheus exporters that are read as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exporters: Vec<ExporterPlan>,
+}
+
+impl Default for ObservePlan {
+    fn default() -> Self {
+        ObservePlan {
+            host: true,
+            server: true,
+            interval: Span::from_secs(1),
+            exporters: Vec::new(),
+        }
+    }
+}
+
+impl ObservePlan {
+    /// Whether it says nothing that the default does not say.
+    pub fn is_default(&self) -> bool {
+        *self == ObservePlan::default()
+    }
+}
+
+/// A Prometheus exporter, such as `node_exporter` or `mongodb_exporter`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExporterPlan {
+    /// Names its file, `metrics/NAME.csv` in the run directory. One to 64 characters of `[A-Za-z0-9._-]`.
+    pub name: String,
+    /// Where it answers, such as `http://db1:9100/metrics`, without credentials.
+    pub url: String,
+    /// Whether it is about a machine that a server under test runs on.
+    #[serde(default = "yes")]
+    pub of_server: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A phase that a trace window can be in.

@@ -34,6 +34,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_schedule(&mut problems, plan);
     check_phases(&mut problems, plan);
     check_traces(&mut problems, plan);
+    check_observe(&mut problems, plan);
     problems.0
 }
 
@@ -87,6 +88,40 @@ fn check_traces(problems: &mut Problems, plan: &Plan) {
         problems.require(
             trace.length.is_none_or(|length| !length.0.is_zero()),
             || format!("`traces[{index}].for` is 0, so that the program would never run"),
+        );
+    }
+}
+
+/// Names of sources that a run has without exporters.
+const OWN_SOURCES: [&str; 2] = ["host", "server"];
+
+fn check_observe(problems: &mut Problems, plan: &Plan) {
+    let observe = &plan.observe;
+    let interval_s = observe.interval.0.as_secs_f64();
+    problems.require((0.1..=60.0).contains(&interval_s), || {
+        format!(
+            "`observe.interval` is {}, but must be 100 ms to 1 minute",
+            observe.interval
+        )
+    });
+    for (index, exporter) in observe.exporters.iter().enumerate() {
+        let name = &exporter.name;
+        problems.require_or(is_file_name(name), "it names a file", || {
+            format!("`observe.exporters[{index}].name` is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`")
+        });
+        let is_taken = OWN_SOURCES.contains(&name.as_str())
+            || observe.exporters[..index]
+                .iter()
+                .any(|other| other.name == *name);
+        problems.require(!is_taken, || {
+            format!("two sources would have the name `{name}`; `observe.exporters[{index}].name` needs another")
+        });
+        let place = exporter.url.strip_prefix("http://");
+        let host = place.and_then(|rest| rest.split('/').next());
+        problems.require_or(
+            host.is_some_and(|host| !host.is_empty() && !host.contains('@')),
+            "give it as `http://HOST:PORT/metrics`, without user and password",
+            || format!("`observe.exporters[{index}].url` is not the address of an exporter"),
         );
     }
 }

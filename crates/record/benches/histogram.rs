@@ -98,6 +98,7 @@ fn document() -> RunDocument {
         packet_steering: None,
         traces: Vec::new(),
         resources: Vec::new(),
+        sources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -11,12 +11,15 @@
 //! | `series/intervals.csv` | one row per recording window, written last: a window without it does not count |
 //! | `series/operations.csv` | counts, exact sums and percentiles per window and operation |
 //! | `series/errors.csv` | failures per window, operation and kind |
+//! | `metrics/SOURCE.csv` | what host, server and exporters told: [`metrics`] |
 
 pub mod accumulate;
+mod append;
 pub mod error;
 mod hlog;
 pub mod interval;
 mod lines;
+pub mod metrics;
 pub mod model;
 pub mod reader;
 pub mod responses;

@@ -50,6 +50,9 @@ pub struct RunDocument {
     /// How long resources were busy in each phase, where it could be read: those of the server on this machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceUse>,
+    /// What watched the machine and the servers while the load ran, and how well it could.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceRecord>,
     /// Reasons to doubt the result.
     pub caveats: Vec<Caveat>,
     /// Figures of the last `dyno selfcheck` on this machine, if there was one.
@@ -129,6 +132,82 @@ pub struct TraceRecord {
     pub end_s: Option<f64>,
     /// How it ended, in words.
     pub outcome: String,
+}
+
+/// Something that told metrics during the run; they are in `metrics/NAME.csv`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceRecord {
+    /// Name, and that of its file.
+    pub name: String,
+    /// Kind of source.
+    pub kind: SourceKind,
+    /// What it is about: a host name, or an address.
+    pub subject: String,
+    /// Whether it is about a machine that a server under test runs on.
+    pub of_server: bool,
+    /// Time from one reading to the next, as planned.
+    pub interval_s: f64,
+    /// Readings that became one row of the file.
+    pub readings_per_row: u64,
+    /// How well it could be read over the whole run: the worst that lasted to its end, or `degraded` if it failed
+    /// for a time.
+    pub health: SourceHealth,
+    /// Why it is not healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Parts of it that are missing, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// Readings that were taken.
+    pub readings: u64,
+    /// Readings that failed, or came too late for their turn.
+    pub missed: u64,
+    /// Times in which it could not be read, the first ones of many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<OutageRecord>,
+    /// CPU time that reading it took in this program.
+    pub cpu_s: f64,
+    /// The same as a share of one CPU.
+    pub cpu_ratio: f64,
+}
+
+/// What kind of thing told metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    /// The kernel of this machine.
+    Host,
+    /// A server under test, over a connection.
+    Server,
+    /// A Prometheus exporter.
+    Exporter,
+}
+
+/// How well a source could be read.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceHealth {
+    /// Everything was read.
+    Healthy,
+    /// It does not exist here, which is no fault.
+    Unsupported,
+    /// Parts of it were read, or it was read for a part of the time.
+    Degraded,
+    /// It should be there and could not be read.
+    Failed,
+}
+
+/// A time in which a source could not be read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OutageRecord {
+    /// Its first failed reading, from the start of the run.
+    pub start_s: f64,
+    /// Its next good reading; absent if there was none.
+    pub end_s: Option<f64>,
+    /// Why.
+    pub reason: String,
 }
 
 /// How a run ended.

@@ -1,12 +1,13 @@
 //! Writes a run directory as the run goes, so that everything up to the last recording window can
 //! be read after the process was killed. Buffers hold one window; nothing grows with the run.
 
+use crate::append::AppendFile;
 use crate::error::RecordError;
 use crate::hlog::{self, Clock, Encoder};
 use crate::interval::IntervalRecord;
 use crate::model::RunDocument;
 use crate::series::{ErrorRow, IntervalRow, OperationRow, Row};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -162,63 +163,6 @@ impl RunWriter {
     }
 }
 
-/// A file that grows by whole windows only.
-struct AppendFile {
-    path: PathBuf,
-    file: File,
-    /// Length that belongs to windows that are in all files.
-    committed_bytes: u64,
-    pending_bytes: u64,
-    torn: bool,
-}
-
-impl AppendFile {
-    fn append(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
-        self.pending_bytes += bytes.len() as u64;
-        let written = self.file.write_all(bytes);
-        written.map_err(|source| self.write_error(source))
-    }
-
-    fn commit(&mut self) {
-        self.committed_bytes += self.pending_bytes;
-        self.pending_bytes = 0;
-    }
-
-    /// Cuts off what was written since the last commit.
-    fn roll_back(&mut self) {
-        self.pending_bytes = 0;
-        let whole = match self.file.metadata() {
-            Ok(metadata) if metadata.len() <= self.committed_bytes => Ok(()),
-            _ => self.file.set_len(self.committed_bytes),
-        };
-        self.torn = whole.is_err();
-    }
-
-    fn check_whole(&mut self) -> Result<(), RecordError> {
-        if self.torn {
-            self.roll_back();
-        }
-        if self.torn {
-            return Err(RecordError::Torn {
-                path: self.path.clone(),
-            });
-        }
-        Ok(())
-    }
-
-    fn sync(&mut self) -> Result<(), RecordError> {
-        let synced = self.file.sync_all();
-        synced.map_err(|source| self.write_error(source))
-    }
-
-    fn write_error(&self, source: std::io::Error) -> RecordError {
-        RecordError::Write {
-            path: self.path.clone(),
-            source,
-        }
-    }
-}
-
 /// What [`RunWriter::create`] has made so far; removed on drop unless kept.
 #[derive(Default)]
 struct Made {
@@ -237,16 +181,8 @@ impl Made {
     }
 
     fn file(&mut self, path: &Path, content: &[u8]) -> Result<AppendFile, RecordError> {
-        let opened = OpenOptions::new().append(true).create_new(true).open(path);
-        let file = opened.map_err(|source| create_error(path, source))?;
+        let mut file = AppendFile::create(path)?;
         self.paths.push(path.to_owned());
-        let mut file = AppendFile {
-            path: path.to_owned(),
-            file,
-            committed_bytes: 0,
-            pending_bytes: 0,
-            torn: false,
-        };
         file.append(content)?;
         file.commit();
         Ok(file)
@@ -321,6 +257,7 @@ mod tests {
     use crate::interval::{ErrorCount, OperationInterval, latency_histogram};
     use crate::model::{Environment, PhaseKind, RunStatus, SCHEMA_VERSION, ServerRecord};
     use crate::reader::Run;
+    use std::fs::OpenOptions;
 
     fn document() -> RunDocument {
         RunDocument {
@@ -339,6 +276,7 @@ mod tests {
             packet_steering: None,
             traces: Vec::new(),
             resources: Vec::new(),
+            sources: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }
@@ -395,7 +333,7 @@ mod tests {
         let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
         writer.record(&window(0)).unwrap();
         // The file that is written last, so that the others have the window already.
-        let intervals = std::mem::replace(&mut writer.intervals.file, full_disk());
+        let intervals = writer.intervals.replace(full_disk());
         let error = writer.record(&window(1)).unwrap_err();
         match error {
             RecordError::Write { path, source } => {
@@ -404,7 +342,7 @@ mod tests {
             }
             other => panic!("{other}"),
         }
-        writer.intervals.file = intervals;
+        writer.intervals.replace(intervals);
         writer.record(&window(2)).unwrap();
         drop(writer);
         let run = Run::open(folder.path()).unwrap();
@@ -418,7 +356,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
         writer.record(&window(0)).unwrap();
-        writer.latency.file = full_disk();
+        writer.latency.replace(full_disk());
         assert!(writer.record(&window(1)).is_err());
         let mut document = document();
         document.status = RunStatus::Failed;
@@ -435,9 +373,10 @@ mod tests {
         let mut writer = RunWriter::create(folder.path(), "", &document()).unwrap();
         writer.record(&window(0)).unwrap();
         // A file that can neither be written nor cut.
-        writer.errors.file.write_all(b"half").unwrap();
-        let errors = writer.errors.path.clone();
-        writer.errors.file = File::open(&errors).unwrap();
+        let errors = writer.errors.path().to_owned();
+        let mut file = OpenOptions::new().append(true).open(&errors).unwrap();
+        file.write_all(b"half").unwrap();
+        writer.errors.replace(File::open(&errors).unwrap());
         assert!(matches!(
             writer.record(&window(1)),
             Err(RecordError::Write { .. })
@@ -446,7 +385,9 @@ mod tests {
             matches!(writer.record(&window(2)), Err(RecordError::Torn { path }) if path == errors)
         );
         // Once it can be cut again, writing goes on.
-        writer.errors.file = OpenOptions::new().append(true).open(&errors).unwrap();
+        writer
+            .errors
+            .replace(OpenOptions::new().append(true).open(&errors).unwrap());
         writer.record(&window(3)).unwrap();
         drop(writer);
         assert_eq!(Run::open(folder.path()).unwrap().intervals.len(), 2);

@@ -84,6 +84,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         packet_steering: None,
         traces: Vec::new(),
         resources: Vec::new(),
+        sources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     };

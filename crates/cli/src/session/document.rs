@@ -25,6 +25,7 @@ pub(crate) fn initial(plan: &Plan, started: Timestamp, environment: Environment)
         packet_steering: None,
         traces: Vec::new(),
         resources: Vec::new(),
+        sources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -111,6 +111,7 @@ impl MadeUp {
             packet_steering: None,
             traces: Vec::new(),
             resources: Vec::new(),
+            sources: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

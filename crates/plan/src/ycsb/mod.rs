@@ -182,6 +182,7 @@ fn defaults(properties: &Properties) -> Plan {
         client,
         schedule: Schedule::Closed {},
         phases,
+        observe: Default::default(),
         traces: Vec::new(),
     }
 }

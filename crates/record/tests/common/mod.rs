@@ -37,6 +37,7 @@ pub(crate) fn document() -> RunDocument {
         packet_steering: None,
         traces: Vec::new(),
         resources: Vec::new(),
+        sources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -190,6 +190,7 @@ pub(crate) fn closed_document() -> RunDocument {
         packet_steering: None,
         traces: Vec::new(),
         resources: Vec::new(),
+        sources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

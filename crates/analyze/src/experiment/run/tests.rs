@@ -115,6 +115,7 @@ fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
             resource(ResourceKind::ServerCpu, 2, busy_s),
             resource(ResourceKind::Disk, 1, 0.3),
         ],
+        sources: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     };

@@ -1,0 +1,11 @@
+//! Watches sources while the load runs: each has a thread of its own, is read on a fixed beat, and tells
+//! metrics of the run, so that one that hangs holds up no other.
+
+mod board;
+mod rates;
+mod source;
+mod watcher;
+
+pub use board::{Board, Latest};
+pub use source::{Description, Source, Told};
+pub use watcher::{Keep, Now, Watcher};

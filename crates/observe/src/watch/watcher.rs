@@ -1,0 +1,454 @@
+//! The threads that read the sources.
+
+use crate::health::Health;
+use crate::watch::board::{Board, Latest};
+use crate::watch::source::{Source, Told};
+use dyno_record::metrics::{MetricsWriter, Reading};
+use dyno_record::model::{OutageRecord, SourceHealth, SourceRecord};
+use nix::time::{ClockId, clock_gettime};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Outages that are kept; a source that comes and goes must not fill the record.
+const MOST_OUTAGES: usize = 50;
+
+/// How long the end of a run waits for a source that is being read.
+const END_LIMIT: Duration = Duration::from_secs(2);
+
+/// A last reading is taken if the one before is older than this share of the interval.
+const LAST_READING_RATIO: f64 = 0.2;
+
+/// The time now from the start of the run, in seconds, on the clock of the recording windows.
+pub type Now = Arc<dyn Fn() -> f64 + Send + Sync>;
+
+/// Where readings are kept.
+#[derive(Clone, Debug)]
+pub struct Keep {
+    /// The run directory.
+    pub run_directory: PathBuf,
+    /// Readings that become one row of a file; more than 1 in long runs.
+    pub readings_per_row: u64,
+}
+
+/// Reads sources until it is told to end.
+pub struct Watcher {
+    board: Board,
+    threads: Vec<(mpsc::Sender<()>, JoinHandle<()>)>,
+}
+
+impl Watcher {
+    /// Begins to read the sources, at once and then each `interval`.
+    pub fn start(
+        sources: Vec<Box<dyn Source>>,
+        interval: Duration,
+        keep: &Keep,
+        now: &Now,
+    ) -> Watcher {
+        let board = Board::default();
+        let mut threads = Vec::new();
+        for source in sources {
+            let place = board.pin(Latest {
+                record: first_record(source.as_ref(), interval, keep),
+                reading: None,
+            });
+            let (end, ended) = mpsc::channel();
+            let mut reader = Reader {
+                writer: Some(writer(source.as_ref(), keep)),
+                source,
+                interval,
+                now: Arc::clone(now),
+                board: board.clone(),
+                place,
+                last_s: None,
+                fault: None,
+            };
+            let name = "observer".to_owned();
+            let thread = std::thread::Builder::new().name(name);
+            match thread.spawn(move || reader.run(&ended)) {
+                Ok(handle) => threads.push((end, handle)),
+                Err(error) => board.change(place, |latest| {
+                    latest.record.health = SourceHealth::Failed;
+                    latest.record.reason = Some(format!("cannot start a thread: {error}"));
+                }),
+            }
+        }
+        Watcher { board, threads }
+    }
+
+    /// What the sources told last.
+    pub fn board(&self) -> Board {
+        self.board.clone()
+    }
+
+    /// Ends the reading, with a last one of each source, and says how it went. A source that hangs is left behind.
+    pub fn end(self) -> Vec<SourceRecord> {
+        let mut handles = Vec::new();
+        for (end, handle) in self.threads {
+            // A thread that has ended by a panic has no ear.
+            let _ = end.send(());
+            handles.push(handle);
+        }
+        let deadline = Instant::now() + END_LIMIT;
+        for handle in handles {
+            while !handle.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            if handle.is_finished() {
+                let _ = handle.join();
+            }
+        }
+        let latest = self.board.look();
+        latest.into_iter().map(|latest| latest.record).collect()
+    }
+}
+
+fn writer(source: &dyn Source, keep: &Keep) -> MetricsWriter {
+    let name = source.description().name;
+    MetricsWriter::new(&keep.run_directory, &name, keep.readings_per_row)
+}
+
+fn first_record(source: &dyn Source, interval: Duration, keep: &Keep) -> SourceRecord {
+    let description = source.description();
+    SourceRecord {
+        name: description.name,
+        kind: description.kind,
+        subject: description.subject,
+        of_server: description.of_server,
+        interval_s: interval.as_secs_f64(),
+        readings_per_row: keep.readings_per_row.max(1),
+        health: SourceHealth::Healthy,
+        reason: None,
+        missing: Vec::new(),
+        readings: 0,
+        missed: 0,
+        outages: Vec::new(),
+        cpu_s: 0.0,
+        cpu_ratio: 0.0,
+    }
+}
+
+/// One source with its thread's state.
+struct Reader {
+    source: Box<dyn Source>,
+    /// Gone once the end was written.
+    writer: Option<MetricsWriter>,
+    interval: Duration,
+    now: Now,
+    board: Board,
+    place: usize,
+    last_s: Option<f64>,
+    /// The first part that should be there and could not be read or kept.
+    fault: Option<String>,
+}
+
+impl Reader {
+    fn run(&mut self, ended: &mpsc::Receiver<()>) {
+        let start = Instant::now();
+        let started_s = (self.now)();
+        let mut beat: u32 = 0;
+        loop {
+            self.read(started_s);
+            beat += 1;
+            let mut late = 0;
+            while start + self.interval * beat < Instant::now() {
+                beat += 1;
+                late += 1;
+            }
+            if late > 0 {
+                self.change(|record| record.missed += late);
+            }
+            let pause = (start + self.interval * beat).saturating_duration_since(Instant::now());
+            match ended.recv_timeout(pause) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let age_s = self.last_s.map_or(f64::MAX, |last_s| (self.now)() - last_s);
+        if age_s > self.interval.as_secs_f64() * LAST_READING_RATIO {
+            self.read(started_s);
+        }
+        if let Some(Err(error)) = self.writer.take().map(MetricsWriter::finish) {
+            let fault = write_fault(&error);
+            self.change(|record| {
+                record.health = SourceHealth::Degraded;
+                record.reason = fault.reason().map(str::to_owned);
+            });
+        }
+        let written_s = thread_cpu_s();
+        self.change(|record| record.cpu_s = written_s);
+    }
+
+    fn read(&mut self, started_s: f64) {
+        let at_s = (self.now)();
+        match self.source.read(at_s) {
+            Ok(told) => self.take(at_s, told),
+            Err(health) => self.miss(at_s, &health),
+        }
+        let cpu_s = thread_cpu_s();
+        let lasted_s = (self.now)() - started_s;
+        self.change(|record| {
+            record.cpu_s = cpu_s;
+            // The cost of one reading alone says nothing about that of one a second.
+            let seconds = lasted_s.max(record.interval_s);
+            record.cpu_ratio = cpu_s / seconds;
+        });
+    }
+
+    fn take(&mut self, at_s: f64, told: Told) {
+        let reading = Reading {
+            at_s,
+            duration_s: self.last_s.map_or(0.0, |last_s| (at_s - last_s).max(0.0)),
+            values: told.values,
+        };
+        self.last_s = Some(at_s);
+        let mut missing = told.missing;
+        if let Some(Err(error)) = self.writer.as_mut().map(|writer| writer.record(&reading)) {
+            missing.push(("file", write_fault(&error)));
+        }
+        let faulty = missing
+            .iter()
+            .find(|(_, health)| matches!(health, Health::Degraded { .. } | Health::Failed { .. }));
+        if let Some((part, health)) = faulty {
+            let text = format!("{part}: {}", health.reason().unwrap_or("not told"));
+            self.fault.get_or_insert(text);
+        }
+        let fault = self.fault.clone();
+        self.board.change(self.place, |latest| {
+            let record = &mut latest.record;
+            record.readings += 1;
+            if let Some(outage) = record.outages.last_mut() {
+                outage.end_s.get_or_insert(at_s);
+            }
+            for (part, health) in &missing {
+                let text = format!("{part}: {}", health.reason().unwrap_or("not told"));
+                let is_known = |known: &String| known.starts_with(&format!("{part}: "));
+                if !record.missing.iter().any(is_known) {
+                    record.missing.push(text);
+                }
+            }
+            let for_a_time = || "it could not be read for a time".to_owned();
+            record.reason = fault.or_else(|| (!record.outages.is_empty()).then(for_a_time));
+            record.health = match record.reason {
+                Some(_) => SourceHealth::Degraded,
+                None => SourceHealth::Healthy,
+            };
+            latest.reading = Some(reading);
+        });
+    }
+
+    fn miss(&mut self, at_s: f64, health: &Health) {
+        let reason = health.reason().unwrap_or("not told").to_owned();
+        let is_unsupported = matches!(health, Health::Unsupported { .. });
+        self.board.change(self.place, |latest| {
+            latest.reading = None;
+            let record = &mut latest.record;
+            record.missed += 1;
+            record.health = match is_unsupported && record.readings == 0 {
+                true => SourceHealth::Unsupported,
+                false => SourceHealth::Failed,
+            };
+            record.reason = Some(reason.clone());
+            let is_under_way = record
+                .outages
+                .last()
+                .is_some_and(|last| last.end_s.is_none());
+            if !is_under_way && record.outages.len() < MOST_OUTAGES {
+                record.outages.push(OutageRecord {
+                    start_s: at_s,
+                    end_s: None,
+                    reason,
+                });
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut SourceRecord)) {
+        self.board
+            .change(self.place, |latest| change(&mut latest.record));
+    }
+}
+
+/// What cannot be written is lost, and the run goes on: its own files matter more.
+fn write_fault(error: &dyn std::error::Error) -> Health {
+    let cause = error.source().map(|cause| format!(": {cause}"));
+    Health::Failed {
+        reason: format!("{error}{}", cause.unwrap_or_default()),
+    }
+}
+
+fn thread_cpu_s() -> f64 {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0.0, |time| {
+        time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::Reading as Result;
+    use crate::watch::source::Description;
+    use dyno_record::metrics::{self, MetricId};
+    use dyno_record::model::SourceKind;
+    use std::sync::Mutex;
+
+    const BEAT: Duration = Duration::from_millis(5);
+
+    /// Tells what a closure makes of the number of the reading.
+    struct Scripted<F>(&'static str, u64, F);
+
+    impl<F: FnMut(u64) -> Result<Told> + Send> Source for Scripted<F> {
+        fn description(&self) -> Description {
+            Description {
+                name: self.0.to_owned(),
+                kind: SourceKind::Host,
+                subject: "a machine".to_owned(),
+                of_server: false,
+            }
+        }
+
+        fn read(&mut self, _: f64) -> Result<Told> {
+            self.1 += 1;
+            (self.2)(self.1)
+        }
+    }
+
+    fn value(value: f64) -> Told {
+        Told {
+            values: vec![(MetricId::of("a", "x"), value)],
+            missing: Vec::new(),
+        }
+    }
+
+    fn failed() -> Health {
+        Health::Failed {
+            reason: "it is gone".to_owned(),
+        }
+    }
+
+    /// Watches until the first source was read so often, and returns the records and the folder.
+    fn watch(sources: Vec<Box<dyn Source>>, beats: u64) -> (Vec<SourceRecord>, tempfile::TempDir) {
+        let folder = tempfile::tempdir().expect("there is room");
+        let keep = Keep {
+            run_directory: folder.path().to_owned(),
+            readings_per_row: 1,
+        };
+        let origin = Instant::now();
+        let now: Now = Arc::new(move || origin.elapsed().as_secs_f64());
+        let watcher = Watcher::start(sources, BEAT, &keep, &now);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let tries = |record: &SourceRecord| record.readings + record.missed;
+        while tries(&watcher.board().look()[0].record) < beats && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        (watcher.end(), folder)
+    }
+
+    #[test]
+    fn readings_are_kept_with_times_that_join() {
+        let source = Scripted("host", 0, |number| Ok(value(number as f64)));
+        let (records, folder) = watch(vec![Box::new(source)], 5);
+        let record = &records[0];
+        assert_eq!(record.health, SourceHealth::Healthy);
+        assert!(record.readings >= 5 && record.cpu_s > 0.0, "{record:?}");
+        let (tables, _) = metrics::read(folder.path()).expect("they can be read");
+        let table = &tables[0];
+        assert_eq!(table.at_s.len() as u64, record.readings);
+        assert_eq!(table.duration_s[0], 0.0);
+        for row in 1..table.at_s.len() {
+            let joined = table.at_s[row] - table.at_s[row - 1];
+            assert!((joined - table.duration_s[row]).abs() < 1e-5);
+        }
+        let values = table.column(&MetricId::of("a", "x")).expect("it was told");
+        assert_eq!(values[..5], [1.0, 2.0, 3.0, 4.0, 5.0]);
+    }
+
+    #[test]
+    fn an_outage_is_told_with_its_times_and_the_reading_goes_on() {
+        let script = |number| match number {
+            2 | 3 => Err(failed()),
+            _ => Ok(value(1.0)),
+        };
+        let (records, folder) = watch(vec![Box::new(Scripted("server", 0, script))], 6);
+        let record = &records[0];
+        assert_eq!(record.health, SourceHealth::Degraded);
+        assert_eq!(record.outages.len(), 1);
+        let outage = &record.outages[0];
+        assert!(outage.end_s.expect("it came back") > outage.start_s);
+        assert_eq!(outage.reason, "it is gone");
+        let (tables, _) = metrics::read(folder.path()).expect("they can be read");
+        // The time of the outage is not a part of the time that the values after it are about.
+        assert_eq!(tables[0].at_s.len() as u64, record.readings);
+    }
+
+    #[test]
+    fn a_source_that_never_works_is_failed_or_unsupported() {
+        let unsupported = || Health::Unsupported {
+            reason: "no such file".to_owned(),
+        };
+        let sources: Vec<Box<dyn Source>> = vec![
+            Box::new(Scripted("a", 0, |_| Err(failed()))),
+            Box::new(Scripted("b", 0, move |_| Err(unsupported()))),
+        ];
+        let (records, folder) = watch(sources, 3);
+        assert_eq!(records[0].health, SourceHealth::Failed);
+        assert_eq!(records[1].health, SourceHealth::Unsupported);
+        assert_eq!(records[1].reason.as_deref(), Some("no such file"));
+        assert_eq!(records[0].outages.len(), 1);
+        assert!(!folder.path().join(metrics::FOLDER).exists());
+    }
+
+    #[test]
+    fn a_part_that_does_not_exist_is_told_and_no_fault() {
+        let script = |_| {
+            let mut told = value(1.0);
+            let reason = "no sensor".to_owned();
+            told.miss("temperature", Health::Unsupported { reason });
+            Ok(told)
+        };
+        let (records, _folder) = watch(vec![Box::new(Scripted("host", 0, script))], 3);
+        assert_eq!(records[0].health, SourceHealth::Healthy);
+        assert_eq!(records[0].missing, ["temperature: no sensor"]);
+    }
+
+    #[test]
+    fn a_source_that_hangs_holds_up_neither_the_others_nor_the_end() {
+        let (release, wait) = mpsc::channel::<()>();
+        let wait = Mutex::new(wait);
+        let hangs = move |_| {
+            let _ = wait.lock().map(|wait| wait.recv());
+            Err(failed())
+        };
+        let sources: Vec<Box<dyn Source>> = vec![
+            Box::new(Scripted("host", 0, |number| Ok(value(number as f64)))),
+            Box::new(Scripted("server", 0, hangs)),
+        ];
+        let (records, _folder) = watch(sources, 5);
+        assert!(records[0].readings >= 5);
+        assert_eq!(records[1].readings, 0);
+        drop(release);
+    }
+
+    #[test]
+    fn a_full_disk_degrades_the_source_and_the_run_goes_on() {
+        let folder = tempfile::tempdir().expect("there is room");
+        // A file where the folder of the metrics would be.
+        std::fs::write(folder.path().join(metrics::FOLDER), "").expect("there is room");
+        let keep = Keep {
+            run_directory: folder.path().to_owned(),
+            readings_per_row: 1,
+        };
+        let source = Scripted("host", 0, |_| Ok(value(1.0)));
+        let now: Now = Arc::new(|| 1.0);
+        let records = Watcher::start(vec![Box::new(source)], BEAT, &keep, &now).end();
+        assert_eq!(records[0].health, SourceHealth::Degraded);
+        assert!(
+            records[0]
+                .reason
+                .as_deref()
+                .is_some_and(|reason| reason.contains("cannot"))
+        );
+    }
+}
