@@ -248,6 +248,7 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
         schedule,
         seed: load.seed,
         timeout: load.timeout,
+        give_up: Duration::from_secs(30),
         retry: Default::default(),
         abort_on_failure: false,
         clock: Clock::start(),

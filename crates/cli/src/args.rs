@@ -57,6 +57,19 @@ pub(crate) enum Command {
     /// `dyno ycsb --help` lists the options. They are those of YCSB, with a single dash.
     #[command(disable_help_flag = true)]
     Ycsb(YcsbArguments),
+    /// Keep a load on for hours: bounded memory and disk, notices when something changes
+    ///
+    /// Exit status: 0 done; 1 more operations failed than are tolerated; 3 the server was away for longer than
+    /// `--give-up`, or the disk was nearly full; what was recorded is kept.
+    Soak(Box<SoakArguments>),
+    /// Show the runs that go on
+    ///
+    /// Exit status: 0 at least one goes on; 1 none does.
+    Status(StatusArguments),
+    /// End a run that goes on, in order: what it recorded is kept
+    ///
+    /// Exit status: 0 it has ended; 3 there is none, or it did not end in time.
+    Stop(StopArguments),
     /// Measure at several loads or settings: bounds, scalability, laws
     ///
     /// Exit status: 0 done; 1 more operations of a run failed than `client.tolerated_error_ratio` of the plan.
@@ -102,6 +115,59 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SoakArguments {
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+    /// End when no connection could be had for this time; default: 5m
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    pub(crate) give_up: Option<Span>,
+    /// End when less than this is free on the disk of the run directory or of the data
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1GiB", help_heading = "Output")]
+    pub(crate) least_free: Bytes,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Run directory; default: all runs of this person on this machine
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<PathBuf>,
+    /// Print JSON in place of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show it anew each second until nothing goes on
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StopArguments {
+    /// Run directory; needed if more than one run goes on
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<PathBuf>,
+    /// Longest wait for its end
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "60s")]
+    pub(crate) wait: Span,
+}
+
+/// What is watched while the load runs.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ObserveArguments {
+    /// Time from one look at machine and servers to the next, 100ms to 1m; default: 1s
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Watching")]
+    pub(crate) observe_interval: Option<Span>,
+    /// Watch neither this machine nor the servers; exporters that are named are read all the same
+    #[arg(long, help_heading = "Watching", conflicts_with = "observe_interval")]
+    pub(crate) no_observe: bool,
+    /// Read this Prometheus exporter as well; can be given several times
+    ///
+    /// Such as `http://db1:9100/metrics` of a `node_exporter` on the server's host. NAME is that of its metrics; default:
+    /// `exporter-1` and so on.
+    #[arg(long = "exporter", value_name = "[NAME=]URL", help_heading = "Watching",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) exporters: Vec<String>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
@@ -142,6 +208,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "COMMAND", help_heading = "Load",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) trace: Option<String>,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArguments,
     /// Spread the packets that this network card receives over CPUs while the run lasts, as root
     ///
     /// Such as `eth0` for all CPUs online, or `eth0=0-3`. What was set before comes back at the end; after

@@ -28,9 +28,6 @@ pub const INTERVAL_NS: u64 = SECOND_NS;
 /// Time between making the threads and the first intended start, so that all of them are waiting by then.
 const START_MARGIN_NS: u64 = 20_000_000;
 
-/// A worker without any connection gives up after this time, or after the operation timeout if that is longer.
-const UNREACHABLE_LIMIT_NS: u64 = 30 * SECOND_NS;
-
 /// Threads that make the first connections.
 const CONNECT_THREADS: usize = 16;
 
@@ -96,6 +93,8 @@ pub struct Job {
     pub seed: u64,
     /// Longest wait for an answer.
     pub timeout: Duration,
+    /// A worker without any connection gives up after this time, or after `timeout` if that is longer.
+    pub give_up: Duration,
     /// When failed operations are sent again.
     pub retry: RetryRule,
     /// End the run with the first operation that finally fails.
@@ -113,6 +112,11 @@ pub struct Job {
 /// Receives the kinds of the phases with their starts, in nanoseconds of the run's clock. The start of a
 /// phase after one without a limit of time is `u64::MAX`.
 pub type Announce = Box<dyn FnOnce(&[(PhaseKind, u64)]) + Send>;
+
+/// A time that can be added to others without overflow.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).map_or(u64::MAX / 4, |ns| ns.min(u64::MAX / 4))
+}
 
 /// One recording window, over all pairs and by pair.
 pub struct Window {
@@ -279,9 +283,8 @@ fn start_workers(
     let setup = WorkerSetup {
         clock: job.clock,
         stop: Arc::clone(&job.stop),
-        timeout_ns: u64::try_from(job.timeout.as_nanos()).unwrap_or(u64::MAX / 4),
-        unreachable_limit_ns: UNREACHABLE_LIMIT_NS
-            .max(u64::try_from(job.timeout.as_nanos()).unwrap_or(u64::MAX / 4)),
+        timeout_ns: nanoseconds(job.timeout),
+        unreachable_limit_ns: nanoseconds(job.give_up.max(job.timeout)),
         retry: job.retry,
         abort_on_failure: job.abort_on_failure,
     };

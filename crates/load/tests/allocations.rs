@@ -66,6 +66,7 @@ fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedul
         schedule,
         seed: 1,
         timeout: Duration::from_secs(10),
+        give_up: Duration::from_secs(30),
         retry: Default::default(),
         abort_on_failure: true,
         clock: Clock::start(),

@@ -60,6 +60,7 @@ fn perform(
         schedule: Schedule::Closed {},
         seed: 5,
         timeout: Duration::from_secs(20),
+        give_up: Duration::from_secs(30),
         retry: Default::default(),
         abort_on_failure: false,
         clock: Clock::start(),

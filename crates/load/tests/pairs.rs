@@ -57,6 +57,7 @@ fn job(pairs: Vec<Pair>, kind: PhaseKind, schedule: Schedule) -> Job {
         schedule,
         seed: 1,
         timeout: Duration::from_secs(5),
+        give_up: Duration::from_secs(30),
         retry: Default::default(),
         abort_on_failure: kind == PhaseKind::Load,
         clock: Clock::start(),

@@ -110,6 +110,7 @@ impl Trial {
             schedule: self.plan.schedule.clone(),
             seed: self.plan.client.seed,
             timeout: self.timeout,
+            give_up: Duration::from_secs(30),
             retry: Default::default(),
             abort_on_failure: false,
             clock: Clock::start(),

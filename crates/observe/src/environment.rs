@@ -26,6 +26,17 @@ pub fn observe(data_dir: Option<&Path>) -> Observation {
     observe_root(Path::new("/"), data_dir)
 }
 
+/// Name of this machine.
+pub fn hostname() -> Option<String> {
+    host::hostname(Path::new("/")).ok()
+}
+
+/// Space on the disk of a folder, or of the nearest one above it that exists, that a process without privileges may
+/// still use.
+pub fn free_bytes(folder: &Path) -> Option<u64> {
+    storage::free_bytes(&storage::nearest_existing(folder))
+}
+
 fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation {
     let mut probes = Probes::default();
     let environment = Environment {

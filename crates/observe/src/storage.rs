@@ -86,7 +86,7 @@ pub(crate) fn nearest_existing(folder: &Path) -> PathBuf {
 }
 
 /// Space that a process without privileges may still use.
-fn free_bytes(folder: &Path) -> Option<u64> {
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
     let stat = nix::sys::statvfs::statvfs(folder).ok()?;
     Some(stat.blocks_available() * stat.fragment_size())
 }

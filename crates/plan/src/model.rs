@@ -35,7 +35,7 @@ pub struct Plan {
     /// How long each phase lasts.
     pub phases: PhasePlan,
     /// What is watched while the load runs.
-    #[serde(default, skip_serializing_if = "ObservePlan::is_default")]
+    #[serde(default)]
     pub observe: ObservePlan,
     /// Windows of the run in which other programs watch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -444,6 +444,8 @@ pub struct ClientPlan {
     pub seed: u64,
     /// An operation without an answer after this time counts as a timeout and its connection is replaced.
     pub timeout: Span,
+    /// A run ends when no connection could be had for this time, or for `timeout` if that is longer.
+    pub give_up: Span,
     /// Pin each worker thread to one core.
     pub pin: bool,
     /// Documents per insert command of the load phase, 1 to 100 000.
@@ -463,6 +465,7 @@ impl Default for ClientPlan {
             backend: Backend::Wire,
             seed: 42,
             timeout: Span::from_secs(10),
+            give_up: Span::from_secs(30),
             pin: false,
             batch: 100,
             load_clients: None,
@@ -552,13 +555,6 @@ impl Default for ObservePlan {
             interval: Span::from_secs(1),
             exporters: Vec::new(),
         }
-    }
-}
-
-impl ObservePlan {
-    /// Whether it says nothing that the default does not say.
-    pub fn is_default(&self) -> bool {
-        *self == ObservePlan::default()
     }
 }
 

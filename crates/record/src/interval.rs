@@ -57,6 +57,42 @@ pub struct IntervalRecord {
     pub max_rss_bytes: u64,
 }
 
+impl IntervalRecord {
+    /// Adds the window that follows in the same phase: the result covers both, and keeps the number of the first.
+    pub fn join(&mut self, next: IntervalRecord) {
+        let end_ns = next.start_ns + next.duration_ns;
+        self.duration_ns = end_ns.saturating_sub(self.start_ns);
+        for operation in next.operations {
+            let known = self.operations.iter_mut();
+            match known.into_iter().find(|known| known.name == operation.name) {
+                Some(known) => known.join(&operation),
+                None => self.operations.push(operation),
+            }
+        }
+        for error in next.errors {
+            let is_same = |known: &&mut ErrorCount| {
+                known.operation == error.operation && known.kind == error.kind
+            };
+            match self.errors.iter_mut().find(is_same) {
+                Some(known) => known.count += error.count,
+                None => self.errors.push(error),
+            }
+        }
+        self.succeeded += next.succeeded;
+        self.failed += next.failed;
+        self.busy_ns += next.busy_ns;
+        self.in_flight_ns += next.in_flight_ns;
+        self.arrivals_due += next.arrivals_due;
+        self.arrivals_started += next.arrivals_started;
+        self.arrivals_dropped += next.arrivals_dropped;
+        self.arrivals_late += next.arrivals_late;
+        self.reconnects += next.reconnects;
+        self.cpu_user_ns += next.cpu_user_ns;
+        self.cpu_system_ns += next.cpu_system_ns;
+        self.max_rss_bytes = self.max_rss_bytes.max(next.max_rss_bytes);
+    }
+}
+
 /// One operation in one recording window.
 #[derive(Clone, Debug)]
 pub struct OperationInterval {
@@ -82,6 +118,26 @@ pub struct OperationInterval {
     pub clamped: u64,
 }
 
+impl OperationInterval {
+    fn join(&mut self, next: &OperationInterval) {
+        let pairs = [
+            (&mut self.response, &next.response),
+            (&mut self.service, &next.service),
+            (&mut self.start_delay, &next.start_delay),
+        ];
+        for (sum, values) in pairs {
+            sum.add(values)
+                .expect("all latency histograms have the same bounds");
+        }
+        self.response_sum_ns += next.response_sum_ns;
+        self.service_sum_ns += next.service_sum_ns;
+        self.start_delay_sum_ns += next.start_delay_sum_ns;
+        self.documents += next.documents;
+        self.errors += next.errors;
+        self.clamped += next.clamped;
+    }
+}
+
 /// Failures of one kind in one recording window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorCount {
@@ -91,4 +147,69 @@ pub struct ErrorCount {
     pub kind: String,
     /// How many.
     pub count: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(start_s: u64, kind: &str, value_ns: u64) -> IntervalRecord {
+        let mut response = latency_histogram();
+        response.record(value_ns).unwrap();
+        IntervalRecord {
+            phase: PhaseKind::Measure,
+            index: start_s,
+            start_ns: start_s * 1_000_000_000,
+            duration_ns: 1_000_000_000,
+            operations: vec![OperationInterval {
+                name: "read",
+                service: response.clone(),
+                start_delay: latency_histogram(),
+                response,
+                response_sum_ns: value_ns.into(),
+                service_sum_ns: value_ns.into(),
+                start_delay_sum_ns: 0,
+                documents: 1,
+                errors: 1,
+                clamped: 0,
+            }],
+            errors: vec![ErrorCount {
+                operation: "read",
+                kind: kind.to_owned(),
+                count: 1,
+            }],
+            succeeded: 1,
+            failed: 1,
+            busy_ns: value_ns.into(),
+            in_flight_ns: 5,
+            arrivals_due: 2,
+            arrivals_started: 2,
+            arrivals_dropped: 0,
+            arrivals_late: 1,
+            reconnects: 1,
+            cpu_user_ns: 10,
+            cpu_system_ns: 20,
+            max_rss_bytes: 100 + start_s,
+        }
+    }
+
+    #[test]
+    fn joined_windows_hold_the_operations_of_both() {
+        let mut joined = window(3, "timeout", 1_000_000);
+        joined.join(window(4, "timeout", 9_000_000));
+        joined.join(window(5, "protocol", 9_000_000));
+        assert_eq!((joined.index, joined.start_ns), (3, 3_000_000_000));
+        assert_eq!(joined.duration_ns, 3_000_000_000);
+        let read = &joined.operations[0];
+        assert_eq!((read.response.len(), read.response_sum_ns), (3, 19_000_000));
+        assert_eq!((read.documents, read.errors), (3, 3));
+        let counts: Vec<(&str, u64)> = joined
+            .errors
+            .iter()
+            .map(|error| (error.kind.as_str(), error.count))
+            .collect();
+        assert_eq!(counts, [("timeout", 2), ("protocol", 1)]);
+        assert_eq!((joined.succeeded, joined.arrivals_due), (3, 6));
+        assert_eq!((joined.cpu_system_ns, joined.max_rss_bytes), (60, 105));
+    }
 }

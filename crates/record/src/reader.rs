@@ -5,6 +5,7 @@
 
 use crate::accumulate::{Distribution, PhaseAccumulator};
 use crate::error::RecordError;
+use crate::metrics::{self, MetricTable};
 use crate::model::{
     Arrivals, Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION,
 };
@@ -34,6 +35,8 @@ pub struct Run {
     pub windows_per_point: u64,
     /// Merged histograms per phase and operation, for percentile plots.
     pub distributions: Vec<PhaseDistribution>,
+    /// What host, servers and exporters told meanwhile, by source; empty for runs that were not watched.
+    pub metrics: Vec<MetricTable>,
     /// Whether figures of the document come from the recorded windows because the run did not
     /// write them itself. Its caveats are then not complete and should be found anew.
     pub rebuilt: bool,
@@ -152,7 +155,9 @@ impl Run {
                 .map_err(|error| windows.corrupt_histogram(&error))?;
             window_count += 1;
         }
-        let notes = windows.into_notes();
+        let mut notes = windows.into_notes();
+        let (metrics, metric_notes) = metrics::read(directory)?;
+        notes.extend(metric_notes);
         let rebuilt = complete(&mut document, &phases, window_count);
         for note in &notes {
             add_caveat(&mut document, CaveatKind::ProbeUnavailable, note);
@@ -164,6 +169,7 @@ impl Run {
             intervals,
             series,
             windows_per_point,
+            metrics,
             distributions: phases.into_values().flat_map(distributions).collect(),
             rebuilt,
             notes,

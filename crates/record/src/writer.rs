@@ -105,6 +105,15 @@ impl RunWriter {
         result
     }
 
+    /// Brings everything that was recorded so far to the disk, so that it outlives the machine too.
+    pub fn sync(&mut self) -> Result<(), RecordError> {
+        let mut result = Ok(());
+        for file in self.files() {
+            result = result.and(file.sync());
+        }
+        result
+    }
+
     /// Replaces `run.json` in one step: a reader finds the old document or the new one, whole.
     pub fn set_document(&mut self, document: &RunDocument) -> Result<(), RecordError> {
         write_document(&self.directory, document)
@@ -113,10 +122,7 @@ impl RunWriter {
     /// Brings the series to the disk and writes the last document. Both are tried in any case, the
     /// first error is returned.
     pub fn finish(mut self, document: &RunDocument) -> Result<(), RecordError> {
-        let mut result = Ok(());
-        for file in self.files() {
-            result = result.and(file.sync());
-        }
+        let result = self.sync();
         result.and(self.set_document(document))
     }
 

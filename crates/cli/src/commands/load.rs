@@ -40,6 +40,7 @@ pub(crate) fn load(
         embedded_server: arguments.target.start.embedded_server.as_deref(),
         selfcheck: None,
         state_dir,
+        guard: None,
     };
     let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
     let outcome = execute(&task, &conduct, &mut progress, hands);

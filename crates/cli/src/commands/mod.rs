@@ -14,6 +14,9 @@ pub(crate) mod run;
 pub(crate) mod selfcheck;
 pub(crate) mod server;
 pub(crate) mod slo;
+pub(crate) mod soak;
+pub(crate) mod status;
+pub(crate) mod stop;
 pub(crate) mod sweep;
 pub(crate) mod xmax;
 pub(crate) mod ycsb;
@@ -45,6 +48,8 @@ pub(crate) fn dispatch(
         Command::History(history) => history::history(&history, messages),
         Command::Completions(completions) => completions::completions(&completions),
         Command::Man(man) => man::man(&man, messages),
+        Command::Status(status) => status::status(&status, state_dir),
+        Command::Stop(stop) => stop::stop(&stop, state_dir, messages),
         Command::Doctor(doctor) => doctor::doctor(&doctor, state_dir, surroundings, messages),
         measuring => {
             let interrupt = Interrupt::install()?;
@@ -55,6 +60,7 @@ pub(crate) fn dispatch(
             };
             match measuring {
                 Command::Run(run) => run::run(&run, state_dir, hands),
+                Command::Soak(soak) => soak::soak(&soak, state_dir, hands),
                 Command::Load(load) => load::load(&load, state_dir, hands),
                 Command::Ycsb(ycsb) => ycsb::ycsb(&ycsb, state_dir, hands),
                 Command::Selfcheck(selfcheck) => selfcheck::selfcheck(&selfcheck, state_dir, hands),
@@ -70,6 +76,8 @@ pub(crate) fn dispatch(
                 | Command::History(_)
                 | Command::Completions(_)
                 | Command::Man(_)
+                | Command::Status(_)
+                | Command::Stop(_)
                 | Command::Doctor(_) => {
                     unreachable!("they are done above")
                 }

@@ -7,6 +7,8 @@ use crate::progress::Progress;
 use crate::selfcheck;
 use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
+use crate::session::guard::Guard;
+use crate::session::task::Task;
 use crate::session::{output, task};
 use dyno_load::backend::RetryRule;
 use dyno_report::Format;
@@ -20,6 +22,17 @@ pub(crate) fn run(
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
     let task = task::of_run(arguments, hands.surroundings)?;
+    perform(&task, arguments, None, state_dir, hands)
+}
+
+/// Does what was typed after `dyno run`, or `dyno soak`.
+pub(crate) fn perform(
+    task: &Task,
+    arguments: &RunArguments,
+    guard: Option<Guard>,
+    state_dir: Option<&Path>,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
     if arguments.output.dry_run {
         task.tell(hands.messages);
         print_data(&dyno_plan::file::to_toml(&task.plan))?;
@@ -38,9 +51,10 @@ pub(crate) fn run(
         embedded_server: arguments.target.start.embedded_server.as_deref(),
         selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, hands)),
         state_dir,
+        guard,
     };
     let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
-    let outcome = execute(&task, &conduct, &mut progress, hands);
+    let outcome = execute(task, &conduct, &mut progress, hands);
     drop(progress);
     let finished =
         outcome?.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;

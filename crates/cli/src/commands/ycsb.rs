@@ -177,6 +177,7 @@ fn conduct<'a>(
         embedded_server: hands.surroundings.embedded_server.as_deref(),
         selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, hands)),
         state_dir,
+        guard: None,
     }
 }
 

@@ -238,6 +238,7 @@ impl<'a> Campaign<'a> {
             embedded_server: self.bench.embedded_server.as_deref(),
             selfcheck: self.bench.selfcheck.clone(),
             state_dir: self.bench.state_dir.as_deref(),
+            guard: None,
         };
         let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
         let lab = self.lab.as_mut().map(|(_, lab)| lab);

@@ -103,6 +103,7 @@ fn drive(
         schedule,
         seed: plan.client.seed,
         timeout: plan.client.timeout.0,
+        give_up: plan.client.give_up.0,
         retry: Default::default(),
         abort_on_failure: false,
         clock: Clock::start(),

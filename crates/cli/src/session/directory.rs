@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 const RUNS: &str = "runs";
 
 /// What a run puts into its folder.
-const CONTENT: [&str; 10] = [
+const CONTENT: [&str; 12] = [
     "run.json",
     "plan.toml",
     "latency.hlog",
     "report.html",
     "report.md",
     "series",
+    "metrics",
+    "live.json",
     "instances",
     "traces",
     "server-logs",

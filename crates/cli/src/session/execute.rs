@@ -6,15 +6,17 @@ use crate::interrupt::Interrupt;
 use crate::messages::Messages;
 use crate::session::collection::{self, Decision, Wishes};
 use crate::session::directory::RunDirectory;
+use crate::session::guard::Guard;
 use crate::session::instance::InstanceRun;
 use crate::session::lab::{self, Lab};
+use crate::session::live::Live;
 use crate::session::place::{self, Place};
 use crate::session::recorder::{Expectation, Recorder, Totals, Watch};
 use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
 use crate::session::steering::Steering;
 use crate::session::task::Task;
 use crate::session::trace::{self, Watched, Watchers};
-use crate::session::{document, output};
+use crate::session::{document, observation, output};
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_load::LoadError;
@@ -26,6 +28,7 @@ use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
 use dyno_observe::usage::UsageSampler;
+use dyno_observe::watch::{Board, Watcher};
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
@@ -89,6 +92,8 @@ pub(crate) struct Conduct<'a> {
     pub(crate) selfcheck: Option<serde_json::Value>,
     /// Folder for what is kept between runs.
     pub(crate) state_dir: Option<&'a Path>,
+    /// What makes a long run safe to leave alone.
+    pub(crate) guard: Option<Guard>,
 }
 
 /// What the program has at hand.
@@ -181,6 +186,8 @@ struct Session<'a> {
     clients_as_planned: Option<bool>,
     /// Packets of a network card that go to other CPUs until the run is over.
     steering: Option<Steering>,
+    /// What the sources that watch the run told last, while they do.
+    board: Option<Board>,
     /// Caveats that only this program can know of.
     caveats: Vec<Caveat>,
 }
@@ -215,6 +222,15 @@ impl<'a> Session<'a> {
                 .map(|number| InstanceRun::create(number, directory, plan, &document))
                 .collect::<Result<_, _>>()?,
         };
+        let live = Live::new(
+            directory,
+            &plan.name,
+            started.to_string(),
+            conduct.state_dir,
+        );
+        let watch: Box<dyn Watch + 'a> = Box::new((watch, live));
+        let mut recorder = Recorder::new(writer, watch);
+        recorder.join_windows(windows_per_row(plan));
         Ok(Session {
             plan,
             task,
@@ -224,12 +240,13 @@ impl<'a> Session<'a> {
             places,
             clock,
             document,
-            recorder: Recorder::new(writer, Box::new(watch)),
+            recorder,
             instances,
             servers: Vec::new(),
             place,
             clients_as_planned: None,
             steering: None,
+            board: None,
             caveats: dyno_observe::health::caveat(&observation.probes)
                 .into_iter()
                 .collect(),
@@ -280,6 +297,21 @@ impl<'a> Session<'a> {
         }
         self.describe_members(lab);
         self.document_servers();
+        let folder = data_folder(self.plan, &self.places).filter(|_| !lab.processes().is_empty());
+        let watcher = observation::start(self.plan, lab, folder, &self.directory, self.clock);
+        self.board = watcher.as_ref().map(Watcher::board);
+        let result = self.work(lab, controls);
+        if let Some(watcher) = watcher {
+            self.document.sources = watcher.end();
+            self.caveats
+                .extend(observation::caveats(&self.document.sources));
+        }
+        self.board = None;
+        result
+    }
+
+    /// Everything that is done with servers that are known, while they are watched.
+    fn work(&mut self, lab: &mut Lab, mut controls: Vec<Control>) -> Result<(), Failure> {
         // The collection of a cluster is new, and dropping it would leave an unsharded one.
         let is_joined = self.plan.server.topology.is_some();
         let is_fresh = self.conduct.fresh || self.plan.data.fresh.is_for_each_run();
@@ -558,8 +590,24 @@ impl<'a> Session<'a> {
         let mut sampler = UsageSampler::new(Path::new("/"), &lab.processes(), folder.as_deref());
         let is_local = lab.servers.iter().all(ServerUnderTest::is_local);
         sampler.sample(seconds(&clock));
+        let mut watchman = self.conduct.guard.as_ref().map(|guard| {
+            let folders = std::iter::once(self.directory.clone()).chain(folder.clone());
+            guard.watch(folders.collect())
+        });
+        let mut guarded = None;
         let result = engine::run(job, &mut |window| {
             recorder.record(&window.merged)?;
+            if let Some(watchman) = &mut watchman
+                && guarded.is_none()
+            {
+                if watchman.sync_is_due() {
+                    recorder.sync()?;
+                }
+                guarded = watchman.fault();
+                if guarded.is_some() {
+                    ending.store(true, Ordering::Relaxed);
+                }
+            }
             record_instances(instances, parties, &window)?;
             if seen_clients.is_none()
                 && let Some(place) = place
@@ -598,6 +646,7 @@ impl<'a> Session<'a> {
             self.caveats.extend(caveats);
         }
         match result {
+            Ok(()) if guarded.is_some() => guarded.map_or(Ok(()), Err),
             Ok(()) if ended => Err(LoadError::Unreachable(None).into()),
             Ok(()) => Ok(()),
             // The engine counts the parties of this job.
@@ -680,6 +729,7 @@ impl<'a> Session<'a> {
             schedule: part.schedule,
             seed: client.seed,
             timeout: client.timeout.0,
+            give_up: client.give_up.0,
             retry: part.retry,
             abort_on_failure: part.abort_on_failure,
             clock: self.clock,
@@ -793,6 +843,10 @@ impl<'a> Session<'a> {
             instance.save(server)?;
         }
         self.document.instances = self.instances.iter().map(InstanceRun::to_record).collect();
+        if let Some(board) = &self.board {
+            let latest = board.look().into_iter();
+            self.document.sources = latest.map(|latest| latest.record).collect();
+        }
         self.recorder.save(&mut self.document)?;
         Ok(())
     }
@@ -972,6 +1026,15 @@ fn load_schedule(plan: &Plan) -> Schedule {
             max_start_delay,
         },
     }
+}
+
+/// Most rows that the windows of a phase make.
+const MOST_ROWS: u64 = 7_200;
+
+/// How many windows of one second share a row, so that the files of a long run have a bounded length.
+fn windows_per_row(plan: &Plan) -> u64 {
+    let length = plan.phases.duration.map_or(0, |span| span.0.as_secs());
+    length.div_ceil(MOST_ROWS).max(1)
 }
 
 fn offered_rate_per_s(schedule: &Schedule) -> Option<f64> {

@@ -4,11 +4,13 @@
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::session::commander::ControlCommander;
+use crate::session::observation::{self, Witness};
 use crate::session::place::Place;
 use crate::session::server::{ServerPlaces, ServerUnderTest};
 use crate::session::task::Remote;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
+use dyno_plan::uri::Host;
 use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
@@ -139,6 +141,39 @@ impl Lab {
             .collect()
     }
 
+    /// Names and processes of all servers that were started.
+    pub(crate) fn named_processes(&self) -> Vec<(String, u32)> {
+        let members = self.members().iter();
+        members
+            .map(|member| (member.instance().name.clone(), member.server().pid()))
+            .collect()
+    }
+
+    /// The servers that can be asked what they do while the load runs. One that cannot be found is left out.
+    pub(crate) fn witnesses(&self) -> Vec<Witness> {
+        let Some(speaker) = self.servers.first() else {
+            return Vec::new();
+        };
+        let named: Vec<(String, Host)> = match &self.deployment {
+            Some(_) => self.members().iter().map(name_and_host).collect(),
+            None => {
+                let hosts = speaker.hosts().unwrap_or_default();
+                observation::names_of(&hosts)
+                    .into_iter()
+                    .zip(hosts)
+                    .collect()
+            }
+        };
+        let witness = |(name, host): (String, Host)| {
+            Some(Witness {
+                name,
+                address: host.to_string(),
+                connector: speaker.connector_to(host).ok()?,
+            })
+        };
+        named.into_iter().filter_map(witness).collect()
+    }
+
     fn members(&self) -> &[Member] {
         self.deployment.as_ref().map_or(&[], Deployment::members)
     }
@@ -189,6 +224,15 @@ impl Lab {
             Err(error) => (Err(error.into()), Vec::new()),
         }
     }
+}
+
+fn name_and_host(member: &Member) -> (String, Host) {
+    let address = member.server().address();
+    let host = Host::Tcp {
+        host: address.ip().to_string(),
+        port: address.port(),
+    };
+    (member.instance().name.clone(), host)
 }
 
 /// What an unusual end of a server means for the run.

@@ -42,6 +42,21 @@ impl<T: Watch + ?Sized> Watch for &mut T {
     }
 }
 
+impl<A: Watch, B: Watch> Watch for (A, B) {
+    fn phase_started(&mut self, expected: &Expectation) {
+        self.0.phase_started(expected);
+        self.1.phase_started(expected);
+    }
+    fn interval(&mut self, interval: &IntervalRecord) {
+        self.0.interval(interval);
+        self.1.interval(interval);
+    }
+    fn phase_ended(&mut self, phase: &PhaseRecord) {
+        self.0.phase_ended(phase);
+        self.1.phase_ended(phase);
+    }
+}
+
 /// Nobody watches.
 pub(crate) struct Unwatched;
 
@@ -79,6 +94,50 @@ pub(crate) struct Recorder<'a> {
     /// Operations by phase.
     totals: Vec<(PhaseKind, Totals)>,
     windows: u64,
+    joint: Joint,
+}
+
+/// Windows that are written as one: long runs have a bounded number of rows.
+struct Joint {
+    windows_per_row: u64,
+    windows: u64,
+    row: Option<IntervalRecord>,
+    /// Number of the next row in its phase.
+    index: u64,
+}
+
+impl Joint {
+    /// Takes a window, and returns what is to be written now, in order.
+    fn take(&mut self, window: &IntervalRecord) -> Vec<IntervalRecord> {
+        let mut full = Vec::new();
+        if let Some(row) = &self.row
+            && row.phase != window.phase
+        {
+            full.extend(self.close());
+            self.index = 0;
+        }
+        match &mut self.row {
+            Some(row) => row.join(window.clone()),
+            None => {
+                self.row = Some(IntervalRecord {
+                    index: self.index,
+                    ..window.clone()
+                });
+            }
+        }
+        self.windows += 1;
+        if self.windows >= self.windows_per_row {
+            full.extend(self.close());
+        }
+        full
+    }
+
+    fn close(&mut self) -> Option<IntervalRecord> {
+        let row = self.row.take()?;
+        self.windows = 0;
+        self.index += 1;
+        Some(row)
+    }
 }
 
 /// The phase whose windows are coming.
@@ -99,7 +158,23 @@ impl<'a> Recorder<'a> {
             current: None,
             totals: Vec::new(),
             windows: 0,
+            joint: Joint {
+                windows_per_row: 1,
+                windows: 0,
+                row: None,
+                index: 0,
+            },
         }
+    }
+
+    /// Writes this many windows as one from now on.
+    pub(crate) fn join_windows(&mut self, windows_per_row: u64) {
+        self.joint.windows_per_row = windows_per_row.max(1);
+    }
+
+    /// Brings what was written to the disk.
+    pub(crate) fn sync(&mut self) -> Result<(), RecordError> {
+        self.writer.sync()
     }
 
     /// Phases that follow each other under one load begin. The first of them is `expected[0]`. The skew
@@ -127,7 +202,13 @@ impl<'a> Recorder<'a> {
         &mut self,
         interval: &IntervalRecord,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        self.writer.record(interval)?;
+        if self.joint.windows_per_row == 1 {
+            self.writer.record(interval)?;
+        } else {
+            for row in self.joint.take(interval) {
+                self.writer.record(&row)?;
+            }
+        }
         self.windows += 1;
         if self
             .current
@@ -179,8 +260,12 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The phases have ended.
+    /// The phases have ended. A row that cannot be written is lost; the totals have it.
     pub(crate) fn end(&mut self) {
+        if let Some(row) = self.joint.close() {
+            let _ = self.writer.record(&row);
+        }
+        self.joint.index = 0;
         let Some(current) = self.current.take() else {
             return;
         };
@@ -329,6 +414,45 @@ mod tests {
                 .intervals
                 .len(),
             3
+        );
+    }
+
+    #[test]
+    fn windows_are_joined_within_their_phase() {
+        let mut joint = Joint {
+            windows_per_row: 2,
+            windows: 0,
+            row: None,
+            index: 0,
+        };
+        let mut written = Vec::new();
+        for (kind, start_s) in [
+            (PhaseKind::Warmup, 0),
+            (PhaseKind::Measure, 1),
+            (PhaseKind::Measure, 2),
+            (PhaseKind::Measure, 3),
+        ] {
+            written.extend(joint.take(&interval(kind, start_s, start_s)));
+        }
+        written.extend(joint.close());
+        let rows: Vec<(PhaseKind, u64, u64, u64)> = written
+            .iter()
+            .map(|row| {
+                (
+                    row.phase,
+                    row.index,
+                    row.duration_ns / 1_000_000_000,
+                    row.succeeded,
+                )
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                (PhaseKind::Warmup, 0, 1, 3),
+                (PhaseKind::Measure, 0, 2, 6),
+                (PhaseKind::Measure, 1, 1, 3),
+            ]
         );
     }
 

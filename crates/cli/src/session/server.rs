@@ -13,7 +13,7 @@ use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, ServerFacts, network};
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind};
-use dyno_plan::uri::{Credentials, Target, TargetOptions, W};
+use dyno_plan::uri::{Credentials, Host, Target, TargetOptions, W};
 use dyno_record::model::ServerRecord;
 use dyno_servers::Member;
 use dyno_wire::command::{Acknowledgement, WriteConcern};
@@ -25,6 +25,9 @@ use std::time::Duration;
 /// Empty commands that are timed before a run, and how long at most.
 const CHECK_COMMANDS: usize = 100;
 const CHECK_LIMIT: Duration = Duration::from_millis(200);
+
+/// Longest time to connect to a server that is watched.
+const WITNESS_CONNECT_MS: u64 = 2_000;
 
 /// How to find and where to put a server that is started.
 #[derive(Clone, Debug)]
@@ -169,6 +172,42 @@ impl ServerUnderTest {
         Ok(record)
     }
 
+    /// The servers that can be asked what they do: all members of a replica set, else those that were named.
+    pub(crate) fn hosts(&self) -> Result<Vec<Host>, Failure> {
+        let control = self.control()?;
+        let members = control.hello().hosts.iter();
+        let members: Vec<Host> = members.filter_map(|member| host_of(member)).collect();
+        let is_direct = self.target.options.direct_connection == Some(true);
+        if members.is_empty() || is_direct {
+            return Ok(match self.target.hosts.as_slice() {
+                [] => vec![control.endpoint().host().clone()],
+                named => named.to_vec(),
+            });
+        }
+        Ok(members)
+    }
+
+    /// A way to one server of the deployment, whatever its role, that does not wait long.
+    pub(crate) fn connector_to(&self, host: Host) -> Result<Connector, Failure> {
+        let mut target = control_target(&self.target, self.backend);
+        target.hosts = vec![host];
+        target.srv = None;
+        target.options.replica_set = None;
+        target.options.direct_connection = Some(true);
+        target.options.connect_timeout_ms = Some(WITNESS_CONNECT_MS);
+        target.options.server_selection_timeout_ms = Some(WITNESS_CONNECT_MS);
+        Connector::new(&target, self.credentials.clone())
+            .map_err(|error| Failure::from(error).context("cannot use the connection string"))
+    }
+
+    /// Port of the one server that was named.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match self.target.hosts.as_slice() {
+            [Host::Tcp { port, .. }] => Some(*port),
+            _ => None,
+        }
+    }
+
     /// Whether it is on this machine, as far as its address tells.
     pub(crate) fn is_local(&self) -> bool {
         self.local
@@ -213,6 +252,15 @@ impl ServerUnderTest {
             instances,
         }
     }
+}
+
+/// The address of a member as servers give it, `host:port`.
+fn host_of(member: &str) -> Option<Host> {
+    let (host, port) = member.rsplit_once(':')?;
+    Some(Host::Tcp {
+        host: host.trim_matches(['[', ']']).to_ascii_lowercase(),
+        port: port.parse().ok()?,
+    })
 }
 
 /// Of a server that we started we know more than it says: the embedded one reports the version of

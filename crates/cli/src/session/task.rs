@@ -2,15 +2,16 @@
 //! Credentials stay apart from the plan from here on.
 
 use crate::args::{
-    BackendName, ClientArguments, DataArguments, ExperimentArguments, RunArguments, ScheduleName,
-    ServerName, StartArguments, TargetArguments, WorkerArguments,
+    BackendName, ClientArguments, DataArguments, ExperimentArguments, ObserveArguments,
+    RunArguments, ScheduleName, ServerName, SoakArguments, StartArguments, TargetArguments,
+    WorkerArguments,
 };
 use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
 use crate::session::{framework, lab, place};
 use crate::surroundings::Surroundings;
 use dyno_plan::Plan;
-use dyno_plan::model::{Backend, ServerKind, TracePhase, TracePlan};
+use dyno_plan::model::{Backend, ExporterPlan, ServerKind, TracePhase, TracePlan};
 use dyno_plan::resolve::{self, Overrides, PlanError, ScheduleKind};
 use dyno_plan::units::Span;
 use dyno_plan::uri::{self, Credentials, Host, Target};
@@ -123,10 +124,42 @@ impl Remote {
     }
 }
 
+/// How long a soak lasts, and how long its server may be away, unless something else is said.
+const SOAK_DURATION: Span = Span::from_secs(3_600);
+const SOAK_GIVE_UP: Span = Span::from_secs(300);
+
+/// Resolves what was typed after `dyno soak`.
+pub(crate) fn of_soak(
+    arguments: &SoakArguments,
+    surroundings: &Surroundings,
+) -> Result<Task, Failure> {
+    resolve_run(&arguments.run, surroundings, |overrides| {
+        if overrides.operations.is_none() {
+            overrides.duration.get_or_insert(SOAK_DURATION);
+        }
+        let key = "client.give_up".to_owned();
+        match arguments.give_up {
+            Some(give_up) => overrides.settings.push((key, give_up.to_string())),
+            // Below what `--set` says.
+            None => overrides
+                .settings
+                .insert(0, (key, SOAK_GIVE_UP.to_string())),
+        }
+    })
+}
+
 /// Resolves what was typed after `dyno run`.
 pub(crate) fn of_run(
     arguments: &RunArguments,
     surroundings: &Surroundings,
+) -> Result<Task, Failure> {
+    resolve_run(arguments, surroundings, |_| {})
+}
+
+fn resolve_run(
+    arguments: &RunArguments,
+    surroundings: &Surroundings,
+    adjust: impl FnOnce(&mut Overrides),
 ) -> Result<Task, Failure> {
     let mut overrides = Overrides {
         operations: arguments.operations,
@@ -141,6 +174,7 @@ pub(crate) fn of_run(
         let key = "server.receive_packet_steering";
         overrides.settings.push((key.into(), card.clone()));
     }
+    adjust(&mut overrides);
     let framework = framework::lay_below(&arguments.target, &mut overrides, surroundings)?;
     let mut task = resolve_task(
         &arguments.target,
@@ -159,9 +193,37 @@ pub(crate) fn of_run(
     }
     if let Some(command) = &arguments.trace {
         trace_with(&mut task.plan, command, window.as_ref());
-        check(&task.plan)?;
     }
+    watch_with(&mut task.plan, &arguments.observe);
+    check(&task.plan)?;
     Ok(task)
+}
+
+/// Puts what was typed about watching over the plan.
+fn watch_with(plan: &mut Plan, arguments: &ObserveArguments) {
+    let observe = &mut plan.observe;
+    if let Some(interval) = arguments.observe_interval {
+        observe.interval = interval;
+    }
+    if arguments.no_observe {
+        (observe.host, observe.server) = (false, false);
+    }
+    for text in &arguments.exporters {
+        // A name comes before the address, and an address may hold `=` only after its scheme.
+        let named = text
+            .split_once('=')
+            .filter(|(name, _)| !name.contains("://"));
+        let number = observe.exporters.len() + 1;
+        let (name, url) = match named {
+            Some((name, url)) => (name.to_owned(), url),
+            None => (format!("exporter-{number}"), text.as_str()),
+        };
+        observe.exporters.push(ExporterPlan {
+            name,
+            url: url.to_owned(),
+            of_server: true,
+        });
+    }
 }
 
 /// Moves the trace windows of a plan.

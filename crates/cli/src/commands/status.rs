@@ -1,0 +1,133 @@
+//! `dyno status`: the runs that go on, as they say themselves.
+
+use crate::args::StatusArguments;
+use crate::exit::{Exit, Failure};
+use crate::messages::print_data;
+use crate::session::live::{self, LiveState, sparkline};
+use dyno_report::quantity::Quantity;
+use std::path::Path;
+use std::time::Duration;
+
+/// Distance between two looks with `--follow`.
+const FOLLOW_EVERY: Duration = Duration::from_secs(1);
+
+/// Bars of the course of the rate.
+const BARS: usize = 60;
+
+/// See the module.
+pub(crate) fn status(
+    arguments: &StatusArguments,
+    state_dir: Option<&Path>,
+) -> Result<Exit, Failure> {
+    let mut exit = look(arguments, state_dir)?;
+    while arguments.follow && exit == Exit::Done {
+        std::thread::sleep(FOLLOW_EVERY);
+        exit = look(arguments, state_dir)?;
+    }
+    // To have followed something to its end is no failed check.
+    Ok(if arguments.follow { Exit::Done } else { exit })
+}
+
+fn look(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, Failure> {
+    let states = find(arguments.run.as_deref(), state_dir);
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&states).expect("it is plain data");
+        print_data(&format!("{text}\n"))?;
+    } else if states.is_empty() {
+        print_data("nothing goes on\n")?;
+    } else {
+        let texts: Vec<String> = states.iter().map(text).collect();
+        print_data(&texts.join("\n"))?;
+    }
+    Ok(if states.is_empty() {
+        Exit::CheckFailed
+    } else {
+        Exit::Done
+    })
+}
+
+/// The runs that go on: the one in a directory, or all.
+pub(crate) fn find(run: Option<&Path>, state_dir: Option<&Path>) -> Vec<LiveState> {
+    match run {
+        Some(directory) => live::read(directory).into_iter().collect(),
+        None => state_dir.map(live::running).unwrap_or_default(),
+    }
+}
+
+fn text(state: &LiveState) -> String {
+    let mut lines = vec![format!(
+        "{} in {} (process {}, since {})",
+        state.name,
+        state.directory.display(),
+        state.process,
+        state.started_at
+    )];
+    let Some(phase) = state.phase else {
+        lines.push("  getting ready".to_owned());
+        return lines.join("\n") + "\n";
+    };
+    let elapsed = Quantity::seconds(state.elapsed_s);
+    let planned = match (state.planned_s, state.planned_operations) {
+        (Some(planned_s), _) => format!(" of {}", Quantity::seconds(planned_s)),
+        (None, Some(count)) => {
+            format!(
+                ", {} of {}",
+                Quantity::count(state.done),
+                Quantity::count(count)
+            )
+        }
+        (None, None) => String::new(),
+    };
+    let mut figures = vec![
+        format!("{}: {elapsed}{planned}", phase.as_str()),
+        Quantity::per_second(state.rate_per_s).to_string(),
+    ];
+    for (name, value_us) in [
+        ("p50", state.response_p50_us),
+        ("p99", state.response_p99_us),
+    ] {
+        figures.extend(value_us.map(|us| format!("{name} {}", Quantity::microseconds(us))));
+    }
+    figures.push(format!("{} failed", Quantity::count(state.failed)));
+    lines.push(format!("  {}", figures.join(", ")));
+    if state.course_per_s.len() > 1 {
+        let largest = state.course_per_s.iter().copied().fold(0.0, f64::max);
+        let bars = sparkline(&state.course_per_s, BARS);
+        lines.push(format!("  {bars} up to {}", Quantity::per_second(largest)));
+    }
+    lines.extend(state.notices.iter().map(|notice| format!("  {notice}")));
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::model::PhaseKind;
+
+    #[test]
+    fn a_run_is_told_in_a_few_lines() {
+        let state = LiveState {
+            name: "a".into(),
+            directory: "/runs/x".into(),
+            process: 7,
+            started_at: "2026-01-01T00:00:00Z".into(),
+            phase: Some(PhaseKind::Measure),
+            elapsed_s: 120.0,
+            planned_s: Some(3_600.0),
+            rate_per_s: 5_000.0,
+            response_p50_us: Some(200.0),
+            course_per_s: vec![5_000.0, 2_500.0, 5_000.0],
+            notices: vec!["the rate fell".into()],
+            ..LiveState::default()
+        };
+        let text = text(&state);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[0],
+            "a in /runs/x (process 7, since 2026-01-01T00:00:00Z)"
+        );
+        assert!(lines[1].contains("5,000/s, p50 200"), "{text}");
+        assert!(lines[2].starts_with("  █▅█ up to 5,000/s"), "{text}");
+        assert_eq!(lines[3], "  the rate fell");
+    }
+}

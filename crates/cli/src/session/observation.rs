@@ -1,0 +1,140 @@
+//! What watches a run: the sources that the plan asks for, started before the load and ended after it.
+
+use crate::session::lab::Lab;
+use dyno_load::clock::Clock;
+use dyno_load::connect::Connector;
+use dyno_observe::watch::{Keep, Now, Source, Watcher};
+use dyno_plan::Plan;
+use dyno_plan::uri::Host;
+use dyno_record::model::{Caveat, CaveatKind, SourceHealth, SourceRecord};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest time for one question to a server: a source must not hang.
+const QUESTION_LIMIT: Duration = Duration::from_secs(2);
+
+/// Most rows of a metrics file; readings of longer runs share rows.
+const MOST_ROWS: f64 = 7200.0;
+
+/// A server that is asked while the load runs.
+pub(crate) struct Witness {
+    /// Name of its metrics.
+    pub(crate) name: String,
+    /// Address without credentials.
+    pub(crate) address: String,
+    pub(crate) connector: Connector,
+}
+
+/// Starts what the plan wants watched; nothing if it wants nothing.
+pub(crate) fn start(
+    plan: &Plan,
+    lab: &Lab,
+    data_folder: Option<PathBuf>,
+    run_directory: &Path,
+    clock: Clock,
+) -> Option<Watcher> {
+    let observe = &plan.observe;
+    let sources: Vec<Box<dyn Source>> = Vec::new();
+    let _ = (lab, data_folder, observe);
+    if sources.is_empty() {
+        return None;
+    }
+    let keep = Keep {
+        run_directory: run_directory.to_owned(),
+        readings_per_row: readings_per_row(plan),
+    };
+    let now: Now = Arc::new(move || clock.now_ns() as f64 / 1e9);
+    Some(Watcher::start(sources, observe.interval.0, &keep, &now))
+}
+
+/// In how many readings a row of a run that long is due, so that files have a bounded length.
+fn readings_per_row(plan: &Plan) -> u64 {
+    let length_s = plan
+        .phases
+        .duration
+        .map_or(0.0, |span| span.0.as_secs_f64());
+    let readings = length_s / plan.observe.interval.0.as_secs_f64();
+    (readings / MOST_ROWS).ceil().max(1.0) as u64
+}
+
+/// What a source that could not be read means for the run.
+pub(crate) fn caveats(records: &[SourceRecord]) -> Vec<Caveat> {
+    let is_doubtful = |record: &&SourceRecord| {
+        matches!(record.health, SourceHealth::Failed | SourceHealth::Degraded)
+    };
+    let doubtful = records.iter().filter(is_doubtful);
+    let caveat = |record: &SourceRecord| {
+        let reason = record.reason.as_deref().unwrap_or("not told");
+        let what = match record.health {
+            SourceHealth::Failed => "could not be watched",
+            _ => "was watched in part",
+        };
+        Caveat {
+            kind: CaveatKind::ProbeUnavailable,
+            message: format!("`{}` ({}) {what}: {reason}", record.name, record.subject),
+            hint: None,
+            phase: None,
+        }
+    };
+    doubtful.map(caveat).collect()
+}
+
+/// Names of servers that run already: `server`, or `member-N` of several.
+pub(crate) fn names_of(hosts: &[Host]) -> Vec<String> {
+    match hosts {
+        [_] => vec!["server".to_owned()],
+        several => (0..several.len())
+            .map(|number| format!("member-{number}"))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_plan::units::Span;
+    use dyno_record::model::SourceKind;
+
+    #[test]
+    fn long_runs_have_rows_of_several_readings() {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        for (seconds, expected) in [(30, 1), (7200, 1), (7201, 2), (86_400, 12)] {
+            plan.phases.duration = Some(Span::from_secs(seconds));
+            assert_eq!(readings_per_row(&plan), expected, "{seconds}");
+        }
+        plan.phases.duration = None;
+        assert_eq!(readings_per_row(&plan), 1);
+    }
+
+    #[test]
+    fn only_what_should_have_been_read_is_a_caveat() {
+        let record = |health, reason: &str| SourceRecord {
+            name: "server".into(),
+            kind: SourceKind::Server,
+            subject: "db:27017".into(),
+            of_server: true,
+            interval_s: 1.0,
+            readings_per_row: 1,
+            health,
+            reason: Some(reason.into()),
+            missing: Vec::new(),
+            readings: 0,
+            missed: 0,
+            outages: Vec::new(),
+            cpu_s: 0.0,
+            cpu_ratio: 0.0,
+        };
+        let records = [
+            record(SourceHealth::Unsupported, "no such command"),
+            record(SourceHealth::Healthy, ""),
+            record(SourceHealth::Failed, "not authorized"),
+        ];
+        let caveats = caveats(&records);
+        assert_eq!(caveats.len(), 1);
+        assert_eq!(
+            caveats[0].message,
+            "`server` (db:27017) could not be watched: not authorized"
+        );
+    }
+}
