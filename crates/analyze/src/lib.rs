@@ -20,3 +20,4 @@ pub mod steady_state;
 mod student;
 pub mod uncertainty;
 pub mod usl;
+pub mod verdict;

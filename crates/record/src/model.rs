@@ -572,6 +572,9 @@ pub struct ServerRecord {
     pub data_bytes: Option<u64>,
     /// Size of the collection on disk.
     pub storage_bytes: Option<u64>,
+    /// Median time of an empty command and its answer before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_us: Option<f64>,
     /// The processes that were started for the run, with their settings; empty for a server that ran already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberRecord>,

@@ -13,6 +13,7 @@
 //! ```
 
 pub mod double;
+pub mod fault;
 mod embedded;
 mod mongo_java;
 pub mod simulate;

@@ -257,6 +257,10 @@ impl<'a> Session<'a> {
     fn perform(&mut self, lab: Option<&mut Lab>) -> Result<(), Failure> {
         self.hands.interrupt.check()?;
         trace::check(&self.plan.traces, self.hands.surroundings.path.as_deref())?;
+        if let Some(guard) = &self.conduct.guard {
+            let folders = vec![self.directory.clone()];
+            guard.watch(folders).fault().map_or(Ok(()), Err)?;
+        }
         self.steering = Steering::set(self.plan, self.conduct.state_dir, self.hands.messages)?;
         self.document.packet_steering = self.steering.as_ref().map(|set| set.record().clone());
         let result = match lab {

@@ -3,6 +3,7 @@
 
 use crate::exit::{Exit, Failure};
 use dyno_plan::units::Bytes;
+use dyno_report::quantity::Quantity;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -54,11 +55,12 @@ impl Watchman {
         }
         self.looked = Some(Instant::now());
         self.folders.iter().find_map(|folder| {
-            let free = Bytes(dyno_observe::environment::free_bytes(folder)?);
-            (free.0 < self.least_free.0).then(|| {
+            let free = dyno_observe::environment::free_bytes(folder)?;
+            (free < self.least_free.0).then(|| {
                 let folder = folder.display();
                 let text = format!(
-                    "ended before the disk of `{folder}` was full: {free} are free, fewer than {}",
+                    "the disk of `{folder}` is nearly full: {} are free, less than {}",
+                    Quantity::bytes(free),
                     self.least_free
                 );
                 Failure::new(Exit::Environment, text)

@@ -1,0 +1,276 @@
+//! What a run knows of its bench over a stretch of time: means of series, and which of them are about the
+//! server.
+
+use dyno_record::metrics::{MetricId, MetricTable};
+use dyno_record::model::{PhaseKind, RunDocument, SourceKind};
+use dyno_record::reader::{IntervalPoint, SeriesPoint};
+
+/// A part of the measured time, from the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stretch {
+    /// Start.
+    pub start_s: f64,
+    /// End.
+    pub end_s: f64,
+}
+
+impl Stretch {
+    /// Its length.
+    pub fn length_s(self) -> f64 {
+        self.end_s - self.start_s
+    }
+}
+
+/// A run with what was watched.
+#[derive(Clone, Copy, Debug)]
+pub struct Bench<'a> {
+    /// The run.
+    pub document: &'a RunDocument,
+    /// What the sources told.
+    pub tables: &'a [MetricTable],
+    /// Its windows, of all phases.
+    pub windows: &'a [IntervalPoint],
+    /// Its operations in these windows.
+    pub operations: &'a [SeriesPoint],
+}
+
+/// A mean with where it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Read {
+    pub(super) value: f64,
+    pub(super) series: Vec<String>,
+}
+
+impl Read {
+    pub(super) fn of(value: f64) -> Read {
+        Read {
+            value,
+            series: Vec::new(),
+        }
+    }
+
+    /// The same series with another value.
+    pub(super) fn with(self, value: f64) -> Read {
+        Read { value, ..self }
+    }
+
+    /// Two figures put together.
+    pub(super) fn and(self, other: Read, value: f64) -> Read {
+        let mut series = self.series;
+        for one in other.series {
+            if !series.contains(&one) {
+                series.push(one);
+            }
+        }
+        Read { value, series }
+    }
+}
+
+/// Rows of a stretch that a statistic needs at least.
+const FEWEST_ROWS: usize = 3;
+
+impl<'a> Bench<'a> {
+    /// The measured time, as far as the windows tell.
+    pub fn measured(&self) -> Option<Stretch> {
+        let mut measured = self.windows.iter().filter(|one| one.phase == PhaseKind::Measure);
+        let first = measured.next()?;
+        let last = measured.next_back().unwrap_or(first);
+        Some(Stretch {
+            start_s: first.start_s,
+            end_s: last.start_s + last.duration_s,
+        })
+    }
+
+    /// Successful operations per second.
+    pub(super) fn rate_per_s(&self, stretch: Stretch) -> Option<f64> {
+        let inside = self.inside(stretch);
+        let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
+        let done: u64 = inside.iter().map(|one| one.succeeded).sum();
+        (seconds > 0.0).then(|| done as f64 / seconds)
+    }
+
+    /// Windows whose middle lies in a stretch of the measured time.
+    pub(super) fn inside(&self, stretch: Stretch) -> Vec<&'a IntervalPoint> {
+        let windows = self.windows.iter();
+        windows
+            .filter(|one| one.phase == PhaseKind::Measure)
+            .filter(|one| contains(stretch, one.start_s + one.duration_s / 2.0))
+            .collect()
+    }
+
+    /// Mean service time of all operations in microseconds.
+    pub(super) fn service_us(&self, stretch: Stretch, only_writes: bool) -> Option<f64> {
+        const WRITES: [&str; 3] = ["insert", "update", "delete"];
+        let points = self
+            .operations
+            .iter()
+            .filter(|one| one.phase == PhaseKind::Measure)
+            .filter(|one| contains(stretch, one.start_s + one.duration_s / 2.0))
+            .filter(|one| one.operation != "read_modify_write")
+            .filter(|one| !only_writes || WRITES.contains(&one.operation.as_str()));
+        let (sum, count) = points.fold((0.0, 0), |(sum, count), one| {
+            (sum + one.service.mean_us * one.count as f64, count + one.count)
+        });
+        (count > 0).then(|| sum / count as f64)
+    }
+
+    /// Mean response time of all operations in microseconds.
+    pub(super) fn response_us(&self, stretch: Stretch) -> Option<f64> {
+        let points = self
+            .operations
+            .iter()
+            .filter(|one| one.phase == PhaseKind::Measure)
+            .filter(|one| contains(stretch, one.start_s + one.duration_s / 2.0))
+            .filter(|one| one.operation != "read_modify_write");
+        let (sum, count) = points.fold((0.0, 0), |(sum, count), one| {
+            (sum + one.response.mean_us * one.count as f64, count + one.count)
+        });
+        (count > 0).then(|| sum / count as f64)
+    }
+
+    /// Tables of machines that a server runs on.
+    pub(super) fn server_hosts(&self) -> impl Iterator<Item = &'a MetricTable> {
+        self.tables.iter().filter(|table| {
+            let source = self.document.sources.iter().find(|source| source.name == table.source);
+            source.is_some_and(|source| source.of_server && source.kind != SourceKind::Server)
+        })
+    }
+
+    /// Tables of this machine.
+    pub(super) fn client_host(&self) -> Option<&'a MetricTable> {
+        self.tables.iter().find(|table| {
+            let source = self.document.sources.iter().find(|source| source.name == table.source);
+            source.is_some_and(|source| source.kind == SourceKind::Host)
+        })
+    }
+
+    /// Mean over a stretch of a metric of the first machine of a server that has it.
+    pub(super) fn host_mean(&self, id: &str, stretch: Stretch) -> Option<Read> {
+        self.server_hosts().find_map(|table| mean(table, id, stretch))
+    }
+
+    /// Of all tables with metrics of this group and name the sum of the means over instances.
+    pub(super) fn sum_over(
+        &self,
+        group: &str,
+        name: &str,
+        which: impl Fn(&str) -> bool,
+        stretch: Stretch,
+    ) -> Option<Read> {
+        let mut total: Option<Read> = None;
+        for read in self.each(group, name, which, stretch) {
+            total = Some(match total {
+                None => read,
+                Some(sum) => {
+                    let value = sum.value + read.value;
+                    sum.and(read, value)
+                }
+            });
+        }
+        total
+    }
+
+    /// The instance with the largest mean.
+    pub(super) fn largest(
+        &self,
+        group: &str,
+        name: &str,
+        which: impl Fn(&str) -> bool,
+        stretch: Stretch,
+    ) -> Option<Read> {
+        let all = self.each(group, name, which, stretch).into_iter();
+        all.max_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    fn each(
+        &self,
+        group: &str,
+        name: &str,
+        which: impl Fn(&str) -> bool,
+        stretch: Stretch,
+    ) -> Vec<Read> {
+        let mut found = Vec::new();
+        for table in self.tables {
+            let ids = table.columns.keys();
+            let ids = ids.filter(|id| id.group() == group && id.name() == name);
+            for id in ids.filter(|id| which(id.instance().unwrap_or_default())) {
+                found.extend(mean(table, &id.to_string(), stretch));
+            }
+        }
+        found
+    }
+
+    /// The device that holds the data: the one that says so, else the busiest of the server's machine.
+    pub(super) fn data_device(&self, stretch: Stretch) -> Option<(&'a MetricTable, String)> {
+        for table in self.server_hosts() {
+            let marked = table.columns.keys().find(|id| {
+                id.group() == "storage" && id.name() == "holds_data_count" && id.instance().is_some()
+            });
+            if let Some(device) = marked.and_then(|id| id.instance()) {
+                return Some((table, device.to_owned()));
+            }
+        }
+        let busiest = self.server_hosts().flat_map(|table| {
+            let devices = table.instances("disk").into_iter();
+            devices.filter_map(move |device| {
+                let id = format!("disk.{device}.utilization_ratio");
+                Some((mean(table, &id, stretch)?.value, table, device.to_owned()))
+            })
+        });
+        let busiest = busiest.max_by(|a, b| a.0.total_cmp(&b.0));
+        busiest.map(|(_, table, device)| (table, device))
+    }
+
+    /// Values of a metric of the data device.
+    pub(super) fn disk(&self, name: &str, stretch: Stretch) -> Option<Read> {
+        let (table, device) = self.data_device(stretch)?;
+        mean(table, &format!("disk.{device}.{name}"), stretch)
+    }
+
+    /// Sum of two metrics of the data device row by row.
+    pub(super) fn disk_rows(&self, names: [&str; 2], stretch: Stretch) -> Option<(Vec<f64>, Vec<String>)> {
+        let (table, device) = self.data_device(stretch)?;
+        let columns: Vec<(String, &[f64])> = names
+            .iter()
+            .filter_map(|name| {
+                let id = format!("disk.{device}.{name}");
+                let column = table.column(&MetricId::parse(&id)?)?;
+                Some((format!("{}/{id}", table.source), column))
+            })
+            .collect();
+        if columns.is_empty() {
+            return None;
+        }
+        let rows: Vec<f64> = rows(table, stretch)
+            .map(|row| columns.iter().map(|(_, column)| column[row]).sum::<f64>())
+            .filter(|value| value.is_finite())
+            .collect();
+        let series = columns.into_iter().map(|(name, _)| name).collect();
+        (rows.len() >= FEWEST_ROWS).then_some((rows, series))
+    }
+}
+
+fn contains(stretch: Stretch, at_s: f64) -> bool {
+    at_s >= stretch.start_s && at_s < stretch.end_s
+}
+
+/// Rows whose time lies in a stretch with its middle.
+fn rows(table: &MetricTable, stretch: Stretch) -> impl Iterator<Item = usize> + '_ {
+    (0..table.at_s.len())
+        .filter(move |row| contains(stretch, table.at_s[*row] - table.duration_s[*row] / 2.0))
+}
+
+/// Mean over time of a metric in a stretch; nothing with too few rows.
+pub(super) fn mean(table: &MetricTable, id: &str, stretch: Stretch) -> Option<Read> {
+    let column = table.column(&MetricId::parse(id)?)?;
+    let (mut sum, mut weight, mut count) = (0.0, 0.0, 0);
+    for row in rows(table, stretch).filter(|row| column[*row].is_finite()) {
+        sum += column[row] * table.duration_s[row];
+        weight += table.duration_s[row];
+        count += 1;
+    }
+    (count >= FEWEST_ROWS && weight > 0.0).then(|| Read {
+        value: sum / weight,
+        series: vec![format!("{}/{id}", table.source)],
+    })
+}

@@ -1,0 +1,460 @@
+//! The figures that rules speak of, each defined once.
+
+use super::bench::{Bench, Read, Stretch};
+use dyno_record::model::{PhaseKind, ResourceKind};
+use serde_json::Value;
+
+/// A figure about a stretch of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// CPU time of the servers, as a share of the CPUs that they may use.
+    ServerCpuRatio,
+    /// CPU time of the client's worker threads, as a share of these threads.
+    ClientCpuRatio,
+    /// Time in which worker threads of the client waited for a CPU, as a share of their time.
+    ClientWaitRatio,
+    /// Time in which the busiest thread of the client worked.
+    ClientBusiestThreadRatio,
+    /// Time in which worker threads of the client worked or waited for a CPU, as a share of their time.
+    ClientFullRatio,
+    /// Threads of the servers that waited for a CPU, on average.
+    ServerWaitingCount,
+    /// Time in which the busiest thread of the servers worked.
+    ServerBusiestThreadRatio,
+    /// CPU time of the server's machine that was not idle.
+    HostBusyRatio,
+    /// The busiest CPU of the server's machine.
+    BusiestCpuRatio,
+    /// CPUs of the server's machine that were not idle and worked neither for the servers nor the client.
+    OthersCpuCount,
+    /// CPU time that the hypervisor gave to others.
+    StealRatio,
+    /// Time in which the CPUs were idle and something waited for a disk.
+    IowaitRatio,
+    /// Periods in which the kernel stopped the servers at their limit of CPU time.
+    ServerThrottledRatio,
+    /// The same of the client.
+    ClientThrottledRatio,
+    /// How full the data's disk was: the share of time in which it worked, or in which some process waited for I/O if
+    /// that is more. What a limit of the kernel holds back never reaches the disk.
+    DiskSaturationRatio,
+    /// Reads and writes per second of the data's disk.
+    DiskOperationsPerS,
+    /// How much they vary: standard deviation as a share of the mean.
+    DiskOperationsVariationRatio,
+    /// Bytes per second of the data's disk.
+    DiskBytesPerS,
+    /// How much they vary: standard deviation as a share of the mean.
+    DiskBytesVariationRatio,
+    /// Mean time of a read or write of the data's disk.
+    DiskAwaitMs,
+    /// Flushes per second of the data's disk.
+    DiskFlushesPerS,
+    /// Time of a flush of the data's disk.
+    DiskFlushMs,
+    /// Bytes read from the data's disk for each operation.
+    ReadBytesPerOperation,
+    /// Size of the data as a share of the server's cache.
+    DataOverCacheRatio,
+    /// Pages that the server found in its cache, as a share of those it asked for.
+    CacheHitRatio,
+    /// Pages evicted by threads of the application, per second.
+    ApplicationEvictionsPerS,
+    /// Time in which a checkpoint ran.
+    CheckpointRatio,
+    /// Mean time of a sync of the server's log.
+    LogSyncMs,
+    /// Syncs of the server's log for each write.
+    SyncsPerWrite,
+    /// Time of a sync as a share of that of a write.
+    SyncTimeRatio,
+    /// Time in which some sync was under way.
+    SyncingRatio,
+    /// Response times while a checkpoint runs as a share of those at other times.
+    CheckpointSlowdownRatio,
+    /// How much the operations of the data's disk vary, as a share of how much its bytes do.
+    FlatterOperationsRatio,
+    /// Connections that the server accepted, as a share of the operations.
+    ConnectionsPerOperationRatio,
+    /// Tickets in use of those there are, the larger of reads and writes.
+    TicketsRatio,
+    /// Operations that queue in the server.
+    QueueCount,
+    /// Bytes swapped in and out per second.
+    SwapBytesPerS,
+    /// Time in which processes waited for memory.
+    MemoryPressureRatio,
+    /// Memory that is available, as a share of all.
+    AvailableMemoryRatio,
+    /// Traffic of the busiest interface as a share of its speed.
+    NetworkRatio,
+    /// Round trip of an empty command before the run, as a share of the mean service time.
+    RoundTripRatio,
+    /// Connections that the server accepted per second.
+    ConnectionsPerS,
+    /// Operations in flight as a share of the connections.
+    InFlightRatio,
+    /// Mean service time of writes in milliseconds.
+    WriteServiceMs,
+    /// Successful operations per second.
+    OperationsPerS,
+}
+
+impl Measure {
+    /// Its name in records.
+    pub fn name(self) -> String {
+        let mut name = String::new();
+        for character in format!("{self:?}").chars() {
+            if character.is_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.extend(character.to_lowercase());
+        }
+        name
+    }
+
+    /// Its value over a stretch; `None` where it was not watched.
+    pub(super) fn read(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+        match self {
+            Measure::ServerCpuRatio => {
+                let used = processes(bench, "cpu_ratio", is_server, stretch)?;
+                let share = used.value / server_cpus(bench, stretch)?;
+                Some(used.with(share))
+            }
+            Measure::ClientCpuRatio => {
+                let used = processes(bench, "cpu_ratio", is_client, stretch)?;
+                let share = used.value / client_cpus(bench)?;
+                Some(used.with(share))
+            }
+            Measure::ClientWaitRatio => {
+                let waited = processes(bench, "cpu_wait_ratio", is_client, stretch)?;
+                let share = waited.value / threads(bench)?;
+                Some(waited.with(share))
+            }
+            Measure::ClientFullRatio => {
+                let worked = Measure::ClientCpuRatio.read(bench, stretch)?;
+                let worked = processes(bench, "cpu_ratio", is_client, stretch)
+                    .map_or(worked.value, |used| used.value);
+                let waited = processes(bench, "cpu_wait_ratio", is_client, stretch)?;
+                let share = (worked + waited.value) / threads(bench)?;
+                Some(waited.with(share))
+            }
+            Measure::SyncTimeRatio => {
+                let sync = sync_ms(bench, stretch)?;
+                let share = sync.value * 1e3 / bench.service_us(stretch, true)?;
+                Some(sync.with(share))
+            }
+            Measure::SyncingRatio => {
+                if let Some(share) = bench.largest("log", "syncing_ratio", |_| true, stretch) {
+                    return Some(share);
+                }
+                let (count, time) = (
+                    bench.disk("flush_per_s", stretch)?,
+                    bench.disk("flush_await_ms", stretch)?,
+                );
+                let share = (count.value * time.value / 1e3).min(1.0);
+                Some(count.and(time, share))
+            }
+            Measure::CheckpointSlowdownRatio => checkpoint_slowdown(bench, stretch),
+            Measure::FlatterOperationsRatio => {
+                let operations = variation(bench, OPERATIONS, stretch)?;
+                let bytes = variation(bench, BYTES, stretch)?;
+                let share = operations.value / bytes.value.max(1e-9);
+                Some(operations.and(bytes, share))
+            }
+            Measure::ConnectionsPerOperationRatio => {
+                let opened = Measure::ConnectionsPerS.read(bench, stretch)?;
+                let share = opened.value / bench.rate_per_s(stretch)?.max(1e-9);
+                Some(opened.with(share))
+            }
+            Measure::ClientBusiestThreadRatio => {
+                bench.largest("process", "busiest_thread_ratio", is_client, stretch)
+            }
+            Measure::ServerWaitingCount => processes(bench, "cpu_wait_ratio", is_server, stretch),
+            Measure::ServerBusiestThreadRatio => {
+                bench.largest("process", "busiest_thread_ratio", is_server, stretch)
+            }
+            Measure::HostBusyRatio => bench.host_mean("cpu.all.busy_ratio", stretch),
+            Measure::BusiestCpuRatio => bench.server_hosts().find_map(|table| {
+                let cores = table.instances("cpu").into_iter().filter(|core| *core != "all");
+                let busy = cores.filter_map(|core| {
+                    super::bench::mean(table, &format!("cpu.{core}.busy_ratio"), stretch)
+                });
+                busy.max_by(|a, b| a.value.total_cmp(&b.value))
+            }),
+            Measure::OthersCpuCount => others(bench, stretch),
+            Measure::StealRatio => bench.host_mean("cpu.all.steal_ratio", stretch),
+            Measure::IowaitRatio => bench.host_mean("cpu.all.iowait_ratio", stretch),
+            Measure::ServerThrottledRatio => {
+                bench.largest("cgroup", "cpu_throttled_periods_ratio", is_server, stretch)
+            }
+            Measure::ClientThrottledRatio => {
+                bench.largest("cgroup", "cpu_throttled_periods_ratio", is_client, stretch)
+            }
+            Measure::DiskSaturationRatio => {
+                let pressure = bench.host_mean("pressure.io.some_ratio", stretch);
+                let busy = bench.disk("utilization_ratio", stretch);
+                let all = pressure.into_iter().chain(busy);
+                all.max_by(|a, b| a.value.total_cmp(&b.value))
+            }
+            Measure::DiskOperationsPerS => disk_mean(bench, OPERATIONS, stretch),
+            Measure::DiskOperationsVariationRatio => variation(bench, OPERATIONS, stretch),
+            Measure::DiskBytesPerS => disk_mean(bench, BYTES, stretch),
+            Measure::DiskBytesVariationRatio => variation(bench, BYTES, stretch),
+            Measure::DiskAwaitMs => await_ms(bench, stretch),
+            Measure::DiskFlushesPerS => bench.disk("flush_per_s", stretch),
+            Measure::DiskFlushMs => bench.disk("flush_await_ms", stretch),
+            Measure::ReadBytesPerOperation => {
+                let read = bench.disk("read_bytes_per_s", stretch)?;
+                let each = read.value / bench.rate_per_s(stretch).filter(|rate| *rate > 0.0)?;
+                Some(read.with(each))
+            }
+            Measure::DataOverCacheRatio => {
+                let server = &bench.document.server;
+                let (data, cache) = (server.data_bytes? as f64, server.cache_bytes? as f64);
+                (cache > 0.0).then(|| Read::of(data / cache))
+            }
+            Measure::CacheHitRatio => smallest(bench, "cache", "hit_ratio", stretch),
+            Measure::ApplicationEvictionsPerS => {
+                bench.sum_over("cache", "evicted_by_application_per_s", |_| true, stretch)
+            }
+            Measure::CheckpointRatio => {
+                bench.largest("checkpoint", "running_count", |_| true, stretch)
+            }
+            Measure::LogSyncMs => bench.largest("log", "sync_mean_ms", |_| true, stretch),
+            Measure::SyncsPerWrite => {
+                let syncs = bench.sum_over("log", "syncs_per_s", |_| true, stretch);
+                let flushes = || bench.disk("flush_per_s", stretch);
+                let syncs = syncs.or_else(flushes)?;
+                let each = syncs.value / writes_per_s(bench, stretch)?;
+                Some(syncs.with(each))
+            }
+            Measure::TicketsRatio => {
+                let share = |kind: &str| {
+                    let of = |name: &str| {
+                        bench.largest("tickets", &format!("{kind}_{name}"), |_| true, stretch)
+                    };
+                    let (used, all) = (of("in_use_count")?, of("total_count")?);
+                    let share = used.value / all.value;
+                    Some(used.and(all, share))
+                };
+                let both = share("read").into_iter().chain(share("write"));
+                both.max_by(|a, b| a.value.total_cmp(&b.value))
+            }
+            Measure::QueueCount => bench.sum_over("queue", "total_count", |_| true, stretch),
+            Measure::SwapBytesPerS => {
+                let swapped = bench.host_mean("paging.swap_in_bytes_per_s", stretch)?;
+                let out = bench.host_mean("paging.swap_out_bytes_per_s", stretch)?;
+                let sum = swapped.value + out.value;
+                Some(swapped.and(out, sum))
+            }
+            Measure::MemoryPressureRatio => bench.host_mean("pressure.memory.some_ratio", stretch),
+            Measure::AvailableMemoryRatio => {
+                let available = bench.host_mean("memory.available_bytes", stretch)?;
+                let total = bench.host_mean("memory.total_bytes", stretch)?;
+                let share = available.value / total.value;
+                Some(available.with(share))
+            }
+            Measure::NetworkRatio => network(bench, stretch),
+            Measure::RoundTripRatio => {
+                let round_trip_us = round_trip_us(bench)?;
+                Some(Read::of(round_trip_us / bench.service_us(stretch, false)?))
+            }
+            Measure::ConnectionsPerS => {
+                bench.sum_over("connections", "created_per_s", |_| true, stretch)
+            }
+            Measure::InFlightRatio => {
+                let inside = bench.inside(stretch);
+                let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
+                let busy = inside.iter().map(|one| one.mean_in_flight * one.duration_s);
+                (seconds > 0.0).then(|| Read::of(busy.sum::<f64>() / seconds / clients(bench)))
+            }
+            Measure::WriteServiceMs => Some(Read::of(bench.service_us(stretch, true)? / 1e3)),
+            Measure::OperationsPerS => bench.rate_per_s(stretch).map(Read::of),
+        }
+    }
+}
+
+const OPERATIONS: [&str; 2] = ["read_per_s", "write_per_s"];
+const BYTES: [&str; 2] = ["read_bytes_per_s", "write_bytes_per_s"];
+
+fn is_client(process: &str) -> bool {
+    process == "client"
+}
+
+fn is_server(process: &str) -> bool {
+    !is_client(process)
+}
+
+fn processes(
+    bench: &Bench<'_>,
+    name: &str,
+    which: fn(&str) -> bool,
+    stretch: Stretch,
+) -> Option<Read> {
+    bench.sum_over("process", name, which, stretch)
+}
+
+/// CPUs that the servers may use: by their affinity, and by limits of the kernel.
+fn server_cpus(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
+    let by_affinity = bench.document.resources.iter().find(|one| {
+        one.resource == ResourceKind::ServerCpu && one.phase == PhaseKind::Measure
+    });
+    let allowed = match by_affinity {
+        Some(found) => found.units as f64,
+        None => bench.document.environment.cpus? as f64,
+    };
+    let limit = bench.sum_over("cgroup", "cpu_limit_count", is_server, stretch);
+    let limit = limit.map_or(allowed, |limit| limit.value.min(allowed));
+    (limit > 0.0).then_some(limit)
+}
+
+/// Worker threads that the client has, and CPUs for them.
+fn threads(bench: &Bench<'_>) -> Option<f64> {
+    let pairs = plan_number(bench, "/server/pairs").unwrap_or(1.0).max(1.0);
+    Some(plan_number(bench, "/client/threads")?.max(1.0) * pairs)
+}
+
+fn client_cpus(bench: &Bench<'_>) -> Option<f64> {
+    let cpus = bench.document.environment.cpus? as f64;
+    Some(threads(bench)?.min(cpus))
+}
+
+fn clients(bench: &Bench<'_>) -> f64 {
+    let pairs = plan_number(bench, "/server/pairs").unwrap_or(1.0).max(1.0);
+    plan_number(bench, "/client/clients").unwrap_or(1.0).max(1.0) * pairs
+}
+
+pub(super) fn plan_number(bench: &Bench<'_>, pointer: &str) -> Option<f64> {
+    bench.document.plan.pointer(pointer).and_then(Value::as_f64)
+}
+
+fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let busy = bench.host_mean("cpu.all.busy_ratio", stretch)?;
+    let table = bench.server_hosts().next()?;
+    let cores = table.instances("cpu").into_iter().filter(|core| *core != "all");
+    let cpus = cores.count() as f64;
+    let servers = processes(bench, "cpu_ratio", is_server, stretch)?;
+    // The client counts only where it shares the machine, which is where its table is that of the server.
+    let is_shared = bench.client_host().is_some_and(|own| own.source == table.source);
+    let client = processes(bench, "cpu_ratio", is_client, stretch).filter(|_| is_shared);
+    let known = servers.value + client.as_ref().map_or(0.0, |client| client.value);
+    let others = (busy.value * cpus - known).max(0.0);
+    Some(busy.and(servers, others))
+}
+
+fn disk_mean(bench: &Bench<'_>, names: [&str; 2], stretch: Stretch) -> Option<Read> {
+    let (rows, series) = bench.disk_rows(names, stretch)?;
+    let value = rows.iter().sum::<f64>() / rows.len() as f64;
+    Some(Read { value, series })
+}
+
+fn variation(bench: &Bench<'_>, names: [&str; 2], stretch: Stretch) -> Option<Read> {
+    let (rows, series) = bench.disk_rows(names, stretch)?;
+    let count = rows.len() as f64;
+    let mean = rows.iter().sum::<f64>() / count;
+    let variance = rows.iter().map(|row| (row - mean).powi(2)).sum::<f64>() / count;
+    (mean > 0.0).then(|| Read {
+        value: variance.sqrt() / mean,
+        series,
+    })
+}
+
+/// Of reads and writes together, each weighted by its number.
+fn await_ms(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let part = |kind: &str| {
+        let time = bench.disk(&format!("{kind}_await_ms"), stretch)?;
+        let count = bench.disk(&format!("{kind}_per_s"), stretch)?;
+        Some((time, count.value))
+    };
+    let parts: Vec<(Read, f64)> = part("read").into_iter().chain(part("write")).collect();
+    let total: f64 = parts.iter().map(|(_, count)| count).sum();
+    let sum: f64 = parts.iter().map(|(time, count)| time.value * count).sum();
+    let (first, _) = parts.into_iter().next()?;
+    (total > 0.0).then(|| first.with(sum / total))
+}
+
+/// Time of a sync: of the server's log, or else of a flush of the disk.
+fn sync_ms(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let of_log = bench.largest("log", "sync_mean_ms", |_| true, stretch);
+    of_log.or_else(|| bench.disk("flush_await_ms", stretch))
+}
+
+/// Mean response time of the windows in which a checkpoint ran, by that of the others; at least three of each.
+fn checkpoint_slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    const FEWEST: usize = 3;
+    let (table, id, column) = bench.tables.iter().find_map(|table| {
+        let mut ids = table.columns.iter();
+        let (id, column) =
+            ids.find(|(id, _)| id.group() == "checkpoint" && id.name() == "running_count")?;
+        Some((table, id.to_string(), column))
+    })?;
+    let runs_at = |at_s: f64| {
+        let row = table.at_s.partition_point(|row_s| *row_s < at_s);
+        column.get(row).copied().filter(|value| value.is_finite())
+    };
+    let (mut during, mut outside) = (Vec::new(), Vec::new());
+    for window in bench.inside(stretch) {
+        let middle_s = window.start_s + window.duration_s / 2.0;
+        let one = Stretch {
+            start_s: window.start_s,
+            end_s: window.start_s + window.duration_s,
+        };
+        let Some((running, mean_us)) = runs_at(middle_s).zip(bench.response_us(one)) else {
+            continue;
+        };
+        if running > 0.5 { &mut during } else { &mut outside }.push(mean_us);
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    (during.len() >= FEWEST && outside.len() >= FEWEST).then(|| Read {
+        value: mean(&during) / mean(&outside),
+        series: vec![format!("{}/{id}", table.source)],
+    })
+}
+
+fn smallest(bench: &Bench<'_>, group: &str, name: &str, stretch: Stretch) -> Option<Read> {
+    let tables = bench.tables.iter();
+    let reads = tables.flat_map(|table| {
+        let ids = table.columns.keys();
+        let ids = ids.filter(|id| id.group() == group && id.name() == name);
+        ids.filter_map(|id| super::bench::mean(table, &id.to_string(), stretch))
+    });
+    reads.min_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+fn writes_per_s(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
+    let inside = bench.inside(stretch);
+    let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
+    let points = bench.operations.iter().filter(|one| {
+        let middle_s = one.start_s + one.duration_s / 2.0;
+        one.phase == PhaseKind::Measure
+            && middle_s >= stretch.start_s
+            && middle_s < stretch.end_s
+            && ["insert", "update", "delete"].contains(&one.operation.as_str())
+    });
+    let writes: u64 = points.map(|one| one.count).sum();
+    (seconds > 0.0 && writes > 0).then(|| writes as f64 / seconds)
+}
+
+fn network(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let tables = bench.tables.iter();
+    let shares = tables.flat_map(|table| {
+        table.instances("network").into_iter().filter_map(move |interface| {
+            let of = |name: &str| {
+                super::bench::mean(table, &format!("network.{interface}.{name}"), stretch)
+            };
+            let speed = of("speed_bytes_per_s")?.value;
+            let (received, sent) = (of("received_bytes_per_s")?, of("sent_bytes_per_s")?);
+            // A link carries its speed in each direction.
+            let busier = if received.value > sent.value { received } else { sent };
+            let share = busier.value / speed;
+            (speed > 0.0).then(|| busier.with(share))
+        })
+    });
+    shares.max_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+/// The median of empty commands that `dyno doctor` timed before the run.
+fn round_trip_us(bench: &Bench<'_>) -> Option<f64> {
+    bench.document.server.round_trip_us
+}

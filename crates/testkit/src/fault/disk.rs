@@ -1,0 +1,153 @@
+//! Disks that are files, how fast they may be, and what the kernel keeps of them in memory.
+
+use super::{FaultError, read, run, v1_controller, v2_with, write};
+use std::path::{Path, PathBuf};
+
+/// File system of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// ext4.
+    Ext4,
+    /// XFS; needs `xfsprogs`, and 300 MiB at least.
+    Xfs,
+}
+
+impl FileSystem {
+    /// Name as `mount` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileSystem::Ext4 => "ext4",
+            FileSystem::Xfs => "xfs",
+        }
+    }
+}
+
+/// A disk of its own: a sparse file behind a loop device, with a file system that is mounted.
+#[derive(Debug)]
+pub struct LoopDisk {
+    device: String,
+    /// Holds the file and the mount point.
+    folder: tempfile::TempDir,
+}
+
+impl LoopDisk {
+    /// Makes one of `size_mib` MiB below `folder`, with direct I/O to the file, so that the page cache is not
+    /// filled twice.
+    ///
+    /// # Errors
+    /// Missing rights or programs.
+    pub fn new(
+        folder: &Path,
+        size_mib: u64,
+        file_system: FileSystem,
+    ) -> Result<LoopDisk, FaultError> {
+        let file_error = |path: &Path| {
+            let path = path.display().to_string();
+            move |source| FaultError::File { path, source }
+        };
+        let folder = tempfile::tempdir_in(folder).map_err(file_error(folder))?;
+        let image = folder.path().join("disk.img");
+        let file = std::fs::File::create(&image).map_err(file_error(&image))?;
+        file.set_len(size_mib << 20).map_err(file_error(&image))?;
+        let mount_point = folder.path().join("mount");
+        std::fs::create_dir(&mount_point).map_err(file_error(&mount_point))?;
+        let image = image.display().to_string();
+        let device = run("losetup", &["--find", "--show", "--direct-io=on", &image])
+            .or_else(|_| run("losetup", &["--find", "--show", &image]))?;
+        // From here on dropping it takes everything back.
+        let disk = LoopDisk { device, folder };
+        match file_system {
+            FileSystem::Ext4 => run("mkfs.ext4", &["-q", "-F", &disk.device])?,
+            FileSystem::Xfs => run("mkfs.xfs", &["-q", "-f", &disk.device])?,
+        };
+        run("mount", &[&disk.device, &mount_point.display().to_string()])?;
+        Ok(disk)
+    }
+
+    /// The block device, such as `/dev/loop0`.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// Where its file system is mounted.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("mount")
+    }
+}
+
+impl Drop for LoopDisk {
+    fn drop(&mut self) {
+        let mount_point = self.path().display().to_string();
+        // What cannot be taken back here has never been made, or is in use by a process that the test left behind.
+        let _ = run("umount", &[&mount_point]).or_else(|_| run("umount", &["--lazy", &mount_point]));
+        let _ = run("losetup", &["--detach", &self.device]);
+    }
+}
+
+/// A limit of the operations per second of a device, for everybody.
+#[derive(Debug)]
+pub struct DiskThrottle {
+    rules: Vec<Rule>,
+}
+
+/// A file of the kernel with what it is to hold afterwards.
+#[derive(Debug)]
+struct Rule {
+    path: PathBuf,
+    without: String,
+}
+
+impl DiskThrottle {
+    /// Limits reads and writes of a device to so many per second each.
+    ///
+    /// # Errors
+    /// The kernel has neither cgroup v1 `blkio` nor v2 `io` with limits, or rights are missing.
+    pub fn new(device: &str, per_s: u64) -> Result<DiskThrottle, FaultError> {
+        let number = device_number(device)?;
+        let mut throttle = DiskThrottle { rules: Vec::new() };
+        if let Some(root) = v1_controller("blkio") {
+            for name in ["read", "write"] {
+                let path = root.join(format!("blkio.throttle.{name}_iops_device"));
+                write(&path, &format!("{number} {per_s}"))?;
+                let without = format!("{number} 0");
+                throttle.rules.push(Rule { path, without });
+            }
+            return Ok(throttle);
+        }
+        // The root of v2 has no limits: they are of a group, which the caller's processes must be in.
+        let root = v2_with("io").ok_or(FaultError::Unsupported {
+            what: "limit of a device's operations",
+        })?;
+        let own = read(Path::new("/proc/self/cgroup"))?;
+        let group = own.lines().find_map(|line| line.strip_prefix("0::/"));
+        let path = root.join(group.unwrap_or_default()).join("io.max");
+        write(&path, &format!("{number} riops={per_s} wiops={per_s}"))?;
+        let without = format!("{number} riops=max wiops=max");
+        throttle.rules.push(Rule { path, without });
+        Ok(throttle)
+    }
+}
+
+impl Drop for DiskThrottle {
+    fn drop(&mut self) {
+        for rule in &self.rules {
+            let _ = write(&rule.path, &rule.without);
+        }
+    }
+}
+
+/// `major:minor` of a block device.
+fn device_number(device: &str) -> Result<String, FaultError> {
+    let name = device.trim_start_matches("/dev/");
+    let path = Path::new("/sys/class/block").join(name).join("dev");
+    Ok(read(&path)?.trim().to_owned())
+}
+
+/// Forgets what the kernel keeps of files in memory, after writing what is not on the disks yet.
+///
+/// # Errors
+/// Missing rights.
+pub fn drop_page_cache() -> Result<(), FaultError> {
+    run("sync", &[])?;
+    write(Path::new("/proc/sys/vm/drop_caches"), "3")
+}
