@@ -14,6 +14,7 @@ use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The folder of the metrics in a run directory.
 pub const FOLDER: &str = "metrics";
@@ -22,20 +23,21 @@ pub const FOLDER: &str = "metrics";
 pub const MOST_COLUMNS: usize = 16_384;
 
 /// Name of a metric: `group.name` or `group.instance.name`, such as `memory.available_bytes` or
-/// `disk.vda.read_per_s`. The instance may hold dots; the name ends in its unit.
+/// `disk.vda.read_per_s`. The instance may hold dots; the name ends in its unit. A copy shares the text, so that
+/// a source can make its names once and tell them in each reading.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MetricId(String);
+pub struct MetricId(Arc<str>);
 
 impl MetricId {
     /// The name of a metric of which a machine has one. What would break the file becomes `_`.
     pub fn of(group: &str, name: &str) -> MetricId {
-        MetricId(format!("{}.{}", plain(group), plain(name)))
+        MetricId(format!("{}.{}", plain(group), plain(name)).into())
     }
 
     /// The name of a metric of one of several things.
     pub fn of_instance(group: &str, instance: &str, name: &str) -> MetricId {
         let (group, instance, name) = (plain(group), plain(instance), plain(name));
-        MetricId(format!("{group}.{instance}.{name}"))
+        MetricId(format!("{group}.{instance}.{name}").into())
     }
 
     /// A name as [`Display`](fmt::Display) writes it; `None` if it has no group or no name.
@@ -43,7 +45,7 @@ impl MetricId {
         let (group, rest) = text.split_once('.')?;
         let name = rest.rsplit('.').next()?;
         let is_plain = text.chars().all(is_plain_character);
-        (is_plain && !group.is_empty() && !name.is_empty()).then(|| MetricId(text.to_owned()))
+        (is_plain && !group.is_empty() && !name.is_empty()).then(|| MetricId(text.into()))
     }
 
     /// Kind of thing that it is about.
