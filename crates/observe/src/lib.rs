@@ -8,6 +8,7 @@ pub mod environment;
 pub mod health;
 mod host;
 pub mod process;
+mod stat;
 pub mod steering;
 mod storage;
 pub mod usage;

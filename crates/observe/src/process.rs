@@ -36,10 +36,17 @@ fn nanoseconds(time: TimeVal) -> u64 {
     u64::try_from(time.num_nanoseconds()).unwrap_or(0)
 }
 
-fn page_bytes() -> u64 {
+/// Size of a page of memory.
+pub(crate) fn page_bytes() -> u64 {
     let size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
     size.and_then(|size| u64::try_from(size).ok())
         .unwrap_or(4096)
+}
+
+/// Ticks in which the kernel tells CPU time.
+pub(crate) fn ticks_per_s() -> f64 {
+    let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten();
+    ticks.map_or(100.0, |ticks| ticks as f64)
 }
 
 /// The second number of `statm` is the resident set in pages.

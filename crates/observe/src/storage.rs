@@ -8,12 +8,15 @@ use std::path::{Path, PathBuf};
 
 /// One line of `mountinfo`, as far as it is used.
 #[derive(Debug, PartialEq, Eq)]
-struct Mount {
+pub(crate) struct Mount {
     /// `major:minor` of the device; the major number is 0 without a block device of its own.
     device_number: String,
-    mount_point: PathBuf,
-    options: String,
-    filesystem: String,
+    /// The folder of the file system that is seen at the mount point.
+    pub(crate) part: PathBuf,
+    pub(crate) mount_point: PathBuf,
+    /// Those of the mount and of the file system, separated by commas.
+    pub(crate) options: String,
+    pub(crate) filesystem: String,
     source: String,
 }
 
@@ -59,9 +62,23 @@ pub(crate) fn queue(root: &Path, folder: &Path) -> Reading<PathBuf> {
         let root = root.canonicalize().ok()?;
         Some(Path::new("/").join(queue.strip_prefix(root).ok()?))
     };
-    queue.and_then(below).ok_or_else(|| Health::Unsupported {
-        reason: format!("`{}` is no block device", mount.source),
-    })
+    queue
+        .and_then(below)
+        .ok_or_else(|| no_device(&mount.source))
+}
+
+/// Kind of the file system of a folder, and the folder in `/sys` of the device below it, a partition where it is
+/// one; the latter with the reason if there is none.
+pub(crate) fn device(root: &Path, folder: &Path) -> Reading<(String, Reading<PathBuf>)> {
+    let mount = mount(root, &nearest_existing(folder))?;
+    let device = device_folder(root, &mount).ok_or_else(|| no_device(&mount.source));
+    Ok((mount.filesystem, device))
+}
+
+fn no_device(source: &str) -> Health {
+    Health::Unsupported {
+        reason: format!("`{source}` is no block device"),
+    }
 }
 
 /// Options of the mount at a mount point.
@@ -87,8 +104,20 @@ pub(crate) fn nearest_existing(folder: &Path) -> PathBuf {
 
 /// Space that a process without privileges may still use.
 pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    space(folder).map(|(free_bytes, _)| free_bytes)
+}
+
+/// The same, and the size of the file system.
+pub(crate) fn space(folder: &Path) -> Option<(u64, u64)> {
     let stat = nix::sys::statvfs::statvfs(folder).ok()?;
-    Some(stat.blocks_available() * stat.fragment_size())
+    let unit = stat.fragment_size();
+    Some((stat.blocks_available() * unit, stat.blocks() * unit))
+}
+
+/// All mounts that the process which reads can see.
+pub(crate) fn mounts(root: &Path) -> Reading<Vec<Mount>> {
+    let mountinfo = text(root, "proc/self/mountinfo")?;
+    Ok(mountinfo.lines().filter_map(parse_mount).collect())
 }
 
 /// The mount with the longest mount point that the path lies under; of several on one point the
@@ -107,7 +136,8 @@ fn parse_mount(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(2);
     let device_number = before.next()?.to_owned();
-    let mount_point = PathBuf::from(unescape(before.nth(1)?));
+    let part = PathBuf::from(unescape(before.next()?));
+    let mount_point = PathBuf::from(unescape(before.next()?));
     let own_options = before.next()?;
     let mut after = after.split(' ');
     let filesystem = after.next()?.to_owned();
@@ -120,6 +150,7 @@ fn parse_mount(line: &str) -> Option<Mount> {
     }
     Some(Mount {
         device_number,
+        part,
         mount_point,
         options: options.join(","),
         filesystem,
@@ -152,6 +183,17 @@ fn unescape(text: &str) -> String {
 
 /// The folder with the settings of the device's queue. A partition has those of its disk.
 fn queue_folder(root: &Path, mount: &Mount) -> Option<PathBuf> {
+    let device = device_folder(root, mount)?;
+    let disk = if device.join("partition").exists() {
+        device.parent()?.to_owned()
+    } else {
+        device
+    };
+    Some(disk.join("queue"))
+}
+
+/// The folder of a device in `/sys`, with links resolved.
+fn device_folder(root: &Path, mount: &Mount) -> Option<PathBuf> {
     let by_number = root.join("sys/dev/block").join(&mount.device_number);
     // File systems over several devices have a number of their own; their source names one device.
     let by_name = || {
@@ -160,16 +202,10 @@ fn queue_folder(root: &Path, mount: &Mount) -> Option<PathBuf> {
         let name = name.as_deref().unwrap_or(device).file_name()?.to_owned();
         Some(root.join("sys/class/block").join(name))
     };
-    let device = by_number
+    by_number
         .canonicalize()
         .ok()
-        .or_else(|| by_name()?.canonicalize().ok())?;
-    let disk = if device.join("partition").exists() {
-        device.parent()?.to_owned()
-    } else {
-        device
-    };
-    Some(disk.join("queue"))
+        .or_else(|| by_name()?.canonicalize().ok())
 }
 
 #[cfg(test)]

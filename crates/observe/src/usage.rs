@@ -1,6 +1,10 @@
 //! How long CPUs and the disk were busy during a phase: counters of the kernel, read about once a second,
 //! and the time between two readings in proportion.
 
+use crate::host::members_of_list;
+use crate::process::ticks_per_s;
+use crate::stat::{CpuTimes, ProcessStat, cores};
+use crate::storage;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
 use std::path::{Path, PathBuf};
 
@@ -47,12 +51,11 @@ impl UsageSampler {
     /// A sampler for these processes on this machine, and for the device that holds `data_dir`. The files
     /// are those below `root`, which is `/` but in tests.
     pub fn new(root: &Path, servers: &[u32], data_dir: Option<&Path>) -> Self {
-        let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK);
         UsageSampler {
             root: root.to_owned(),
             servers: servers.to_vec(),
             device: data_dir.and_then(|folder| device_counters(root, folder)),
-            ticks_per_s: ticks.ok().flatten().map_or(100.0, |ticks| ticks as f64),
+            ticks_per_s: ticks_per_s(),
             workers: 0,
             samples: Vec::new(),
         }
@@ -125,14 +128,17 @@ impl UsageSampler {
         let ticks: Option<u64> = self
             .servers
             .iter()
-            .map(|process| process_ticks(&self.read(&format!("proc/{process}/stat"))?))
+            .map(|process| {
+                let stat = ProcessStat::parse(&self.read(&format!("proc/{process}/stat"))?)?;
+                Some(stat.user_ticks + stat.system_ticks)
+            })
             .sum();
         Some(ticks? as f64 / self.ticks_per_s)
     }
 
     fn host_cpu_s(&self) -> Option<f64> {
-        let ticks = busy_ticks(&self.read("proc/stat")?)?;
-        Some(ticks as f64 / self.ticks_per_s)
+        let times = CpuTimes::of_all(&self.read("proc/stat")?)?;
+        Some(times.busy() as f64 / self.ticks_per_s)
     }
 
     fn disk_s(&self) -> Option<f64> {
@@ -180,18 +186,14 @@ impl UsageSampler {
             let list = status
                 .lines()
                 .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-            all.extend(cpu_list(list.trim())?);
+            all.extend(members_of_list(list.trim())?);
         }
         (!all.is_empty()).then_some(all.len() as u64)
     }
 
     fn host_cpus(&self) -> Option<u64> {
         let text = self.read("proc/stat")?;
-        let cpus = text.lines().filter(|line| {
-            line.strip_prefix("cpu")
-                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        });
-        Some(cpus.count() as u64).filter(|count| *count > 0)
+        Some(cores(&text).count() as u64).filter(|count| *count > 0)
     }
 
     fn read(&self, path: &str) -> Option<String> {
@@ -210,46 +212,10 @@ fn at(readings: &[(f64, f64)], time_s: f64) -> Option<f64> {
     Some(left + (right - left) * (time_s - left_s) / (right_s - left_s))
 }
 
-/// User and system time, fields 14 and 15 of `/proc/PID/stat`; the name in field 2 may hold spaces.
-fn process_ticks(stat: &str) -> Option<u64> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
-}
-
-/// Everything of the first line of `/proc/stat` but idle and iowait. Guest time is in user time already.
-fn busy_ticks(stat: &str) -> Option<u64> {
-    let fields: Vec<u64> = stat
-        .lines()
-        .next()?
-        .strip_prefix("cpu ")?
-        .split_whitespace()
-        .map(|field| field.parse().ok())
-        .collect::<Option<_>>()?;
-    let busy = [0, 1, 2, 5, 6, 7];
-    busy.iter().map(|&at| fields.get(at).copied()).sum()
-}
-
-fn cpu_list(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
-}
-
 /// The counters of the device of a folder, or of the nearest one above that exists.
 fn device_counters(root: &Path, folder: &Path) -> Option<PathBuf> {
-    use std::os::unix::fs::MetadataExt;
-    let there = folder.ancestors().find(|above| above.exists())?;
-    let device = there.metadata().ok()?.dev();
-    let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
-    let path = root.join(format!("sys/dev/block/{major}:{minor}/stat"));
-    path.exists().then_some(path)
+    let (_, device) = storage::device(root, folder).ok()?;
+    Some(device.ok()?.join("stat")).filter(|path| path.exists())
 }
 
 #[cfg(test)]

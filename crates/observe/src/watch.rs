@@ -2,10 +2,12 @@
 //! metrics of the run, so that one that hangs holds up no other.
 
 mod board;
+mod host;
 mod rates;
 mod source;
 mod watcher;
 
 pub use board::{Board, Latest};
+pub use host::{Host, HostSubject};
 pub use source::{Description, Source, Told};
 pub use watcher::{Keep, Now, Watcher};

@@ -13,8 +13,8 @@
 //! ```
 
 pub mod double;
-pub mod fault;
 mod embedded;
+pub mod fault;
 mod mongo_java;
 pub mod simulate;
 mod skip;

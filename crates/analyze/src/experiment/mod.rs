@@ -11,7 +11,7 @@ pub mod queueing;
 pub mod run;
 pub mod slo;
 pub mod sweep;
-mod words;
+pub(crate) mod words;
 pub mod xmax;
 
 use dyno_record::model::{Caveat, RunStatus};

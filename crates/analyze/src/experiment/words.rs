@@ -22,6 +22,18 @@ pub(crate) fn time(seconds: f64) -> String {
     format!("{} {unit}", number(seconds / size))
 }
 
+/// An amount of data, in units of 1024: `4.00 MiB`.
+pub(crate) fn bytes(amount: f64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let power = (amount.abs().max(1.0).log2() / 10.0).floor() as usize;
+    let power = power.min(UNITS.len() - 1);
+    format!(
+        "{} {}",
+        number(amount / 1024f64.powi(power as i32)),
+        UNITS[power]
+    )
+}
+
 /// A share of 0 to 1: `93 %`.
 pub(crate) fn percent(ratio: f64) -> String {
     let value = ratio * 100.0;

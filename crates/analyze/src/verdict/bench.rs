@@ -72,7 +72,10 @@ const FEWEST_ROWS: usize = 3;
 impl<'a> Bench<'a> {
     /// The measured time, as far as the windows tell.
     pub fn measured(&self) -> Option<Stretch> {
-        let mut measured = self.windows.iter().filter(|one| one.phase == PhaseKind::Measure);
+        let mut measured = self
+            .windows
+            .iter()
+            .filter(|one| one.phase == PhaseKind::Measure);
         let first = measured.next()?;
         let last = measured.next_back().unwrap_or(first);
         Some(Stretch {
@@ -109,7 +112,10 @@ impl<'a> Bench<'a> {
             .filter(|one| one.operation != "read_modify_write")
             .filter(|one| !only_writes || WRITES.contains(&one.operation.as_str()));
         let (sum, count) = points.fold((0.0, 0), |(sum, count), one| {
-            (sum + one.service.mean_us * one.count as f64, count + one.count)
+            (
+                sum + one.service.mean_us * one.count as f64,
+                count + one.count,
+            )
         });
         (count > 0).then(|| sum / count as f64)
     }
@@ -123,7 +129,10 @@ impl<'a> Bench<'a> {
             .filter(|one| contains(stretch, one.start_s + one.duration_s / 2.0))
             .filter(|one| one.operation != "read_modify_write");
         let (sum, count) = points.fold((0.0, 0), |(sum, count), one| {
-            (sum + one.response.mean_us * one.count as f64, count + one.count)
+            (
+                sum + one.response.mean_us * one.count as f64,
+                count + one.count,
+            )
         });
         (count > 0).then(|| sum / count as f64)
     }
@@ -131,7 +140,11 @@ impl<'a> Bench<'a> {
     /// Tables of machines that a server runs on.
     pub(super) fn server_hosts(&self) -> impl Iterator<Item = &'a MetricTable> {
         self.tables.iter().filter(|table| {
-            let source = self.document.sources.iter().find(|source| source.name == table.source);
+            let source = self
+                .document
+                .sources
+                .iter()
+                .find(|source| source.name == table.source);
             source.is_some_and(|source| source.of_server && source.kind != SourceKind::Server)
         })
     }
@@ -139,14 +152,19 @@ impl<'a> Bench<'a> {
     /// Tables of this machine.
     pub(super) fn client_host(&self) -> Option<&'a MetricTable> {
         self.tables.iter().find(|table| {
-            let source = self.document.sources.iter().find(|source| source.name == table.source);
+            let source = self
+                .document
+                .sources
+                .iter()
+                .find(|source| source.name == table.source);
             source.is_some_and(|source| source.kind == SourceKind::Host)
         })
     }
 
     /// Mean over a stretch of a metric of the first machine of a server that has it.
     pub(super) fn host_mean(&self, id: &str, stretch: Stretch) -> Option<Read> {
-        self.server_hosts().find_map(|table| mean(table, id, stretch))
+        self.server_hosts()
+            .find_map(|table| mean(table, id, stretch))
     }
 
     /// Of all tables with metrics of this group and name the sum of the means over instances.
@@ -204,7 +222,9 @@ impl<'a> Bench<'a> {
     pub(super) fn data_device(&self, stretch: Stretch) -> Option<(&'a MetricTable, String)> {
         for table in self.server_hosts() {
             let marked = table.columns.keys().find(|id| {
-                id.group() == "storage" && id.name() == "holds_data_count" && id.instance().is_some()
+                id.group() == "storage"
+                    && id.name() == "holds_data_count"
+                    && id.instance().is_some()
             });
             if let Some(device) = marked.and_then(|id| id.instance()) {
                 return Some((table, device.to_owned()));
@@ -228,7 +248,11 @@ impl<'a> Bench<'a> {
     }
 
     /// Sum of two metrics of the data device row by row.
-    pub(super) fn disk_rows(&self, names: [&str; 2], stretch: Stretch) -> Option<(Vec<f64>, Vec<String>)> {
+    pub(super) fn disk_rows(
+        &self,
+        names: [&str; 2],
+        stretch: Stretch,
+    ) -> Option<(Vec<f64>, Vec<String>)> {
         let (table, device) = self.data_device(stretch)?;
         let columns: Vec<(String, &[f64])> = names
             .iter()

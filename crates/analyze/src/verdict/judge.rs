@@ -34,7 +34,10 @@ pub fn judge(bench: &Bench<'_>, shifts_s: &[f64]) -> Verdict {
     for stretch in &stretches {
         merge(&mut found, of_stretch(bench, *stretch));
     }
-    if let Some(burst) = stretches.windows(2).find_map(|pair| burst(bench, pair[0], pair[1])) {
+    if let Some(burst) = stretches
+        .windows(2)
+        .find_map(|pair| burst(bench, pair[0], pair[1]))
+    {
         found.retain(|one| one.cause != Cause::DiskOperations && one.cause != Cause::SlowSync);
         found.push(burst);
     }
@@ -131,7 +134,9 @@ fn look(condition: &Condition, bench: &Bench<'_>, stretch: Stretch) -> Option<(b
         Bound::AtMost(bound) => read.value <= bound,
     };
     let evidence = Evidence {
-        text: condition.says.replace("{}", &written(read.value, condition.unit)),
+        text: condition
+            .says
+            .replace("{}", &written(read.value, condition.unit)),
         measure: condition.measure.name(),
         value: read.value,
         series: read.series,
@@ -148,7 +153,7 @@ fn written(value: f64, unit: Unit) -> String {
         Unit::PerSecond => words::rate(value),
         Unit::Bytes => words::bytes(value),
         Unit::BytesPerSecond => format!("{}/s", words::bytes(value)),
-        Unit::Milliseconds => words::time_us(value * 1e3),
+        Unit::Milliseconds => words::time(value / 1e3),
     }
 }
 
@@ -167,8 +172,7 @@ fn burst(bench: &Bench<'_>, before: Stretch, after: Stretch) -> Option<CauseFind
     let saturation = read(Measure::DiskSaturationRatio, after)?;
     let variation = read(Measure::DiskOperationsVariationRatio, after)?;
     let (rate_before, rate_after) = (bench.rate_per_s(before)?, bench.rate_per_s(after)?);
-    let (response_before, response_after) =
-        (bench.response_us(before)?, bench.response_us(after)?);
+    let (response_before, response_after) = (bench.response_us(before)?, bench.response_us(after)?);
     let is_felt = rate_after <= rate_before * FELT || response_after >= response_before / FELT;
     let fell = slow.value <= fast.value * FALL;
     if !fell || !is_felt || saturation.value < 0.8 || variation.value > 0.25 {
@@ -176,16 +180,15 @@ fn burst(bench: &Bench<'_>, before: Stretch, after: Stretch) -> Option<CauseFind
     }
     let measured = bench.measured()?;
     let after_s = after.start_s - measured.start_s;
-    let evidence = |measure: Measure, value: f64, series: Vec<String>, at: Stretch, text: String| {
-        Evidence {
+    let evidence =
+        |measure: Measure, value: f64, series: Vec<String>, at: Stretch, text: String| Evidence {
             text,
             measure: measure.name(),
             value,
             series,
             start_s: at.start_s,
             end_s: at.end_s,
-        }
-    };
+        };
     let load = match plan_number(bench, "/schedule/rate_per_s") {
         Some(rate) => format!("{} were offered all the time", words::rate(rate)),
         None => "the same clients asked all the time".to_owned(),
@@ -274,5 +277,9 @@ fn not_watched(bench: &Bench<'_>, stretches: &[Stretch]) -> Vec<Cause> {
         };
         !rule.needs.iter().all(is_read)
     };
-    RULES.iter().filter(is_blind).map(|rule| rule.cause).collect()
+    RULES
+        .iter()
+        .filter(is_blind)
+        .map(|rule| rule.cause)
+        .collect()
 }

@@ -132,12 +132,10 @@ impl Measure {
                 Some(waited.with(share))
             }
             Measure::ClientFullRatio => {
-                let worked = Measure::ClientCpuRatio.read(bench, stretch)?;
-                let worked = processes(bench, "cpu_ratio", is_client, stretch)
-                    .map_or(worked.value, |used| used.value);
+                let worked = processes(bench, "cpu_ratio", is_client, stretch)?;
                 let waited = processes(bench, "cpu_wait_ratio", is_client, stretch)?;
-                let share = (worked + waited.value) / threads(bench)?;
-                Some(waited.with(share))
+                let share = (worked.value + waited.value) / threads(bench)?;
+                Some(worked.and(waited, share))
             }
             Measure::SyncTimeRatio => {
                 let sync = sync_ms(bench, stretch)?;
@@ -176,7 +174,10 @@ impl Measure {
             }
             Measure::HostBusyRatio => bench.host_mean("cpu.all.busy_ratio", stretch),
             Measure::BusiestCpuRatio => bench.server_hosts().find_map(|table| {
-                let cores = table.instances("cpu").into_iter().filter(|core| *core != "all");
+                let cores = table
+                    .instances("cpu")
+                    .into_iter()
+                    .filter(|core| *core != "all");
                 let busy = cores.filter_map(|core| {
                     super::bench::mean(table, &format!("cpu.{core}.busy_ratio"), stretch)
                 });
@@ -297,9 +298,11 @@ fn processes(
 
 /// CPUs that the servers may use: by their affinity, and by limits of the kernel.
 fn server_cpus(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
-    let by_affinity = bench.document.resources.iter().find(|one| {
-        one.resource == ResourceKind::ServerCpu && one.phase == PhaseKind::Measure
-    });
+    let by_affinity = bench
+        .document
+        .resources
+        .iter()
+        .find(|one| one.resource == ResourceKind::ServerCpu && one.phase == PhaseKind::Measure);
     let allowed = match by_affinity {
         Some(found) => found.units as f64,
         None => bench.document.environment.cpus? as f64,
@@ -322,7 +325,10 @@ fn client_cpus(bench: &Bench<'_>) -> Option<f64> {
 
 fn clients(bench: &Bench<'_>) -> f64 {
     let pairs = plan_number(bench, "/server/pairs").unwrap_or(1.0).max(1.0);
-    plan_number(bench, "/client/clients").unwrap_or(1.0).max(1.0) * pairs
+    plan_number(bench, "/client/clients")
+        .unwrap_or(1.0)
+        .max(1.0)
+        * pairs
 }
 
 pub(super) fn plan_number(bench: &Bench<'_>, pointer: &str) -> Option<f64> {
@@ -332,11 +338,16 @@ pub(super) fn plan_number(bench: &Bench<'_>, pointer: &str) -> Option<f64> {
 fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     let busy = bench.host_mean("cpu.all.busy_ratio", stretch)?;
     let table = bench.server_hosts().next()?;
-    let cores = table.instances("cpu").into_iter().filter(|core| *core != "all");
+    let cores = table
+        .instances("cpu")
+        .into_iter()
+        .filter(|core| *core != "all");
     let cpus = cores.count() as f64;
     let servers = processes(bench, "cpu_ratio", is_server, stretch)?;
     // The client counts only where it shares the machine, which is where its table is that of the server.
-    let is_shared = bench.client_host().is_some_and(|own| own.source == table.source);
+    let is_shared = bench
+        .client_host()
+        .is_some_and(|own| own.source == table.source);
     let client = processes(bench, "cpu_ratio", is_client, stretch).filter(|_| is_shared);
     let known = servers.value + client.as_ref().map_or(0.0, |client| client.value);
     let others = (busy.value * cpus - known).max(0.0);
@@ -403,7 +414,12 @@ fn checkpoint_slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         let Some((running, mean_us)) = runs_at(middle_s).zip(bench.response_us(one)) else {
             continue;
         };
-        if running > 0.5 { &mut during } else { &mut outside }.push(mean_us);
+        if running > 0.5 {
+            &mut during
+        } else {
+            &mut outside
+        }
+        .push(mean_us);
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     (during.len() >= FEWEST && outside.len() >= FEWEST).then(|| Read {
@@ -439,17 +455,24 @@ fn writes_per_s(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
 fn network(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     let tables = bench.tables.iter();
     let shares = tables.flat_map(|table| {
-        table.instances("network").into_iter().filter_map(move |interface| {
-            let of = |name: &str| {
-                super::bench::mean(table, &format!("network.{interface}.{name}"), stretch)
-            };
-            let speed = of("speed_bytes_per_s")?.value;
-            let (received, sent) = (of("received_bytes_per_s")?, of("sent_bytes_per_s")?);
-            // A link carries its speed in each direction.
-            let busier = if received.value > sent.value { received } else { sent };
-            let share = busier.value / speed;
-            (speed > 0.0).then(|| busier.with(share))
-        })
+        table
+            .instances("network")
+            .into_iter()
+            .filter_map(move |interface| {
+                let of = |name: &str| {
+                    super::bench::mean(table, &format!("network.{interface}.{name}"), stretch)
+                };
+                let speed = of("speed_bytes_per_s")?.value;
+                let (received, sent) = (of("received_bytes_per_s")?, of("sent_bytes_per_s")?);
+                // A link carries its speed in each direction.
+                let busier = if received.value > sent.value {
+                    received
+                } else {
+                    sent
+                };
+                let share = busier.value / speed;
+                (speed > 0.0).then(|| busier.with(share))
+            })
     });
     shares.max_by(|a, b| a.value.total_cmp(&b.value))
 }

@@ -1,9 +1,11 @@
 //! What watches a run: the sources that the plan asks for, started before the load and ended after it.
 
 use crate::session::lab::Lab;
+use crate::session::server::ServerUnderTest;
 use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;
-use dyno_observe::watch::{Keep, Now, Source, Watcher};
+use dyno_observe::doctor::network;
+use dyno_observe::watch::{Host as HostSource, HostSubject, Keep, Now, Source, Watcher};
 use dyno_plan::Plan;
 use dyno_plan::uri::Host;
 use dyno_record::model::{Caveat, CaveatKind, SourceHealth, SourceRecord};
@@ -35,8 +37,11 @@ pub(crate) fn start(
     clock: Clock,
 ) -> Option<Watcher> {
     let observe = &plan.observe;
-    let sources: Vec<Box<dyn Source>> = Vec::new();
-    let _ = (lab, data_folder, observe);
+    let mut sources: Vec<Box<dyn Source>> = Vec::new();
+    if observe.host {
+        let subject = host_subject(lab, data_folder);
+        sources.push(Box::new(HostSource::new(Path::new("/"), subject)));
+    }
     if sources.is_empty() {
         return None;
     }
@@ -56,6 +61,27 @@ fn readings_per_row(plan: &Plan) -> u64 {
         .map_or(0.0, |span| span.0.as_secs_f64());
     let readings = length_s / plan.observe.interval.0.as_secs_f64();
     (readings / MOST_ROWS).ceil().max(1.0) as u64
+}
+
+fn host_subject(lab: &Lab, data_folder: Option<PathBuf>) -> HostSubject {
+    let mut processes = vec![("client".to_owned(), std::process::id())];
+    let started = lab.named_processes();
+    let is_local = !started.is_empty() || lab.servers.iter().all(ServerUnderTest::is_local);
+    processes.extend(started);
+    if let ([only], 1) = (lab.servers.as_slice(), processes.len())
+        && only.is_local()
+        && let Some(process) = only
+            .port()
+            .and_then(|port| network::listener_pid(Path::new("/"), port).ok())
+    {
+        processes.push(("server".to_owned(), process));
+    }
+    HostSubject {
+        hostname: dyno_observe::environment::hostname().unwrap_or_else(|| "this machine".into()),
+        of_server: is_local,
+        processes,
+        data_folders: data_folder.into_iter().collect(),
+    }
 }
 
 /// What a source that could not be read means for the run.

@@ -23,9 +23,11 @@ impl CpuQuota {
     pub fn new(processes: &[u32], cpus: f64) -> Result<CpuQuota, FaultError> {
         let v1 = v1_controller("cpu");
         let is_v1 = v1.is_some();
-        let parent = v1.or_else(|| v2_with("cpu")).ok_or(FaultError::Unsupported {
-            what: "limit of CPU time",
-        })?;
+        let parent = v1
+            .or_else(|| v2_with("cpu"))
+            .ok_or(FaultError::Unsupported {
+                what: "limit of CPU time",
+            })?;
         let group = parent.join(format!("dyno-test-{}", std::process::id()));
         std::fs::create_dir_all(&group).map_err(|source| FaultError::File {
             path: group.display().to_string(),
@@ -38,10 +40,16 @@ impl CpuQuota {
         };
         let quota_us = (cpus * PERIOD_US as f64) as u64;
         if is_v1 {
-            write(&quota.group.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
+            write(
+                &quota.group.join("cpu.cfs_period_us"),
+                &PERIOD_US.to_string(),
+            )?;
             write(&quota.group.join("cpu.cfs_quota_us"), &quota_us.to_string())?;
         } else {
-            write(&quota.group.join("cpu.max"), &format!("{quota_us} {PERIOD_US}"))?;
+            write(
+                &quota.group.join("cpu.max"),
+                &format!("{quota_us} {PERIOD_US}"),
+            )?;
         }
         for process in processes {
             write(&quota.group.join("cgroup.procs"), &process.to_string())?;

@@ -79,7 +79,8 @@ impl Drop for LoopDisk {
     fn drop(&mut self) {
         let mount_point = self.path().display().to_string();
         // What cannot be taken back here has never been made, or is in use by a process that the test left behind.
-        let _ = run("umount", &[&mount_point]).or_else(|_| run("umount", &["--lazy", &mount_point]));
+        let _ =
+            run("umount", &[&mount_point]).or_else(|_| run("umount", &["--lazy", &mount_point]));
         let _ = run("losetup", &["--detach", &self.device]);
     }
 }

@@ -1,0 +1,115 @@
+//! The machine as a source: CPUs, pressure, memory, disks, network, sensors, and some of its processes with
+//! their control groups, from `/proc` and `/sys`. `docs/metrics.md` lists the metrics.
+//!
+//! Each topic is a part with a file here. A part that cannot be read is told as missing and holds up no other.
+
+mod activity;
+mod cgroup;
+mod counters;
+mod cpu;
+mod data;
+mod disk;
+mod file;
+mod hierarchy;
+mod memory;
+mod network;
+mod paging;
+mod present;
+mod pressure;
+mod process;
+mod sensors;
+mod tcp;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+use crate::health::{Health, Reading};
+use crate::watch::source::{Description, Source, Told};
+use dyno_record::model::SourceKind;
+use std::path::{Path, PathBuf};
+
+/// Which machine it is, and what on it is of interest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostSubject {
+    /// Host name, for the description.
+    pub hostname: String,
+    /// Whether a server under test runs on this machine.
+    pub of_server: bool,
+    /// Processes to watch, by the names that their metrics carry, such as `client` or `pair-0`.
+    pub processes: Vec<(String, u32)>,
+    /// Folders whose devices are marked as holding data. They need not exist yet.
+    pub data_folders: Vec<PathBuf>,
+}
+
+/// Watches this machine. The process that reads sees it as it sees itself: in a container that is the container's
+/// network and the machine's CPUs and disks.
+pub struct Host {
+    description: Description,
+    parts: Vec<Box<dyn Part>>,
+}
+
+/// A topic of a machine, with what it remembers of the reading before.
+trait Part: Send {
+    /// What it is called among the missing parts.
+    fn name(&self) -> &'static str;
+
+    /// Reads it and tells its values.
+    ///
+    /// # Errors
+    /// The part is missing as a whole, and why. Values that were told before are good.
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()>;
+}
+
+impl Host {
+    /// A source named `host` that reads the files below `root`, which is `/` but in tests. Nothing is read yet.
+    pub fn new(root: &Path, subject: HostSubject) -> Host {
+        // Sensors come last: reading them can take long, and the others are about the time of the reading.
+        let parts: Vec<Box<dyn Part>> = vec![
+            Box::new(cpu::Cpus::new(root)),
+            Box::new(pressure::Pressure::new(root)),
+            Box::new(disk::Disks::new(root, subject.data_folders)),
+            Box::new(network::Network::new(root)),
+            Box::new(tcp::Tcp::new(root)),
+            Box::new(process::Processes::new(root, subject.processes)),
+            Box::new(memory::Memory::new(root)),
+            Box::new(paging::Paging::new(root)),
+            Box::new(activity::LoadAverage::new(root)),
+            Box::new(sensors::Frequency::new(root)),
+            Box::new(sensors::Temperature::new(root)),
+        ];
+        Host {
+            description: Description {
+                name: "host".to_owned(),
+                kind: SourceKind::Host,
+                subject: subject.hostname,
+                of_server: subject.of_server,
+            },
+            parts,
+        }
+    }
+}
+
+impl Source for Host {
+    fn description(&self) -> Description {
+        self.description.clone()
+    }
+
+    fn read(&mut self, at_s: f64) -> Reading<Told> {
+        let mut told = Told::default();
+        for part in &mut self.parts {
+            if let Err(health) = part.read(at_s, &mut told) {
+                told.miss(part.name(), health);
+            }
+        }
+        if told.values.is_empty() {
+            let reasons = told.missing.into_iter().map(|(_, health)| health);
+            let nothing = || Health::Failed {
+                reason: "the machine told nothing".to_owned(),
+            };
+            return Err(reasons.max().unwrap_or_else(nothing));
+        }
+        Ok(told)
+    }
+}

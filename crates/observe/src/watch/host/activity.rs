@@ -1,0 +1,220 @@
+//! Tasks that run and wait, context switches, new processes, interrupts: the counters of `/proc/stat` that are
+//! not about time, and the load average.
+
+use super::Part;
+use super::counters::Counters;
+use super::file::{first_numbers, numbers};
+use crate::health::{Health, Reading};
+use crate::host;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::path::{Path, PathBuf};
+
+/// The kinds of soft interrupts, in the kernel's order. Source: `include/linux/interrupt.h` of Linux.
+const SOFTIRQS: [&str; 10] = [
+    "hi_per_s",
+    "timer_per_s",
+    "net_tx_per_s",
+    "net_rx_per_s",
+    "block_per_s",
+    "irq_poll_per_s",
+    "tasklet_per_s",
+    "sched_per_s",
+    "hrtimer_per_s",
+    "rcu_per_s",
+];
+
+/// What `/proc/stat` tells but the times of CPUs.
+pub(super) struct Activity {
+    runnable: MetricId,
+    blocked: MetricId,
+    load: [MetricId; 2],
+    load_counters: Counters<2>,
+    interrupts: MetricId,
+    interrupt_counters: Counters<1>,
+    softirqs: [MetricId; SOFTIRQS.len()],
+    softirq_counters: Counters<{ SOFTIRQS.len() }>,
+}
+
+impl Activity {
+    pub(super) fn new() -> Activity {
+        let load = |name| MetricId::of("load", name);
+        Activity {
+            runnable: load("runnable_count"),
+            blocked: load("blocked_count"),
+            load: [load("context_switches_per_s"), load("forks_per_s")],
+            load_counters: Counters::default(),
+            interrupts: MetricId::of("interrupts", "total_per_s"),
+            interrupt_counters: Counters::default(),
+            softirqs: SOFTIRQS.map(|name| MetricId::of("softirq", name)),
+            softirq_counters: Counters::default(),
+        }
+    }
+
+    /// Tells what the text of `/proc/stat` has.
+    pub(super) fn tell(&mut self, text: &str, at_s: f64, told: &mut Told) {
+        let (mut switches, mut forks, mut interrupts) = (None, None, None);
+        let (mut runnable, mut blocked) = (None, None);
+        let mut softirqs = None;
+        for line in text.lines() {
+            let Some((name, rest)) = line.split_once(' ') else {
+                continue;
+            };
+            let value = || numbers(rest).next().flatten();
+            match name {
+                "ctxt" => switches = value(),
+                "processes" => forks = value(),
+                "procs_running" => runnable = value(),
+                "procs_blocked" => blocked = value(),
+                // The total of all comes first, and then that of each.
+                "intr" => interrupts = value(),
+                "softirq" => softirqs = rest.trim_start().split_once(' '),
+                _ => {}
+            }
+        }
+        told.put_if_known(self.runnable.clone(), runnable.map(|count| count as f64));
+        told.put_if_known(self.blocked.clone(), blocked.map(|count| count as f64));
+        tell_rates(
+            told,
+            &self.load,
+            &mut self.load_counters,
+            at_s,
+            [switches, forks],
+        );
+        let ids = std::slice::from_ref(&self.interrupts);
+        tell_rates(told, ids, &mut self.interrupt_counters, at_s, [interrupts]);
+        let kinds = first_numbers(softirqs.map_or("", |(_, kinds)| kinds));
+        tell_rates(
+            told,
+            &self.softirqs,
+            &mut self.softirq_counters,
+            at_s,
+            kinds,
+        );
+        let parts = [
+            ("load", switches.and(forks).and(runnable).and(blocked)),
+            ("interrupts", interrupts),
+            ("softirq", kinds[0]),
+        ];
+        for (part, value) in parts {
+            if value.is_none() {
+                let reason = format!("`/proc/stat` does not tell {part}");
+                told.miss(part, Health::Degraded { reason });
+            }
+        }
+    }
+}
+
+/// Tells each total as a rate.
+pub(super) fn tell_rates<const N: usize>(
+    told: &mut Told,
+    ids: &[MetricId],
+    counters: &mut Counters<N>,
+    at_s: f64,
+    totals: [Option<u64>; N],
+) {
+    if let Some(growth) = counters.growth(at_s, totals) {
+        for (place, id) in ids.iter().enumerate() {
+            told.put_if_known(id.clone(), growth.per_s(place));
+        }
+    }
+}
+
+/// The load average of a minute.
+pub(super) struct LoadAverage {
+    root: PathBuf,
+    id: MetricId,
+}
+
+impl LoadAverage {
+    pub(super) fn new(root: &Path) -> LoadAverage {
+        LoadAverage {
+            root: root.to_owned(),
+            id: MetricId::of("load", "average_1m_count"),
+        }
+    }
+}
+
+impl Part for LoadAverage {
+    fn name(&self) -> &'static str {
+        "load_average"
+    }
+
+    fn read(&mut self, _: f64, told: &mut Told) -> Reading<()> {
+        told.put(self.id.clone(), host::load_average(&self.root)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cpu::Cpus;
+    use super::super::testing::{assert_values, missing, names, read, value};
+    use super::*;
+    use crate::host::tests::Fixture;
+
+    fn stat(interrupts: u64, switches: u64, forks: u64, softirqs: &str) -> String {
+        format!(
+            "cpu0 1 0 0 1\nintr {interrupts} 0 0 17 4\nctxt {switches}\nbtime 1795254639\n\
+             processes {forks}\nprocs_running 3\nprocs_blocked 2\nsoftirq {softirqs}\n"
+        )
+    }
+
+    #[test]
+    fn counters_become_rates_and_the_rest_is_told_at_once() {
+        let first = stat(1000, 50, 7, "99 1 2 3 4 5 6 7 8 9 10");
+        let fixture = Fixture::new().with("proc/stat", &first);
+        let mut cpus = Cpus::new(fixture.root());
+        let told = read(&mut cpus, 10.0);
+        assert_values(
+            &told,
+            &[("load.runnable_count", 3.0), ("load.blocked_count", 2.0)],
+        );
+        assert_eq!(told.values.len(), 2);
+        let second = stat(1500, 250, 9, "199 1 12 3 24 5 6 7 8 9 30");
+        let _fixture = fixture.with("proc/stat", &second);
+        let told = read(&mut cpus, 12.0);
+        assert_values(
+            &told,
+            &[
+                ("load.context_switches_per_s", 100.0),
+                ("load.forks_per_s", 1.0),
+                ("interrupts.total_per_s", 250.0),
+                ("softirq.hi_per_s", 0.0),
+                ("softirq.timer_per_s", 5.0),
+                ("softirq.net_rx_per_s", 10.0),
+                ("softirq.rcu_per_s", 10.0),
+            ],
+        );
+        assert_eq!(names(&told, "softirq.").len(), 10);
+        assert_eq!(told.missing, []);
+    }
+
+    #[test]
+    fn a_counter_that_went_back_is_not_told_and_one_that_is_absent_is_missing() {
+        let fixture = Fixture::new().with("proc/stat", &stat(1000, 50, 7, "9 1 2 3"));
+        let mut cpus = Cpus::new(fixture.root());
+        read(&mut cpus, 1.0);
+        let text = stat(10, 60, 8, "9 1 2 3").replace("ctxt", "none");
+        let _fixture = fixture.with("proc/stat", &text);
+        let told = read(&mut cpus, 2.0);
+        assert_eq!(value(&told, "interrupts.total_per_s"), None);
+        assert_eq!(value(&told, "load.context_switches_per_s"), None);
+        assert_values(&told, &[("load.forks_per_s", 1.0)]);
+        assert_eq!(names(&told, "softirq.").len(), 3);
+        assert!(matches!(
+            missing(&told, "load"),
+            Some(Health::Degraded { .. })
+        ));
+        assert_eq!(missing(&told, "interrupts"), None);
+    }
+
+    #[test]
+    fn the_load_average_is_that_of_a_minute() {
+        let fixture = Fixture::new().with("proc/loadavg", "0.42 0.30 0.25 1/234 5678\n");
+        let told = read(&mut LoadAverage::new(fixture.root()), 1.0);
+        assert_values(&told, &[("load.average_1m_count", 0.42)]);
+        let told = read(&mut LoadAverage::new(Path::new("/no-such-folder")), 1.0);
+        assert!(missing(&told, "load_average").is_some());
+    }
+}

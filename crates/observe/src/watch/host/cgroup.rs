@@ -1,0 +1,296 @@
+//! The limits of a process by its control groups, and how much they held it up. A limit may be set in any group
+//! on the way to the root, so all of them are looked at.
+//!
+//! Sources: `Documentation/admin-guide/cgroup-v2.rst`, `Documentation/scheduler/sched-bwc.rst` and
+//! `Documentation/admin-guide/cgroup-v1/` of Linux.
+
+use super::counters::Counters;
+use super::file::{Content, first_numbers, health};
+use super::hierarchy::{Groups, Hierarchies, Version};
+use crate::health::{Health, Reading};
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use nix::errno::Errno;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Part of the source, among the missing ones.
+const PART: &str = "cgroup";
+
+/// Version 1 says that there is no limit by the largest number of whole pages: all that is beyond any machine.
+const NO_LIMIT_BYTES: u64 = 1 << 60;
+
+/// Files of version 1 with the rules that slow down requests to disks.
+const THROTTLE_FILES: [&str; 4] = [
+    "blkio.throttle.read_bps_device",
+    "blkio.throttle.write_bps_device",
+    "blkio.throttle.read_iops_device",
+    "blkio.throttle.write_iops_device",
+];
+
+/// Places of the counters of a CPU limit.
+const PERIODS: usize = 0;
+const THROTTLED: usize = 1;
+const THROTTLED_US: usize = 2;
+type Throttling = [Option<u64>; 3];
+
+/// The control groups of one process.
+pub(super) struct ControlGroups {
+    name: String,
+    ids: Ids,
+    /// Content of `/proc/PID/cgroup` that the groups are of.
+    membership: String,
+    cpu: Option<Groups>,
+    /// One for each folder of `cpu`.
+    throttling: Vec<Counters<3>>,
+    memory: Option<Groups>,
+    io: Option<Groups>,
+    content: Content,
+}
+
+struct Ids {
+    cpu_limit: MetricId,
+    throttled: MetricId,
+    throttled_periods: MetricId,
+    memory_limit: MetricId,
+    memory_used: MetricId,
+    io_limited: MetricId,
+}
+
+impl ControlGroups {
+    /// Those of a process, by the name of its metrics.
+    pub(super) fn new(name: &str) -> ControlGroups {
+        let id = |metric| MetricId::of_instance("cgroup", name, metric);
+        ControlGroups {
+            name: name.to_owned(),
+            ids: Ids {
+                cpu_limit: id("cpu_limit_count"),
+                throttled: id("cpu_throttled_ratio"),
+                throttled_periods: id("cpu_throttled_periods_ratio"),
+                memory_limit: id("memory_limit_bytes"),
+                memory_used: id("memory_used_bytes"),
+                io_limited: id("io_limited_count"),
+            },
+            membership: String::new(),
+            cpu: None,
+            throttling: Vec::new(),
+            memory: None,
+            io: None,
+            content: Content::default(),
+        }
+    }
+
+    /// Reads the groups of the process whose folder in `/proc` is `process`.
+    pub(super) fn read(
+        &mut self,
+        process: &Path,
+        hierarchies: &Hierarchies,
+        at_s: f64,
+        told: &mut Told,
+    ) {
+        if let Err(health) = self.find(&process.join("cgroup"), hierarchies) {
+            return told.miss(PART, health);
+        }
+        let outcomes = [
+            self.tell_cpu(at_s, told),
+            self.tell_memory(told),
+            self.tell_io(told),
+        ];
+        for health in outcomes.into_iter().filter_map(Result::err) {
+            told.miss(PART, health);
+        }
+        let found = [
+            ("cpu", &self.cpu),
+            ("memory", &self.memory),
+            ("io", &self.io),
+        ];
+        for (controller, groups) in found {
+            if groups.is_none() {
+                let reason = format!("no group of `{}` for {controller} can be seen", self.name);
+                told.miss(PART, Health::Unsupported { reason });
+            }
+        }
+    }
+
+    /// Finds the groups, if the process is new or was moved to others.
+    fn find(&mut self, path: &Path, hierarchies: &Hierarchies) -> Reading<()> {
+        let read = self.content.read(path);
+        let membership = read.map_err(|error| health(path, &error))?;
+        if membership == self.membership {
+            return Ok(());
+        }
+        self.membership = membership.to_owned();
+        self.cpu = hierarchies.groups("cpu", membership);
+        self.memory = hierarchies.groups("memory", membership);
+        self.io = hierarchies
+            .groups("blkio", membership)
+            .filter(|groups| groups.version == Version::One)
+            .or_else(|| hierarchies.groups("io", membership));
+        let levels = self.cpu.as_ref().map_or(0, |groups| groups.folders.len());
+        self.throttling = vec![Counters::default(); levels];
+        Ok(())
+    }
+
+    fn tell_cpu(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        let Some(groups) = &self.cpu else {
+            return Ok(());
+        };
+        let mut lowest = f64::INFINITY;
+        let (mut throttled, mut throttled_periods) = (None, None);
+        for (folder, counters) in groups.folders.iter().zip(&mut self.throttling) {
+            let Some(limit) = cpu_limit(&mut self.content, groups.version, folder)? else {
+                counters.forget();
+                continue;
+            };
+            lowest = lowest.min(limit);
+            let totals = throttling(&mut self.content, groups.version, folder)?;
+            let Some(growth) = counters.growth(at_s, totals) else {
+                continue;
+            };
+            if let Some(us_per_s) = growth.per_s(THROTTLED_US) {
+                *throttled.get_or_insert(0.0) += us_per_s / 1e6;
+            }
+            if let Some(ratio) = growth.mean(THROTTLED, PERIODS) {
+                throttled_periods = Some(ratio.max(throttled_periods.unwrap_or(0.0)));
+            }
+        }
+        let limit = lowest.is_finite().then_some(lowest);
+        told.put_if_known(self.ids.cpu_limit.clone(), limit);
+        told.put_if_known(self.ids.throttled.clone(), throttled);
+        told.put_if_known(self.ids.throttled_periods.clone(), throttled_periods);
+        Ok(())
+    }
+
+    fn tell_memory(&mut self, told: &mut Told) -> Reading<()> {
+        let Some(groups) = &self.memory else {
+            return Ok(());
+        };
+        let (limit_file, used_file) = match groups.version {
+            Version::One => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+            Version::Two => ("memory.max", "memory.current"),
+        };
+        let mut lowest: Option<(u64, &PathBuf)> = None;
+        for folder in &groups.folders {
+            // Without a limit the word is `max`.
+            let limit = number(&mut self.content, &folder.join(limit_file))?;
+            let limit = limit.filter(|limit| *limit < NO_LIMIT_BYTES);
+            let is_lower = |limit: &u64| lowest.is_none_or(|(lowest, _)| *limit < lowest);
+            if let Some(limit) = limit.filter(is_lower) {
+                lowest = Some((limit, folder));
+            }
+        }
+        if let Some((limit, folder)) = lowest {
+            let used = number(&mut self.content, &folder.join(used_file))?;
+            told.put(self.ids.memory_limit.clone(), limit as f64);
+            told.put_if_known(self.ids.memory_used.clone(), used.map(|used| used as f64));
+        }
+        Ok(())
+    }
+
+    fn tell_io(&mut self, told: &mut Told) -> Reading<()> {
+        let Some(groups) = &self.io else {
+            return Ok(());
+        };
+        let mut rules = 0;
+        for folder in &groups.folders {
+            rules += match groups.version {
+                Version::One => rules_of_one(&mut self.content, folder)?,
+                Version::Two => rules_of_two(&mut self.content, folder)?,
+            };
+        }
+        told.put(self.ids.io_limited.clone(), rules as f64);
+        Ok(())
+    }
+}
+
+/// A file that need not be there: the root of a tree has no limits, and a group may lack a controller or be gone.
+fn optional<'a>(content: &'a mut Content, path: &Path) -> Reading<Option<&'a str>> {
+    match content.read(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => Ok(None),
+        Err(error) => Err(health(path, &error)),
+    }
+}
+
+/// The number in a file; `None` without the file or if it holds a word.
+fn number(content: &mut Content, path: &Path) -> Reading<Option<u64>> {
+    let text = optional(content, path)?;
+    Ok(text.and_then(|text| text.trim().parse().ok()))
+}
+
+/// How many CPUs a group may use; `None` if it has no limit.
+fn cpu_limit(content: &mut Content, version: Version, folder: &Path) -> Reading<Option<f64>> {
+    let (quota, period) = match version {
+        Version::One => {
+            // Without a limit the quota is -1.
+            let quota = number(content, &folder.join("cpu.cfs_quota_us"))?;
+            let period = match quota {
+                Some(_) => number(content, &folder.join("cpu.cfs_period_us"))?,
+                None => None,
+            };
+            (quota, period)
+        }
+        Version::Two => {
+            // Quota and period; without a limit the quota is `max`.
+            let text = optional(content, &folder.join("cpu.max"))?;
+            let [quota, period] = first_numbers(text.unwrap_or(""));
+            (quota, period)
+        }
+    };
+    let period = period.filter(|period| *period > 0);
+    Ok(quota
+        .zip(period)
+        .map(|(quota, period)| quota as f64 / period as f64))
+}
+
+/// Periods, those in which the group used its quota up, and the time that its CPUs stood still for it.
+fn throttling(content: &mut Content, version: Version, folder: &Path) -> Reading<Throttling> {
+    let path = folder.join("cpu.stat");
+    let text = optional(content, &path)?.unwrap_or("");
+    let mut totals = [None; 3];
+    for line in text.lines() {
+        let (name, total) = line.split_once(' ').unwrap_or((line, ""));
+        let total: Option<u64> = total.trim().parse().ok();
+        match (name, version) {
+            ("nr_periods", _) => totals[PERIODS] = total,
+            ("nr_throttled", _) => totals[THROTTLED] = total,
+            ("throttled_usec", Version::Two) => totals[THROTTLED_US] = total,
+            ("throttled_time", Version::One) => totals[THROTTLED_US] = total.map(|ns| ns / 1000),
+            _ => {}
+        }
+    }
+    match totals[THROTTLED_US] {
+        Some(_) => Ok(totals),
+        None => Err(Health::not_understood(&path, "throttled time")),
+    }
+}
+
+/// Each line is a device with one limit.
+fn rules_of_one(content: &mut Content, folder: &Path) -> Reading<usize> {
+    let mut rules = 0;
+    for file in THROTTLE_FILES {
+        let text = optional(content, &folder.join(file))?;
+        rules += text
+            .unwrap_or("")
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .count();
+    }
+    Ok(rules)
+}
+
+/// Each line is a device with four limits, such as `8:16 rbps=max wbps=1048576 riops=max wiops=max`.
+fn rules_of_two(content: &mut Content, folder: &Path) -> Reading<usize> {
+    let text = optional(content, &folder.join("io.max"))?;
+    let limits = text.unwrap_or("").split_ascii_whitespace();
+    let is_set = |limit: &&str| {
+        limit
+            .split_once('=')
+            .is_some_and(|(_, value)| value != "max")
+    };
+    Ok(limits.filter(is_set).count())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Growth of totals that are read together, each known by its place. [`Rates`](crate::watch::rates) knows
+//! totals by name, which fits documents with hundreds of names; a machine has the same few of each disk, and each
+//! comes and goes with its own time.
+
+/// The totals of one thing at the reading before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counters<const N: usize> {
+    last: Option<(f64, [Option<u64>; N])>,
+}
+
+impl<const N: usize> Default for Counters<N> {
+    fn default() -> Self {
+        Counters { last: None }
+    }
+}
+
+impl<const N: usize> Counters<N> {
+    /// By how much each total grew since the reading before. `None` at the first reading.
+    pub(super) fn growth(&mut self, at_s: f64, totals: [Option<u64>; N]) -> Option<Growth<N>> {
+        let (before_s, before) = self.last.replace((at_s, totals))?;
+        let grew = |place: usize| totals[place]?.checked_sub(before[place]?);
+        Growth::over(at_s - before_s, std::array::from_fn(grew))
+    }
+
+    /// The next reading is a first one.
+    pub(super) fn forget(&mut self) {
+        self.last = None;
+    }
+}
+
+/// By how much totals grew in a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Growth<const N: usize> {
+    duration_s: f64,
+    by: [Option<u64>; N],
+}
+
+impl<const N: usize> Growth<N> {
+    /// `None` if no time has passed.
+    pub(super) fn over(duration_s: f64, by: [Option<u64>; N]) -> Option<Growth<N>> {
+        (duration_s > 0.0).then_some(Growth { duration_s, by })
+    }
+
+    /// Growth of the total at a place; `None` if it is absent, or went back because what counts was started again.
+    pub(super) fn of(&self, place: usize) -> Option<f64> {
+        self.by[place].map(|growth| growth as f64)
+    }
+
+    /// The same per second.
+    pub(super) fn per_s(&self, place: usize) -> Option<f64> {
+        Some(self.of(place)? / self.duration_s)
+    }
+
+    /// Growth of one total for each unit of another, such as bytes per read; `None` if that did not grow.
+    pub(super) fn mean(&self, sum: usize, count: usize) -> Option<f64> {
+        let count = self.of(count).filter(|count| *count > 0.0)?;
+        Some(self.of(sum)? / count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_known_from_the_second_reading_on_and_for_each_total_alone() {
+        let mut counters = Counters::default();
+        assert!(counters.growth(1.0, [Some(10), Some(7), None]).is_none());
+        let growth = counters
+            .growth(3.0, [Some(16), Some(6), Some(5)])
+            .expect("it is the second reading");
+        assert_eq!((growth.of(0), growth.per_s(0)), (Some(6.0), Some(3.0)));
+        assert_eq!((growth.of(1), growth.of(2)), (None, None));
+        let growth = counters.growth(4.0, [Some(16), Some(8), Some(9)]);
+        let growth = growth.expect("it is the third reading");
+        assert_eq!(growth.mean(2, 1), Some(2.0));
+        assert_eq!(growth.mean(2, 0), None);
+        assert!(counters.growth(4.0, [None; 3]).is_none());
+        counters.forget();
+        assert!(counters.growth(5.0, [Some(1); 3]).is_none());
+    }
+}

@@ -1,0 +1,219 @@
+//! What the CPUs did, by kind of work, of each core and of all that are online; and the other counters of
+//! `/proc/stat`, of which there is one reading for both.
+
+use super::Part;
+use super::activity::Activity;
+use super::file::KeptFile;
+use super::present::Present;
+use crate::health::Reading;
+use crate::stat::{CpuTimes, cores};
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::path::Path;
+
+/// A kind of work: name, and its time.
+type Kind = (&'static str, fn(&CpuTimes) -> u64);
+
+const OF_ALL: [Kind; 10] = [
+    ("user_ratio", |times| times.user),
+    ("nice_ratio", |times| times.nice),
+    ("system_ratio", |times| times.system),
+    ("idle_ratio", |times| times.idle),
+    ("iowait_ratio", |times| times.iowait),
+    ("irq_ratio", |times| times.irq),
+    ("softirq_ratio", |times| times.softirq),
+    ("steal_ratio", |times| times.steal),
+    ("guest_ratio", |times| times.guest),
+    ("busy_ratio", CpuTimes::busy),
+];
+
+/// Fewer of each core, because a machine may have hundreds.
+const OF_CORE: [Kind; 6] = [
+    ("user_ratio", |times| times.user),
+    ("system_ratio", |times| times.system),
+    ("iowait_ratio", |times| times.iowait),
+    ("softirq_ratio", |times| {
+        times.irq.saturating_add(times.softirq)
+    }),
+    ("steal_ratio", |times| times.steal),
+    ("busy_ratio", CpuTimes::busy),
+];
+
+/// The CPUs.
+pub(super) struct Cpus {
+    file: KeptFile,
+    cores: Present<u64, Core>,
+    all: [MetricId; OF_ALL.len()],
+    activity: Activity,
+}
+
+struct Core {
+    before: Option<CpuTimes>,
+    ids: [MetricId; OF_CORE.len()],
+}
+
+impl Core {
+    fn new(number: u64) -> Core {
+        let instance = number.to_string();
+        Core {
+            before: None,
+            ids: OF_CORE.map(|(name, _)| MetricId::of_instance("cpu", &instance, name)),
+        }
+    }
+}
+
+impl Cpus {
+    pub(super) fn new(root: &Path) -> Cpus {
+        Cpus {
+            file: KeptFile::new(root, "proc/stat"),
+            cores: Present::default(),
+            all: OF_ALL.map(|(name, _)| MetricId::of_instance("cpu", "all", name)),
+            activity: Activity::new(),
+        }
+    }
+}
+
+impl Part for Cpus {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        let text = self.file.read()?;
+        let mut seen = 0;
+        // The sum of the cores rather than the line of all: that one holds cores that are offline as well, and jumps
+        // when one comes or goes.
+        let mut all = CpuTimes::default();
+        self.cores.begin();
+        for (number, times) in cores(text) {
+            seen += 1;
+            let core = self.cores.see(&number, || Core::new(number));
+            let Some(before) = core.before.replace(times) else {
+                continue;
+            };
+            let growth = times.growth_since(&before);
+            all = all.plus(&growth);
+            tell_ratios(told, &core.ids, &OF_CORE, &growth);
+        }
+        self.cores.end();
+        tell_ratios(told, &self.all, &OF_ALL, &all);
+        self.activity.tell(text, at_s, told);
+        match seen {
+            0 => Err(self.file.not_understood("CPU")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Shares of the time that was counted; nothing if the readings were closer than a tick.
+fn tell_ratios(told: &mut Told, ids: &[MetricId], kinds: &[Kind], growth: &CpuTimes) {
+    let total = growth.total();
+    if total == 0 {
+        return;
+    }
+    for (id, (_, time)) in ids.iter().zip(kinds) {
+        told.put(id.clone(), time(growth) as f64 / total as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_values, missing, names, read, value};
+    use super::*;
+    use crate::health::Health;
+    use crate::host::tests::Fixture;
+
+    #[test]
+    fn shares_of_each_core_and_of_all_add_up() {
+        // The line of all is of no interest, because it holds cores that are offline.
+        let fixture = Fixture::new().with(
+            "proc/stat",
+            "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 100 10 50 800 20 1 9 10 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n",
+        );
+        let mut cpus = Cpus::new(fixture.root());
+        assert_eq!(names(&read(&mut cpus, 1.0), "cpu"), [""; 0]);
+        let fixture = fixture.with(
+            "proc/stat",
+            "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 140 20 70 810 25 2 13 20 5 2\ncpu1 0 0 0 90 10 0 0 0 0 0\n",
+        );
+        let told = read(&mut cpus, 2.0);
+        assert_values(
+            &told,
+            &[
+                ("cpu.0.user_ratio", 0.4),
+                ("cpu.0.system_ratio", 0.2),
+                ("cpu.0.iowait_ratio", 0.05),
+                ("cpu.0.softirq_ratio", 0.05),
+                ("cpu.0.steal_ratio", 0.1),
+                ("cpu.0.busy_ratio", 0.85),
+                ("cpu.1.busy_ratio", 0.0),
+                ("cpu.all.user_ratio", 0.2),
+                ("cpu.all.nice_ratio", 0.05),
+                ("cpu.all.system_ratio", 0.1),
+                ("cpu.all.idle_ratio", 0.5),
+                ("cpu.all.iowait_ratio", 0.075),
+                ("cpu.all.irq_ratio", 0.005),
+                ("cpu.all.softirq_ratio", 0.02),
+                ("cpu.all.steal_ratio", 0.05),
+                ("cpu.all.guest_ratio", 0.035),
+                ("cpu.all.busy_ratio", 0.425),
+            ],
+        );
+        assert_eq!(names(&told, "cpu.").len(), 22);
+        // Less than a tick later.
+        let told = read(&mut cpus, 2.001);
+        assert_eq!(names(&told, "cpu."), [""; 0]);
+        drop(fixture);
+    }
+
+    #[test]
+    fn idle_time_and_iowait_that_go_back_have_not_grown() {
+        let fixture = Fixture::new().with("proc/stat", "cpu0 100 0 0 500 50 0 0 0\n");
+        let mut cpus = Cpus::new(fixture.root());
+        read(&mut cpus, 1.0);
+        let _fixture = fixture.with("proc/stat", "cpu0 130 0 0 510 48 0 0 0\n");
+        let told = read(&mut cpus, 2.0);
+        assert_values(
+            &told,
+            &[("cpu.0.iowait_ratio", 0.0), ("cpu.0.busy_ratio", 0.75)],
+        );
+    }
+
+    #[test]
+    fn a_core_that_was_offline_begins_again() {
+        let fixture = Fixture::new().with("proc/stat", "cpu0 0 0 0 0\ncpu1 0 0 0 0\n");
+        let mut cpus = Cpus::new(fixture.root());
+        read(&mut cpus, 1.0);
+        let fixture = fixture.with("proc/stat", "cpu0 50 0 0 50\n");
+        let told = read(&mut cpus, 2.0);
+        assert_values(&told, &[("cpu.all.busy_ratio", 0.5)]);
+        assert_eq!(value(&told, "cpu.1.busy_ratio"), None);
+        let fixture = fixture.with("proc/stat", "cpu0 100 0 0 100\ncpu1 500 0 0 0\n");
+        let told = read(&mut cpus, 3.0);
+        assert_values(&told, &[("cpu.all.busy_ratio", 0.5)]);
+        assert_eq!(value(&told, "cpu.1.busy_ratio"), None);
+        let _fixture = fixture.with("proc/stat", "cpu0 100 0 0 200\ncpu1 600 0 0 0\n");
+        let told = read(&mut cpus, 4.0);
+        assert_values(
+            &told,
+            &[("cpu.1.busy_ratio", 1.0), ("cpu.all.busy_ratio", 0.5)],
+        );
+    }
+
+    #[test]
+    fn garbage_and_a_missing_file_are_told() {
+        let fixture = Fixture::new();
+        let mut cpus = Cpus::new(fixture.root());
+        let told = read(&mut cpus, 1.0);
+        assert!(matches!(
+            missing(&told, "cpu"),
+            Some(Health::Unsupported { .. })
+        ));
+        let _fixture = fixture.with("proc/stat", "cpu one two\nintr\n");
+        let told = read(&mut cpus, 2.0);
+        assert!(matches!(
+            missing(&told, "cpu"),
+            Some(Health::Degraded { .. })
+        ));
+    }
+}

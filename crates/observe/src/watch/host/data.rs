@@ -1,0 +1,272 @@
+//! The file systems and devices that hold data folders.
+
+use crate::health::Health;
+use crate::storage;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Data folders with what they lie on.
+pub(super) struct DataFolders {
+    root: PathBuf,
+    folders: Vec<Folder>,
+    /// Devices that hold data, with their metric and how many of the folders they hold.
+    devices: BTreeMap<String, (MetricId, u64)>,
+    /// What could not be found out about them.
+    missing: Option<Health>,
+}
+
+struct Folder {
+    path: PathBuf,
+    /// Number of the file system, to notice when another one is mounted there.
+    number: Option<u64>,
+    /// Metrics of the file system; absent if a folder before is on the same one.
+    ids: Option<[MetricId; 2]>,
+}
+
+impl DataFolders {
+    pub(super) fn new(root: &Path, folders: Vec<PathBuf>) -> DataFolders {
+        let folder = |path| Folder {
+            path,
+            number: None,
+            ids: None,
+        };
+        DataFolders {
+            root: root.to_owned(),
+            folders: folders.into_iter().map(folder).collect(),
+            devices: BTreeMap::new(),
+            missing: None,
+        }
+    }
+
+    /// Whether a device, by its name in `/proc/diskstats`, holds data.
+    pub(super) fn is_on(&self, device: &str) -> bool {
+        self.devices.contains_key(device)
+    }
+
+    /// Tells the space on the file systems and which devices hold data.
+    pub(super) fn tell(&mut self, told: &mut Told) {
+        if self.has_changed() {
+            self.find();
+        }
+        for folder in &self.folders {
+            let Some([free, ratio]) = &folder.ids else {
+                continue;
+            };
+            let existing = storage::nearest_existing(&folder.path);
+            if let Some((free_bytes, total_bytes)) = storage::space(&existing) {
+                told.put(free.clone(), free_bytes as f64);
+                let total = (total_bytes > 0).then_some(total_bytes as f64);
+                let share = total.map(|total| free_bytes as f64 / total);
+                told.put_if_known(ratio.clone(), share);
+            }
+        }
+        for (id, count) in self.devices.values() {
+            told.put(id.clone(), *count as f64);
+        }
+        if let Some(health) = &self.missing {
+            told.miss("storage", health.clone());
+        }
+    }
+
+    /// Whether a file system was mounted or unmounted below a folder since the last look.
+    fn has_changed(&mut self) -> bool {
+        let mut has_changed = false;
+        for folder in &mut self.folders {
+            let there = fs::metadata(storage::nearest_existing(&folder.path));
+            let number = there.ok().map(|there| there.dev());
+            has_changed |= number.is_none() || number != folder.number;
+            folder.number = number;
+        }
+        has_changed
+    }
+
+    fn find(&mut self) {
+        self.devices.clear();
+        self.missing = None;
+        let mut told: Vec<(Option<u64>, String)> = Vec::new();
+        for folder in &mut self.folders {
+            folder.ids = None;
+            let (filesystem, device) = match storage::device(&self.root, &folder.path) {
+                Ok(found) => found,
+                Err(health) => {
+                    self.missing.get_or_insert(health);
+                    continue;
+                }
+            };
+            let mut devices = Vec::new();
+            match device {
+                Ok(device) => chain(&self.root, &device, &mut devices),
+                Err(health) => {
+                    self.missing.get_or_insert(health);
+                }
+            }
+            let known = told.iter().any(|(number, _)| *number == folder.number);
+            if !known {
+                let name = devices.first().cloned().unwrap_or(filesystem);
+                let name = free_name(&told, &name);
+                let id = |metric| MetricId::of_instance("storage", &name, metric);
+                folder.ids = Some([id("free_bytes"), id("free_ratio")]);
+                told.push((folder.number, name));
+            }
+            for device in devices {
+                let id = MetricId::of_instance("storage", &device, "holds_data_count");
+                self.devices.entry(device).or_insert((id, 0)).1 += 1;
+            }
+        }
+    }
+}
+
+/// The name, or one with a number if another file system has it, such as a second `tmpfs`.
+fn free_name(told: &[(Option<u64>, String)], name: &str) -> String {
+    let is_free = |name: &String| !told.iter().any(|(_, known)| known == name);
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(is_free).unwrap_or_else(|| name.to_owned())
+}
+
+/// Names of a device and of those that it lies on: the disk of a partition, the members of an array or volume, and
+/// the device with the file of a loop device.
+fn chain(root: &Path, device: &Path, names: &mut Vec<String>) {
+    let Some(name) = device.file_name().and_then(|name| name.to_str()) else {
+        return;
+    };
+    // `/sys` cannot have a slash in a name.
+    let name = name.replace('!', "/");
+    if names.contains(&name) {
+        return;
+    }
+    names.push(name);
+    if let Some(disk) = device
+        .parent()
+        .filter(|_| device.join("partition").exists())
+    {
+        chain(root, disk, names);
+    }
+    for member in fs::read_dir(device.join("slaves")).into_iter().flatten() {
+        if let Some(member) = member
+            .ok()
+            .and_then(|entry| entry.path().canonicalize().ok())
+        {
+            chain(root, &member, names);
+        }
+    }
+    if let Ok(file) = fs::read_to_string(device.join("loop/backing_file")) {
+        let file = Path::new(file.trim_end_matches('\n'));
+        if let Ok((_, Ok(below))) = storage::device(root, file) {
+            chain(root, &below, names);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_values, missing, names, value};
+    use super::*;
+    use crate::host::tests::Fixture;
+    use std::os::unix::fs::symlink;
+
+    /// A machine with the root on a partition, and a folder on a loop device whose file is there.
+    fn machine() -> Fixture {
+        let block = "sys/devices/virtual/block";
+        let fixture = Fixture::new()
+            .with("data/db/x", "")
+            .with("sys/devices/pci0/block/vda/vda1/partition", "1\n")
+            .with(
+                &format!("{block}/loop3/loop/backing_file"),
+                "/no-such-file.img\n",
+            )
+            .with(&format!("{block}/dm-0/size"), "1\n");
+        let root = fixture.root().to_owned();
+        let number = |number: &str, device: &str| {
+            let links = root.join("sys/dev/block");
+            fs::create_dir_all(&links).unwrap();
+            symlink(root.join(device), links.join(number)).unwrap();
+        };
+        number("254:1", "sys/devices/pci0/block/vda/vda1");
+        number("7:3", &format!("{block}/loop3"));
+        number("253:0", &format!("{block}/dm-0"));
+        let slaves = root.join(block).join("dm-0/slaves");
+        fs::create_dir_all(&slaves).unwrap();
+        symlink(root.join(block).join("loop3"), slaves.join("loop3")).unwrap();
+        let data = root.canonicalize().unwrap().join("data");
+        let mounts = format!(
+            "1 0 254:1 / / rw - ext4 /dev/vda1 rw\n2 1 7:3 / {} rw - xfs /dev/loop3 rw\n",
+            data.display()
+        );
+        fixture.with("proc/self/mountinfo", &mounts)
+    }
+
+    fn tell(folders: &mut DataFolders) -> Told {
+        let mut told = Told::default();
+        folders.tell(&mut told);
+        told
+    }
+
+    #[test]
+    fn a_loop_device_and_the_disk_below_it_hold_the_data() {
+        let fixture = machine();
+        let folder = fixture.root().join("data/db");
+        let mut folders = DataFolders::new(fixture.root(), vec![folder]);
+        let told = tell(&mut folders);
+        assert_eq!(
+            names(&told, "storage."),
+            [
+                "storage.loop3.free_bytes",
+                "storage.loop3.free_ratio",
+                "storage.loop3.holds_data_count",
+                "storage.vda.holds_data_count",
+                "storage.vda1.holds_data_count",
+            ]
+        );
+        assert_values(&told, &[("storage.loop3.holds_data_count", 1.0)]);
+        let ratio = value(&told, "storage.loop3.free_ratio").unwrap();
+        assert!(ratio > 0.0 && ratio <= 1.0, "{ratio}");
+        assert!(folders.is_on("vda") && !folders.is_on("vdb"));
+        assert_eq!(told.missing, []);
+    }
+
+    #[test]
+    fn folders_on_one_file_system_are_told_once_and_counted() {
+        let fixture = machine();
+        let folder = |name: &str| fixture.root().join("data").join(name);
+        let folders = vec![folder("db"), folder("not-yet/there")];
+        let told = tell(&mut DataFolders::new(fixture.root(), folders));
+        assert_eq!(names(&told, "storage.loop3.free_bytes").len(), 1);
+        assert_values(
+            &told,
+            &[
+                ("storage.loop3.holds_data_count", 2.0),
+                ("storage.vda.holds_data_count", 2.0),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_volume_lies_on_its_members() {
+        let fixture = machine();
+        let device = fixture.root().join("sys/devices/virtual/block/dm-0");
+        let mut names = Vec::new();
+        chain(fixture.root(), &device.canonicalize().unwrap(), &mut names);
+        assert_eq!(names, ["dm-0", "loop3", "vda1", "vda"]);
+    }
+
+    #[test]
+    fn a_file_system_without_device_is_told_by_its_kind() {
+        let fixture = machine().with("proc/self/mountinfo", "1 0 0:40 / / rw - tmpfs tmpfs rw\n");
+        let told = tell(&mut DataFolders::new(fixture.root(), vec!["/".into()]));
+        assert_eq!(
+            names(&told, "storage."),
+            ["storage.tmpfs.free_bytes", "storage.tmpfs.free_ratio"]
+        );
+        assert!(matches!(
+            missing(&told, "storage"),
+            Some(Health::Unsupported { .. })
+        ));
+        let known = [(None, "tmpfs".to_owned()), (None, "tmpfs-2".to_owned())];
+        assert_eq!(free_name(&known, "tmpfs"), "tmpfs-3");
+    }
+}

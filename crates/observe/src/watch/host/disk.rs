@@ -1,0 +1,386 @@
+//! What each disk did: requests, bytes, how long requests took, how many were in flight, how long it was busy.
+//! Source of the fields: `Documentation/admin-guide/iostats.rst` of Linux.
+
+use super::Part;
+use super::counters::Growth;
+use super::data::DataFolders;
+use super::file::{KeptFile, first_numbers};
+use super::present::Present;
+use crate::health::Reading;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::path::{Path, PathBuf};
+
+/// Unit of the kernel's counts of data, whatever the sector of the disk is.
+const SECTOR_BYTES: f64 = 512.0;
+
+/// Counters of a device: 11 in all kernels, then 4 of discards since 4.18 and 2 of flushes since 5.5.
+const FIELDS: usize = 17;
+type Fields = [Option<u64>; FIELDS];
+const READS: usize = 0;
+const READ_SECTORS: usize = 2;
+const READ_MS: usize = 3;
+const WRITES: usize = 4;
+const WRITE_SECTORS: usize = 6;
+const WRITE_MS: usize = 7;
+const IN_FLIGHT: usize = 8;
+const BUSY_MS: usize = 9;
+const QUEUE_MS: usize = 10;
+const DISCARDS: usize = 11;
+const FLUSHES: usize = 15;
+const FLUSH_MS: usize = 16;
+
+/// Milliseconds are counted in 32 bits, and begin again at 0 after 49 days of them.
+const MILLISECONDS: [usize; 5] = [READ_MS, WRITE_MS, BUSY_MS, QUEUE_MS, FLUSH_MS];
+
+/// A metric: name, and what it is of the growth of the counters.
+type Metric = (&'static str, fn(&Growth<FIELDS>) -> Option<f64>);
+
+const METRICS: [Metric; 13] = [
+    ("read_per_s", |disk| disk.per_s(READS)),
+    ("write_per_s", |disk| disk.per_s(WRITES)),
+    ("discard_per_s", |disk| disk.per_s(DISCARDS)),
+    ("flush_per_s", |disk| disk.per_s(FLUSHES)),
+    ("read_bytes_per_s", |disk| {
+        Some(disk.per_s(READ_SECTORS)? * SECTOR_BYTES)
+    }),
+    ("write_bytes_per_s", |disk| {
+        Some(disk.per_s(WRITE_SECTORS)? * SECTOR_BYTES)
+    }),
+    ("read_await_ms", |disk| disk.mean(READ_MS, READS)),
+    ("write_await_ms", |disk| disk.mean(WRITE_MS, WRITES)),
+    ("flush_await_ms", |disk| disk.mean(FLUSH_MS, FLUSHES)),
+    ("queue_count", |disk| Some(disk.per_s(QUEUE_MS)? / 1e3)),
+    // The kernel adds a tick at a time, which may reach beyond the reading.
+    ("utilization_ratio", |disk| {
+        Some((disk.per_s(BUSY_MS)? / 1e3).min(1.0))
+    }),
+    ("read_size_bytes", |disk| {
+        Some(disk.mean(READ_SECTORS, READS)? * SECTOR_BYTES)
+    }),
+    ("write_size_bytes", |disk| {
+        Some(disk.mean(WRITE_SECTORS, WRITES)? * SECTOR_BYTES)
+    }),
+];
+
+/// The disks.
+pub(super) struct Disks {
+    root: PathBuf,
+    file: KeptFile,
+    disks: Present<String, Disk>,
+    data: DataFolders,
+}
+
+/// What a device is, which decides whether it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A whole device: always.
+    Disk,
+    /// One that the kernel makes of others, such as a loop device, a volume or an array: if it holds data or something
+    /// happens on it. Machines have dozens of loop devices that do nothing.
+    Made,
+    /// A part of a disk: if it holds data.
+    Partition,
+    /// Memory that plays a disk: never.
+    Memory,
+}
+
+struct Disk {
+    kind: Kind,
+    is_shown: bool,
+    last: Option<(f64, Fields)>,
+    /// Made when it is shown first.
+    ids: Option<[MetricId; METRICS.len() + 1]>,
+}
+
+impl Disks {
+    pub(super) fn new(root: &Path, data_folders: Vec<PathBuf>) -> Disks {
+        Disks {
+            root: root.to_owned(),
+            file: KeptFile::new(root, "proc/diskstats"),
+            disks: Present::default(),
+            data: DataFolders::new(root, data_folders),
+        }
+    }
+}
+
+impl Part for Disks {
+    fn name(&self) -> &'static str {
+        "disk"
+    }
+
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        self.data.tell(told);
+        let text = self.file.read()?;
+        self.disks.begin();
+        let mut not_understood = 0;
+        for line in text.lines() {
+            let Some((number, name, fields)) = parse(line) else {
+                not_understood += 1;
+                continue;
+            };
+            let disk = self.disks.see(name, || Disk {
+                kind: kind(&self.root, number, name),
+                is_shown: false,
+                last: None,
+                ids: None,
+            });
+            disk.read(at_s, name, fields, self.data.is_on(name), told);
+        }
+        self.disks.end();
+        match not_understood {
+            0 => Ok(()),
+            _ => Err(self.file.not_understood("counters in some of its lines")),
+        }
+    }
+}
+
+/// Numbers `major, minor`, name and counters of a line.
+fn parse(line: &str) -> Option<((u64, u64), &str, Fields)> {
+    let (major, rest) = line.trim_start().split_once(' ')?;
+    let (minor, rest) = rest.trim_start().split_once(' ')?;
+    let (name, counters) = rest.trim_start().split_once(' ')?;
+    let number = (major.parse().ok()?, minor.parse().ok()?);
+    let fields: Fields = first_numbers(counters);
+    fields[QUEUE_MS].map(|_| (number, name, fields))
+}
+
+fn kind(root: &Path, (major, minor): (u64, u64), name: &str) -> Kind {
+    if name.starts_with("ram") {
+        return Kind::Memory;
+    }
+    let link = root.join(format!("sys/dev/block/{major}:{minor}"));
+    match link.canonicalize() {
+        Ok(device) if device.join("partition").exists() => Kind::Partition,
+        // Not all of `virtual`: that is where NVMe disks with several paths are.
+        Ok(device) if device.to_string_lossy().contains("/devices/virtual/block/") => Kind::Made,
+        _ => Kind::Disk,
+    }
+}
+
+impl Disk {
+    fn read(&mut self, at_s: f64, name: &str, fields: Fields, has_data: bool, told: &mut Told) {
+        let before = self.last.replace((at_s, fields));
+        let growth =
+            before.and_then(|(before_s, before)| growth(at_s - before_s, &before, &fields));
+        let has_moved = || {
+            let requests = |growth: &Growth<FIELDS>| {
+                let of = |place| growth.of(place).unwrap_or(0.0);
+                of(READS) + of(WRITES) + of(DISCARDS) + of(FLUSHES)
+            };
+            growth.as_ref().is_some_and(|growth| requests(growth) > 0.0)
+        };
+        self.is_shown |= match self.kind {
+            Kind::Disk => true,
+            Kind::Made => has_data || has_moved(),
+            Kind::Partition => has_data,
+            Kind::Memory => false,
+        };
+        if !self.is_shown {
+            return;
+        }
+        let [in_flight, ids @ ..] = self.ids.get_or_insert_with(|| ids(name));
+        told.put_if_known(
+            in_flight.clone(),
+            fields[IN_FLIGHT].map(|count| count as f64),
+        );
+        if let Some(growth) = growth {
+            for (id, (_, value)) in ids.iter().zip(METRICS) {
+                told.put_if_known(id.clone(), value(&growth));
+            }
+        }
+    }
+}
+
+fn ids(name: &str) -> [MetricId; METRICS.len() + 1] {
+    std::array::from_fn(|place| {
+        let metric = match place.checked_sub(1) {
+            None => "in_flight_count",
+            Some(place) => METRICS[place].0,
+        };
+        MetricId::of_instance("disk", name, metric)
+    })
+}
+
+/// `None` if the device is another one under the old name: then a count of requests went back.
+fn growth(duration_s: f64, before: &Fields, now: &Fields) -> Option<Growth<FIELDS>> {
+    let mut by = [None; FIELDS];
+    for place in 0..FIELDS {
+        let (Some(before), Some(now)) = (before[place], now[place]) else {
+            continue;
+        };
+        by[place] = if MILLISECONDS.contains(&place) {
+            // The last 32 bits, which are all that there is.
+            Some(u64::from((now as u32).wrapping_sub(before as u32)))
+        } else if place == IN_FLIGHT {
+            None
+        } else {
+            Some(now.checked_sub(before)?)
+        };
+    }
+    Growth::over(duration_s, by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_values, missing, names, read, value};
+    use super::*;
+    use crate::health::Health;
+    use crate::host::tests::Fixture;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn link(fixture: &Fixture, number: &str, device: &str) {
+        let links = fixture.root().join("sys/dev/block");
+        let device = fixture.root().join("sys/devices").join(device);
+        fs::create_dir_all(&links).unwrap();
+        fs::create_dir_all(&device).unwrap();
+        symlink(device, links.join(number)).unwrap();
+    }
+
+    /// The root is on `vda1`; `loop0` does nothing; `loop1` holds the folder `data`.
+    fn machine() -> Fixture {
+        let fixture = Fixture::new()
+            .with("data/x", "")
+            .with("sys/devices/pci0/block/vda/vda1/partition", "1\n");
+        link(&fixture, "254:0", "pci0/block/vda");
+        link(&fixture, "254:1", "pci0/block/vda/vda1");
+        link(&fixture, "254:2", "pci0/block/vda/vda2");
+        let second = "sys/devices/pci0/block/vda/vda2/partition";
+        let fixture = fixture.with(second, "2\n");
+        link(&fixture, "7:0", "virtual/block/loop0");
+        link(&fixture, "7:1", "virtual/block/loop1");
+        link(
+            &fixture,
+            "259:0",
+            "virtual/nvme-subsystem/nvme-subsys0/nvme0n1",
+        );
+        let data = fixture.root().canonicalize().unwrap().join("data");
+        let mounts = format!(
+            "1 0 254:1 / / rw - ext4 /dev/vda1 rw\n2 1 7:1 / {} rw - xfs /dev/loop1 rw\n",
+            data.display()
+        );
+        fixture.with("proc/self/mountinfo", &mounts)
+    }
+
+    const IDLE: &str = "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0";
+
+    fn stats(vda: &str, loop0: &str) -> String {
+        format!(
+            " 254 0 vda {vda}\n 254 1 vda1 {vda}\n 254 2 vda2 {vda}\n 7 0 loop0 {loop0}\n \
+             7 1 loop1 {IDLE}\n 1 0 ram0 {vda}\n 259 0 nvme0n1 {IDLE}\n"
+        )
+    }
+
+    #[test]
+    fn requests_times_and_sizes_are_those_since_the_last_reading() {
+        let first = "100 5 1000 50 200 6 4000 400 0 300 450 10 0 80 5 7 70";
+        let fixture = machine().with("proc/diskstats", &stats(first, IDLE));
+        let mut disks = Disks::new(fixture.root(), Vec::new());
+        let told = read(&mut disks, 1.0);
+        assert_eq!(
+            names(&told, "disk."),
+            ["disk.nvme0n1.in_flight_count", "disk.vda.in_flight_count"]
+        );
+        let second = "120 5 1160 80 240 6 4800 500 3 1300 1450 14 0 90 6 9 100";
+        let fixture = fixture.with("proc/diskstats", &stats(second, IDLE));
+        let told = read(&mut disks, 3.0);
+        assert_values(
+            &told,
+            &[
+                ("disk.vda.read_per_s", 10.0),
+                ("disk.vda.write_per_s", 20.0),
+                ("disk.vda.discard_per_s", 2.0),
+                ("disk.vda.flush_per_s", 1.0),
+                ("disk.vda.read_bytes_per_s", 40_960.0),
+                ("disk.vda.write_bytes_per_s", 204_800.0),
+                ("disk.vda.read_await_ms", 1.5),
+                ("disk.vda.write_await_ms", 2.5),
+                ("disk.vda.flush_await_ms", 15.0),
+                ("disk.vda.queue_count", 0.5),
+                ("disk.vda.utilization_ratio", 0.5),
+                ("disk.vda.read_size_bytes", 4096.0),
+                ("disk.vda.write_size_bytes", 10_240.0),
+                ("disk.vda.in_flight_count", 3.0),
+                ("disk.nvme0n1.utilization_ratio", 0.0),
+            ],
+        );
+        assert_eq!(names(&told, "disk.vda.").len(), 14);
+        // Where no request ended, none took any time.
+        assert_eq!(value(&told, "disk.nvme0n1.read_await_ms"), None);
+        drop(fixture);
+    }
+
+    #[test]
+    fn devices_that_hold_data_or_do_something_are_shown() {
+        let fixture = machine().with("proc/diskstats", &stats(IDLE, IDLE));
+        let folder = fixture.root().join("data");
+        let mut disks = Disks::new(fixture.root(), vec![folder, "/no-such-folder".into()]);
+        let shown = |told: &Told| {
+            names(told, "disk.")
+                .join(" ")
+                .replace(".in_flight_count", "")
+        };
+        let told = read(&mut disks, 1.0);
+        assert_eq!(shown(&told), "disk.loop1 disk.nvme0n1 disk.vda disk.vda1");
+        assert_values(&told, &[("storage.vda.holds_data_count", 1.0)]);
+        let moved = "1 0 8 1 0 0 0 0 0 1 1 0 0 0 0 0 0";
+        let _fixture = fixture.with("proc/diskstats", &stats(IDLE, moved));
+        let told = read(&mut disks, 2.0);
+        assert_values(&told, &[("disk.loop0.read_per_s", 1.0)]);
+        assert_eq!(names(&told, "disk.vda2."), [""; 0]);
+        assert_eq!(names(&told, "disk.ram0."), [""; 0]);
+    }
+
+    #[test]
+    fn milliseconds_go_round_and_a_new_disk_under_an_old_name_begins_again() {
+        let line = |fields: &str| format!("254 0 vda {fields}\n");
+        let first = line("100 0 800 4294967290 0 0 0 0 0 4294967196 4294967290");
+        let fixture = Fixture::new().with("proc/diskstats", &first);
+        let mut disks = Disks::new(fixture.root(), Vec::new());
+        read(&mut disks, 1.0);
+        let second = line("102 0 816 4 0 0 0 0 0 400 994");
+        let fixture = fixture.with("proc/diskstats", &second);
+        let told = read(&mut disks, 2.0);
+        assert_values(
+            &told,
+            &[
+                ("disk.vda.read_await_ms", 5.0),
+                ("disk.vda.utilization_ratio", 0.5),
+                ("disk.vda.queue_count", 1.0),
+            ],
+        );
+        // The kernel is too old to tell of discards and flushes.
+        assert_eq!(value(&told, "disk.vda.flush_per_s"), None);
+        let _fixture = fixture.with("proc/diskstats", &line("3 0 24 9 0 0 0 0 0 9 9"));
+        let told = read(&mut disks, 3.0);
+        assert_eq!(names(&told, "disk."), ["disk.vda.in_flight_count"]);
+    }
+
+    #[test]
+    fn a_disk_that_was_away_begins_again() {
+        let with = "254 0 vda 10 0 80 1 0 0 0 0 0 1 1\n";
+        let fixture = Fixture::new().with("proc/diskstats", with);
+        let mut disks = Disks::new(fixture.root(), Vec::new());
+        read(&mut disks, 1.0);
+        let fixture = fixture.with("proc/diskstats", "");
+        assert_eq!(read(&mut disks, 2.0), Told::default());
+        let _fixture = fixture.with("proc/diskstats", with);
+        assert_eq!(read(&mut disks, 3.0).values.len(), 1);
+    }
+
+    #[test]
+    fn garbage_is_told() {
+        let fixture = Fixture::new().with("proc/diskstats", "254 0 vda 1 2\nx\n");
+        let told = read(&mut Disks::new(fixture.root(), Vec::new()), 1.0);
+        assert!(matches!(
+            missing(&told, "disk"),
+            Some(Health::Degraded { .. })
+        ));
+        let told = read(&mut Disks::new(Path::new("/no-such"), Vec::new()), 1.0);
+        assert!(matches!(
+            missing(&told, "disk"),
+            Some(Health::Unsupported { .. })
+        ));
+    }
+}

@@ -1,0 +1,156 @@
+//! Reads small files again and again without new memory each time.
+
+use crate::health::{Health, Reading};
+use nix::errno::Errno;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Room for most files at first.
+const FIRST_ROOM: usize = 4096;
+
+/// The content of the file that was read last.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Content {
+    /// Opens and reads a file.
+    pub(super) fn read(&mut self, path: &Path) -> io::Result<&str> {
+        self.fill(&File::open(path)?)?;
+        self.text()
+    }
+
+    /// Reads from the begin: for the kernel that is a new look at its state.
+    fn fill(&mut self, file: &File) -> io::Result<()> {
+        self.length = 0;
+        loop {
+            if self.length == self.bytes.len() {
+                self.bytes.resize((self.length * 2).max(FIRST_ROOM), 0);
+            }
+            let room = &mut self.bytes[self.length..];
+            match file.read_at(room, self.length as u64) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.length += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn text(&self) -> io::Result<&str> {
+        let text = std::str::from_utf8(&self.bytes[..self.length]);
+        text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+}
+
+/// A file of the kernel that stays open between readings.
+#[derive(Debug)]
+pub(super) struct KeptFile {
+    path: PathBuf,
+    file: Option<File>,
+    content: Content,
+}
+
+impl KeptFile {
+    /// The file `path` below `root`; it is opened when it is read first.
+    pub(super) fn new(root: &Path, path: &str) -> KeptFile {
+        KeptFile {
+            path: root.join(path),
+            file: None,
+            content: Content::default(),
+        }
+    }
+
+    /// Its content now.
+    pub(super) fn read(&mut self) -> Reading<&str> {
+        let opened = match self.file.take() {
+            Some(file) => Ok(file),
+            None => File::open(&self.path),
+        };
+        // A file that fails is opened anew the next time.
+        let filled = opened.and_then(|file| {
+            self.content.fill(&file)?;
+            self.file = Some(file);
+            self.content.text()
+        });
+        filled.map_err(|error| health(&self.path, &error))
+    }
+
+    /// Health of content that makes no sense.
+    pub(super) fn not_understood(&self, what: &str) -> Health {
+        Health::not_understood(&self.path, what)
+    }
+}
+
+/// Health of a file that could not be read. Some files of the kernel exist and say when they are read
+/// that what they are about is turned off.
+pub(super) fn health(path: &Path, error: &io::Error) -> Health {
+    match error.raw_os_error() {
+        Some(code) if code == Errno::EOPNOTSUPP as i32 => Health::Unsupported {
+            reason: format!("`{}`: {error}", path.display()),
+        },
+        _ => Health::of_io(path, error),
+    }
+}
+
+/// Whether a file of a process could not be read because the process or thread has ended.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::ESRCH as i32)
+}
+
+/// The numbers of a line; what is not a number is `None` at its place.
+pub(super) fn numbers(line: &str) -> impl Iterator<Item = Option<u64>> {
+    line.split_ascii_whitespace().map(|word| word.parse().ok())
+}
+
+/// The first numbers of a line; those that it lacks are `None`.
+pub(super) fn first_numbers<const N: usize>(line: &str) -> [Option<u64>; N] {
+    let mut found = [None; N];
+    for (place, number) in found.iter_mut().zip(numbers(line)) {
+        *place = number;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::tests::Fixture;
+
+    #[test]
+    fn a_file_that_is_kept_open_is_read_from_its_begin_each_time() {
+        let long = "x".repeat(FIRST_ROOM + 5);
+        let fixture = Fixture::new().with("proc/a", &long);
+        let mut file = KeptFile::new(fixture.root(), "proc/a");
+        assert_eq!(file.read(), Ok(long.as_str()));
+        let _fixture = fixture.with("proc/a", "short");
+        assert_eq!(file.read(), Ok("short"));
+    }
+
+    #[test]
+    fn a_file_that_comes_late_is_read_then() {
+        let fixture = Fixture::new();
+        let mut file = KeptFile::new(fixture.root(), "proc/a");
+        assert!(matches!(file.read(), Err(Health::Unsupported { .. })));
+        let fixture = fixture.with("proc/a", "1");
+        assert_eq!(file.read(), Ok("1"));
+        std::fs::write(fixture.root().join("proc/a"), [0xff, 0xfe]).unwrap();
+        assert!(matches!(file.read(), Err(Health::Failed { .. })));
+    }
+
+    #[test]
+    fn what_the_kernel_has_turned_off_is_no_fault() {
+        let error = io::Error::from(Errno::EOPNOTSUPP);
+        let health = health(Path::new("/proc/pressure/cpu"), &error);
+        assert!(matches!(health, Health::Unsupported { .. }));
+    }
+
+    #[test]
+    fn numbers_keep_their_places() {
+        assert_eq!(first_numbers("4 x 6"), [Some(4), None, Some(6), None]);
+    }
+}

@@ -1,0 +1,135 @@
+//! What the memory of the machine is used for.
+
+use super::Part;
+use super::file::KeptFile;
+use crate::health::Reading;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::path::Path;
+
+/// Lines of `/proc/meminfo` that are metrics as they are.
+const LINES: [(&str, &str); 11] = [
+    ("MemTotal", "total_bytes"),
+    ("MemFree", "free_bytes"),
+    ("MemAvailable", "available_bytes"),
+    ("Buffers", "buffers_bytes"),
+    ("Cached", "cached_bytes"),
+    ("Dirty", "dirty_bytes"),
+    ("Writeback", "writeback_bytes"),
+    ("AnonPages", "anonymous_bytes"),
+    ("Slab", "slab_bytes"),
+    ("AnonHugePages", "transparent_hugepages_bytes"),
+    // All sizes of huge pages together.
+    ("Hugetlb", "hugepages_bytes"),
+];
+
+/// The memory.
+pub(super) struct Memory {
+    file: KeptFile,
+    ids: [MetricId; LINES.len()],
+    swap_used: MetricId,
+}
+
+impl Memory {
+    pub(super) fn new(root: &Path) -> Memory {
+        Memory {
+            file: KeptFile::new(root, "proc/meminfo"),
+            ids: LINES.map(|(_, name)| MetricId::of("memory", name)),
+            swap_used: MetricId::of("memory", "swap_used_bytes"),
+        }
+    }
+}
+
+impl Part for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn read(&mut self, _: f64, told: &mut Told) -> Reading<()> {
+        let text = self.file.read()?;
+        let (mut swap_total, mut swap_free) = (None, None);
+        let mut has_total = false;
+        for line in text.lines() {
+            let Some((name, rest)) = line.split_once(':') else {
+                continue;
+            };
+            let Some(bytes) = bytes(rest) else {
+                continue;
+            };
+            match name {
+                "SwapTotal" => swap_total = Some(bytes),
+                "SwapFree" => swap_free = Some(bytes),
+                _ => {
+                    if let Some(place) = LINES.iter().position(|(line, _)| *line == name) {
+                        told.put(self.ids[place].clone(), bytes);
+                        has_total |= place == 0;
+                    }
+                }
+            }
+        }
+        let swap_used = swap_total.zip(swap_free).map(|(total, free)| total - free);
+        told.put_if_known(self.swap_used.clone(), swap_used);
+        match has_total {
+            true => Ok(()),
+            false => Err(self.file.not_understood("`MemTotal`")),
+        }
+    }
+}
+
+fn bytes(value: &str) -> Option<f64> {
+    let kibibytes: u64 = value.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kibibytes as f64 * 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_values, missing, read, value};
+    use super::*;
+    use crate::health::Health;
+    use crate::host::tests::Fixture;
+
+    #[test]
+    fn lines_become_bytes() {
+        let fixture = Fixture::new().with(
+            "proc/meminfo",
+            "MemTotal:       16308156 kB\nMemFree:    1000 kB\nMemAvailable:  9000 kB\n\
+             Buffers: 7 kB\nCached: 8000 kB\nSwapCached: 1 kB\nSwapTotal: 500 kB\nSwapFree: 100 kB\n\
+             Dirty: 3 kB\nWriteback: 2 kB\nAnonPages: 6000 kB\nSlab: 50 kB\nAnonHugePages: 4 kB\n\
+             HugePages_Total: 5\nHugepagesize: 2048 kB\nHugetlb: 10240 kB\n",
+        );
+        let told = read(&mut Memory::new(fixture.root()), 1.0);
+        assert_values(
+            &told,
+            &[
+                ("memory.total_bytes", 16_308_156.0 * 1024.0),
+                ("memory.free_bytes", 1_024_000.0),
+                ("memory.available_bytes", 9_216_000.0),
+                ("memory.buffers_bytes", 7_168.0),
+                ("memory.cached_bytes", 8_192_000.0),
+                ("memory.dirty_bytes", 3_072.0),
+                ("memory.writeback_bytes", 2_048.0),
+                ("memory.anonymous_bytes", 6_144_000.0),
+                ("memory.slab_bytes", 51_200.0),
+                ("memory.transparent_hugepages_bytes", 4_096.0),
+                ("memory.hugepages_bytes", 10_485_760.0),
+                ("memory.swap_used_bytes", 409_600.0),
+            ],
+        );
+        assert_eq!((told.values.len(), told.missing.len()), (12, 0));
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_tell_is_not_made_up() {
+        let fixture = Fixture::new().with("proc/meminfo", "MemTotal: 9 kB\nSwapTotal: 0 kB\n");
+        let told = read(&mut Memory::new(fixture.root()), 1.0);
+        assert_eq!(told.values.len(), 1);
+        assert_eq!(value(&told, "memory.swap_used_bytes"), None);
+        let fixture = fixture.with("proc/meminfo", "MemTotal: many kB\nMemFree: 1 MB\n");
+        let told = read(&mut Memory::new(fixture.root()), 1.0);
+        assert!(told.values.is_empty());
+        assert!(matches!(
+            missing(&told, "memory"),
+            Some(Health::Degraded { .. })
+        ));
+    }
+}

@@ -1,0 +1,219 @@
+//! What each network interface carried. Loopback is among them: local servers are spoken to over it.
+
+use super::Part;
+use super::counters::Counters;
+use super::file::{KeptFile, numbers};
+use super::present::Present;
+use crate::health::Reading;
+use crate::host::line;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::path::{Path, PathBuf};
+
+const METRICS: [&str; 6] = [
+    "received_bytes_per_s",
+    "sent_bytes_per_s",
+    "received_packets_per_s",
+    "sent_packets_per_s",
+    "errors_per_s",
+    "dropped_per_s",
+];
+
+/// Places of `/proc/net/dev` that make each metric; those of both directions are added.
+/// Source: `proc_pid_net(5)`.
+const PLACES: [&[usize]; METRICS.len()] = [&[0], &[8], &[1], &[9], &[2, 10], &[3, 11]];
+const COLUMNS: usize = 16;
+
+/// The speed of a link changes when it is plugged in anew: rarely.
+const SPEED_INTERVAL_S: f64 = 10.0;
+/// What drivers tell in place of a speed that they do not know, in Mbit/s: -1, in 16 or 32 bits.
+const NO_SPEEDS: [u64; 3] = [0, 65_535, 4_294_967_295];
+
+/// The interfaces.
+pub(super) struct Network {
+    root: PathBuf,
+    file: KeptFile,
+    interfaces: Present<String, Interface>,
+}
+
+struct Interface {
+    ids: [MetricId; METRICS.len()],
+    speed_id: MetricId,
+    speed_bytes_per_s: Option<f64>,
+    /// When to look at the speed again.
+    speed_due_s: f64,
+    counters: Counters<{ METRICS.len() }>,
+}
+
+impl Network {
+    pub(super) fn new(root: &Path) -> Network {
+        Network {
+            root: root.to_owned(),
+            file: KeptFile::new(root, "proc/net/dev"),
+            interfaces: Present::default(),
+        }
+    }
+}
+
+impl Part for Network {
+    fn name(&self) -> &'static str {
+        "network"
+    }
+
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        let text = self.file.read()?;
+        self.interfaces.begin();
+        let mut not_understood = false;
+        // Two lines of titles.
+        for line in text.lines().skip(2) {
+            let Some((name, totals)) = parse(line) else {
+                not_understood = true;
+                continue;
+            };
+            // One that never carried anything is of no interest.
+            if totals[..2].iter().all(|bytes| *bytes == Some(0)) {
+                continue;
+            }
+            let interface = self.interfaces.see(name, || Interface::new(name));
+            interface.tell_speed(&self.root, name, at_s, told);
+            if let Some(growth) = interface.counters.growth(at_s, totals) {
+                for (place, id) in interface.ids.iter().enumerate() {
+                    told.put_if_known(id.clone(), growth.per_s(place));
+                }
+            }
+        }
+        self.interfaces.end();
+        match not_understood {
+            false => Ok(()),
+            true => Err(self.file.not_understood("counters in some of its lines")),
+        }
+    }
+}
+
+fn parse(line: &str) -> Option<(&str, [Option<u64>; METRICS.len()])> {
+    // The name of an alias has a colon itself.
+    let (name, rest) = line.rsplit_once(':')?;
+    let mut columns = [0_u64; COLUMNS];
+    let mut count = 0;
+    for (column, number) in columns.iter_mut().zip(numbers(rest)) {
+        *column = number?;
+        count += 1;
+    }
+    let add = |sum: u64, place: &usize| sum.saturating_add(columns[*place]);
+    let sum = |places: &[usize]| Some(places.iter().fold(0, add));
+    (count == COLUMNS).then(|| (name.trim(), PLACES.map(sum)))
+}
+
+impl Interface {
+    fn new(name: &str) -> Interface {
+        let id = |metric| MetricId::of_instance("network", name, metric);
+        Interface {
+            ids: METRICS.map(id),
+            speed_id: id("speed_bytes_per_s"),
+            speed_bytes_per_s: None,
+            speed_due_s: f64::MIN,
+            counters: Counters::default(),
+        }
+    }
+
+    fn tell_speed(&mut self, root: &Path, name: &str, at_s: f64, told: &mut Told) {
+        if at_s >= self.speed_due_s {
+            self.speed_due_s = at_s + SPEED_INTERVAL_S;
+            // Loopback and many virtual interfaces have none, or say so by an error.
+            let speed = line(root, &format!("sys/class/net/{name}/speed"));
+            let megabits = speed.ok().and_then(|speed| speed.parse::<u64>().ok());
+            let megabits = megabits.filter(|speed| !NO_SPEEDS.contains(speed));
+            self.speed_bytes_per_s = megabits.map(|megabits| megabits as f64 * 1e6 / 8.0);
+        }
+        told.put_if_known(self.speed_id.clone(), self.speed_bytes_per_s);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_values, missing, names, read, value};
+    use super::*;
+    use crate::health::Health;
+    use crate::host::tests::Fixture;
+
+    const TITLES: &str = "Inter-|   Receive                            |  Transmit\n face |bytes    packets errs \
+        drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n";
+
+    fn devices(lines: &[&str]) -> String {
+        format!("{TITLES}{}\n", lines.join("\n"))
+    }
+
+    #[test]
+    fn both_directions_are_told_of_those_that_carried_something() {
+        let fixture = Fixture::new()
+            .with("sys/class/net/eth0/speed", "10000\n")
+            .with("sys/class/net/lo/speed", "-1\n")
+            .with(
+                "proc/net/dev",
+                &devices(&[
+                    "    lo: 1000 10 0 0 0 0 0 0 1000 10 0 0 0 0 0 0",
+                    "  ifb0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
+                    "eth0:1:500 5 1 2 0 0 0 0 700 7 3 4 0 0 0 0",
+                    "  eth0: 500 5 1 2 0 0 0 0 700 7 3 4 0 0 0 0",
+                ]),
+            );
+        let mut network = Network::new(fixture.root());
+        let told = read(&mut network, 1.0);
+        assert_values(&told, &[("network.eth0.speed_bytes_per_s", 1.25e9)]);
+        assert_eq!(told.values.len(), 1);
+        let fixture = fixture.with(
+            "proc/net/dev",
+            &devices(&[
+                "    lo: 900 10 0 0 0 0 0 0 1000 30 0 0 0 0 0 0",
+                "  ifb0: 8 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
+                "  eth0: 2500 25 2 4 0 0 0 0 4700 17 4 6 0 0 0 0",
+            ]),
+        );
+        let told = read(&mut network, 3.0);
+        assert_values(
+            &told,
+            &[
+                ("network.eth0.received_bytes_per_s", 1000.0),
+                ("network.eth0.sent_bytes_per_s", 2000.0),
+                ("network.eth0.received_packets_per_s", 10.0),
+                ("network.eth0.sent_packets_per_s", 5.0),
+                ("network.eth0.errors_per_s", 1.0),
+                ("network.eth0.dropped_per_s", 2.0),
+                ("network.lo.sent_packets_per_s", 10.0),
+            ],
+        );
+        assert_eq!(value(&told, "network.lo.received_bytes_per_s"), None);
+        assert_eq!(names(&told, "network.ifb0."), [""; 0]);
+        assert_eq!(names(&told, "network.eth0:1."), [""; 0]);
+        drop(fixture);
+    }
+
+    #[test]
+    fn the_speed_is_looked_at_again_after_some_time() {
+        let line = devices(&["eth0: 5 5 1 2 0 0 0 0 700 7 3 4 0 0 0 0"]);
+        let fixture = Fixture::new().with("proc/net/dev", &line);
+        let mut network = Network::new(fixture.root());
+        assert!(read(&mut network, 1.0).values.is_empty());
+        let _fixture = fixture.with("sys/class/net/eth0/speed", "1000\n");
+        let speed = |told: Told| value(&told, "network.eth0.speed_bytes_per_s");
+        assert_eq!(speed(read(&mut network, 2.0)), None);
+        assert_eq!(speed(read(&mut network, 11.0)), Some(1.25e8));
+    }
+
+    #[test]
+    fn an_interface_that_was_away_begins_again_and_garbage_is_told() {
+        let line = "eth0: 5 5 1 2 0 0 0 0 700 7 3 4 0 0 0 0";
+        let fixture = Fixture::new().with("proc/net/dev", &devices(&[line]));
+        let mut network = Network::new(fixture.root());
+        read(&mut network, 1.0);
+        let fixture = fixture.with("proc/net/dev", &devices(&["eth1: 1 2 3"]));
+        let told = read(&mut network, 2.0);
+        assert!(matches!(
+            missing(&told, "network"),
+            Some(Health::Degraded { .. })
+        ));
+        let _fixture = fixture.with("proc/net/dev", &devices(&[line]));
+        assert!(read(&mut network, 3.0).values.is_empty());
+        assert_eq!(read(&mut network, 4.0).values.len(), 6);
+    }
+}

@@ -1,0 +1,155 @@
+//! What moves between memory and disks, and what a lack of memory costs.
+
+use super::Part;
+use super::counters::Counters;
+use super::file::KeptFile;
+use crate::health::Reading;
+use crate::process::page_bytes;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::path::Path;
+
+/// Lines of `/proc/vmstat`, their metrics, and what one unit of each is; `pgpgin` and `pgpgout` count KiB.
+const LINES: [(&str, &str, Unit); 6] = [
+    ("pgpgin", "in_bytes_per_s", Unit::Kibibyte),
+    ("pgpgout", "out_bytes_per_s", Unit::Kibibyte),
+    ("pswpin", "swap_in_bytes_per_s", Unit::Page),
+    ("pswpout", "swap_out_bytes_per_s", Unit::Page),
+    ("pgmajfault", "major_faults_per_s", Unit::One),
+    ("oom_kill", "oom_kills_per_s", Unit::One),
+];
+
+/// Begin of the lines, one per zone of memory, that count tasks which had to free memory themselves.
+const RECLAIM: &str = "allocstall";
+/// Place of their sum.
+const RECLAIM_PLACE: usize = LINES.len();
+const COUNTERS: usize = LINES.len() + 1;
+
+#[derive(Clone, Copy)]
+enum Unit {
+    One,
+    Kibibyte,
+    Page,
+}
+
+/// The paging.
+pub(super) struct Paging {
+    file: KeptFile,
+    ids: [MetricId; COUNTERS],
+    units: [f64; COUNTERS],
+    counters: Counters<COUNTERS>,
+}
+
+impl Paging {
+    pub(super) fn new(root: &Path) -> Paging {
+        let unit = |place: usize| match LINES.get(place).map(|(_, _, unit)| *unit) {
+            Some(Unit::Kibibyte) => 1024.0,
+            Some(Unit::Page) => page_bytes() as f64,
+            Some(Unit::One) | None => 1.0,
+        };
+        let name = |place: usize| {
+            LINES
+                .get(place)
+                .map_or("reclaim_direct_per_s", |line| line.1)
+        };
+        Paging {
+            file: KeptFile::new(root, "proc/vmstat"),
+            ids: std::array::from_fn(|place| MetricId::of("paging", name(place))),
+            units: std::array::from_fn(unit),
+            counters: Counters::default(),
+        }
+    }
+}
+
+impl Part for Paging {
+    fn name(&self) -> &'static str {
+        "paging"
+    }
+
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        let text = self.file.read()?;
+        let mut totals = [None; COUNTERS];
+        for line in text.lines() {
+            let Some((name, total)) = line.split_once(' ') else {
+                continue;
+            };
+            let total = || total.trim().parse::<u64>().ok();
+            if name.starts_with(RECLAIM) {
+                let sum = totals[RECLAIM_PLACE].unwrap_or(0);
+                totals[RECLAIM_PLACE] = total().map(|total| total.saturating_add(sum));
+            } else if let Some(place) = LINES.iter().position(|(line, ..)| *line == name) {
+                totals[place] = total();
+            }
+        }
+        if let Some(growth) = self.counters.growth(at_s, totals) {
+            for (place, id) in self.ids.iter().enumerate() {
+                let rate = growth.per_s(place).map(|rate| rate * self.units[place]);
+                told.put_if_known(id.clone(), rate);
+            }
+        }
+        match totals[0] {
+            Some(_) => Ok(()),
+            None => Err(self.file.not_understood("`pgpgin`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_values, missing, read, value};
+    use super::*;
+    use crate::health::Health;
+    use crate::host::tests::Fixture;
+
+    #[test]
+    fn pages_and_kibibytes_become_bytes_per_second() {
+        let fixture = Fixture::new().with(
+            "proc/vmstat",
+            "pgpgin 100\npgpgout 200\npswpin 10\npswpout 20\npgmajfault 7\nallocstall_dma 1\n\
+             allocstall_normal 5\noom_kill 0\n",
+        );
+        let mut paging = Paging::new(fixture.root());
+        assert_eq!(read(&mut paging, 1.0), Told::default());
+        let fixture = fixture.with(
+            "proc/vmstat",
+            "pgpgin 104\npgpgout 300\npswpin 12\npswpout 20\npgmajfault 17\nallocstall_dma 3\n\
+             allocstall_normal 11\noom_kill 1\n",
+        );
+        let told = read(&mut paging, 3.0);
+        let page_bytes = page_bytes() as f64;
+        assert_values(
+            &told,
+            &[
+                ("paging.in_bytes_per_s", 2048.0),
+                ("paging.out_bytes_per_s", 51_200.0),
+                ("paging.swap_in_bytes_per_s", page_bytes),
+                ("paging.swap_out_bytes_per_s", 0.0),
+                ("paging.major_faults_per_s", 5.0),
+                ("paging.reclaim_direct_per_s", 4.0),
+                ("paging.oom_kills_per_s", 0.5),
+            ],
+        );
+        // An older kernel, and a counter that went back.
+        let _fixture = fixture.with("proc/vmstat", "pgpgin 4\npgpgout 300\nallocstall 90\n");
+        let told = read(&mut paging, 4.0);
+        assert_eq!(value(&told, "paging.in_bytes_per_s"), None);
+        assert_eq!(value(&told, "paging.oom_kills_per_s"), None);
+        assert_values(
+            &told,
+            &[
+                ("paging.out_bytes_per_s", 0.0),
+                ("paging.reclaim_direct_per_s", 76.0),
+            ],
+        );
+    }
+
+    #[test]
+    fn garbage_is_degraded() {
+        let fixture = Fixture::new().with("proc/vmstat", "pgpgin\npgpgin x\n");
+        let told = read(&mut Paging::new(fixture.root()), 1.0);
+        assert!(matches!(
+            missing(&told, "paging"),
+            Some(Health::Degraded { .. })
+        ));
+    }
+}

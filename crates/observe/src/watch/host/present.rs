@@ -1,0 +1,69 @@
+//! Things that come and go, such as disks and threads, with what is remembered of each.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// The things that the reading before had.
+#[derive(Debug)]
+pub(super) struct Present<K, T> {
+    reading: u64,
+    /// With the number of the reading that saw each last.
+    things: HashMap<K, (u64, T)>,
+}
+
+impl<K, T> Default for Present<K, T> {
+    fn default() -> Self {
+        Present {
+            reading: 0,
+            things: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Hash + Eq, T> Present<K, T> {
+    /// A reading begins.
+    pub(super) fn begin(&mut self) {
+        self.reading += 1;
+    }
+
+    /// A thing that this reading has; `make` makes what is remembered of a new one.
+    pub(super) fn see<Q>(&mut self, key: &Q, make: impl FnOnce() -> T) -> &mut T
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        if !self.things.contains_key(key) {
+            self.things.insert(key.to_owned(), (0, make()));
+        }
+        let entry = self.things.get_mut(key);
+        let (seen, thing) = entry.expect("it was there or was added just now");
+        *seen = self.reading;
+        thing
+    }
+
+    /// The reading ends: what it did not have is forgotten, and is new if it returns.
+    pub(super) fn end(&mut self) {
+        let reading = self.reading;
+        self.things.retain(|_, (seen, _)| *seen == reading);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_away_is_new_when_it_returns() {
+        let mut present: Present<String, u32> = Present::default();
+        let mut numbers = Vec::new();
+        for (number, names) in [(1, vec!["a", "b"]), (2, vec!["a"]), (3, vec!["a", "b"])] {
+            present.begin();
+            for name in names {
+                numbers.push((name, *present.see(name, || number)));
+            }
+            present.end();
+        }
+        assert_eq!(numbers, [("a", 1), ("b", 1), ("a", 1), ("a", 1), ("b", 3)]);
+    }
+}

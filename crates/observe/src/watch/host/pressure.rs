@@ -1,0 +1,156 @@
+//! Pressure: the share of time in which tasks waited for a CPU, for disks, or for memory.
+//! Source: `Documentation/accounting/psi.rst` of Linux.
+
+use super::Part;
+use super::counters::Counters;
+use super::file::KeptFile;
+use crate::health::Reading;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::path::Path;
+
+/// Resources with the lines that mean something: that all tasks wait for a CPU cannot be on a whole machine.
+const RESOURCES: [(&str, &[&str]); 3] = [
+    ("cpu", &["some"]),
+    ("io", &["some", "full"]),
+    ("memory", &["some", "full"]),
+];
+
+/// The three kinds of pressure.
+pub(super) struct Pressure {
+    resources: [Resource; RESOURCES.len()],
+}
+
+struct Resource {
+    file: KeptFile,
+    /// Begin of the line, and the metric.
+    lines: Vec<(&'static str, MetricId)>,
+    counters: Counters<2>,
+}
+
+impl Pressure {
+    pub(super) fn new(root: &Path) -> Pressure {
+        let resource = |(name, lines): (&str, &[&'static str])| {
+            let id = |line: &str| MetricId::of_instance("pressure", name, &format!("{line}_ratio"));
+            Resource {
+                file: KeptFile::new(root, &format!("proc/pressure/{name}")),
+                lines: lines.iter().map(|line| (*line, id(line))).collect(),
+                counters: Counters::default(),
+            }
+        };
+        Pressure {
+            resources: RESOURCES.map(resource),
+        }
+    }
+}
+
+impl Part for Pressure {
+    fn name(&self) -> &'static str {
+        "pressure"
+    }
+
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        let mut outcome = Ok(());
+        for resource in &mut self.resources {
+            outcome = outcome.and(resource.read(at_s, told));
+        }
+        outcome
+    }
+}
+
+impl Resource {
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        let text = self.file.read()?;
+        let mut totals = [None; 2];
+        for (total, (line, _)) in totals.iter_mut().zip(&self.lines) {
+            *total = total_us(text, line);
+        }
+        let is_whole = totals.iter().flatten().count() == self.lines.len();
+        if let Some(growth) = self.counters.growth(at_s, totals) {
+            for (place, (_, id)) in self.lines.iter().enumerate() {
+                // The kernel's clock and that of the readings are not read at the same time.
+                let ratio = growth.per_s(place).map(|us| (us / 1e6).min(1.0));
+                told.put_if_known(id.clone(), ratio);
+            }
+        }
+        match is_whole {
+            true => Ok(()),
+            false => Err(self.file.not_understood("total of pressure")),
+        }
+    }
+}
+
+fn total_us(text: &str, line: &str) -> Option<u64> {
+    let line = text.lines().find(|text| text.starts_with(line))?;
+    let (_, total) = line.rsplit_once("total=")?;
+    total.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_values, missing, names, read, value};
+    use super::*;
+    use crate::health::Health;
+    use crate::host::tests::Fixture;
+
+    fn lines(some_us: u64, full_us: u64) -> String {
+        let averages = "avg10=40.60 avg60=14.65 avg300=17.68";
+        format!("some {averages} total={some_us}\nfull {averages} total={full_us}\n")
+    }
+
+    #[test]
+    fn waiting_time_becomes_a_share_of_the_time() {
+        let fixture = Fixture::new()
+            .with("proc/pressure/cpu", &lines(1_000_000, 0))
+            .with("proc/pressure/io", &lines(5_000_000, 1_000_000))
+            .with("proc/pressure/memory", &lines(0, 0));
+        let mut pressure = Pressure::new(fixture.root());
+        assert_eq!(read(&mut pressure, 1.0), Told::default());
+        let _fixture = fixture
+            .with("proc/pressure/cpu", &lines(1_500_000, 0))
+            .with("proc/pressure/io", &lines(7_000_100, 1_200_000))
+            .with("proc/pressure/memory", &lines(0, 0));
+        let told = read(&mut pressure, 3.0);
+        assert_values(
+            &told,
+            &[
+                ("pressure.cpu.some_ratio", 0.25),
+                ("pressure.io.some_ratio", 1.0),
+                ("pressure.io.full_ratio", 0.1),
+                ("pressure.memory.some_ratio", 0.0),
+                ("pressure.memory.full_ratio", 0.0),
+            ],
+        );
+        assert_eq!(names(&told, "").len(), 5);
+    }
+
+    #[test]
+    fn a_kernel_without_pressure_is_unsupported_and_garbage_degraded() {
+        let fixture = Fixture::new();
+        let mut pressure = Pressure::new(fixture.root());
+        let told = read(&mut pressure, 1.0);
+        assert!(matches!(
+            missing(&told, "pressure"),
+            Some(Health::Unsupported { .. })
+        ));
+        let fixture = fixture
+            .with("proc/pressure/cpu", &lines(10, 0))
+            .with("proc/pressure/io", "some avg10=0.00 total=many\n")
+            .with("proc/pressure/memory", &lines(500, 0));
+        let mut pressure = Pressure::new(fixture.root());
+        read(&mut pressure, 1.0);
+        let _fixture = fixture
+            .with("proc/pressure/cpu", &lines(500_010, 0))
+            .with("proc/pressure/memory", &lines(100, 0));
+        let told = read(&mut pressure, 2.0);
+        assert!(matches!(
+            missing(&told, "pressure"),
+            Some(Health::Degraded { .. })
+        ));
+        // The other two are told, but what went back is not.
+        assert_values(&told, &[("pressure.cpu.some_ratio", 0.5)]);
+        assert_eq!(value(&told, "pressure.io.some_ratio"), None);
+        assert_eq!(value(&told, "pressure.memory.some_ratio"), None);
+        assert_values(&told, &[("pressure.memory.full_ratio", 0.0)]);
+    }
+}

@@ -1,0 +1,304 @@
+//! What some processes used and waited for: those of the server and of the load generator.
+
+use super::Part;
+use super::cgroup::ControlGroups;
+use super::counters::{Counters, Growth};
+use super::file::{Content, health, is_gone};
+use super::hierarchy::Hierarchies;
+use super::threads::{INVOLUNTARY, IO_DELAY_TICKS, MOST_THREADS, Threads, VOLUNTARY, WAIT_NS};
+use crate::health::{Health, Reading};
+use crate::host::{field, number};
+use crate::process::{page_bytes, ticks_per_s};
+use crate::stat::ProcessStat;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Whether the kernel counts how long threads wait for disks; off by default since 5.14.
+const DELAY_ACCOUNTING: &str = "proc/sys/kernel/task_delayacct";
+
+/// CPU time in ticks after which a process must have shown in the finer counters too.
+const SOME_WORK_TICKS: u64 = 10;
+
+/// Places of the counters of a process.
+const USER: usize = 0;
+const SYSTEM: usize = 1;
+const MINOR: usize = 2;
+const MAJOR: usize = 3;
+const READ: usize = 4;
+const WRITTEN: usize = 5;
+
+/// The processes that are watched.
+pub(super) struct Processes {
+    root: PathBuf,
+    processes: Vec<Process>,
+    /// Absent until they could be read.
+    hierarchies: Option<Hierarchies>,
+    /// Absent before the first reading.
+    counts_delay: Option<Reading<u64>>,
+}
+
+struct Process {
+    name: String,
+    number: u32,
+    /// Its folder in `/proc`.
+    folder: PathBuf,
+    /// When it was started: another process may get its number.
+    start_ticks: Option<u64>,
+    /// Set once it was found to have ended.
+    end: Option<Health>,
+    ids: Ids,
+    counters: Counters<6>,
+    threads: Threads,
+    groups: ControlGroups,
+    content: Content,
+}
+
+struct Ids {
+    cpu: MetricId,
+    cpu_user: MetricId,
+    cpu_system: MetricId,
+    cpu_wait: MetricId,
+    busiest_thread: MetricId,
+    delay_io: MetricId,
+    minor_faults: MetricId,
+    major_faults: MetricId,
+    voluntary: MetricId,
+    involuntary: MetricId,
+    resident: MetricId,
+    threads: MetricId,
+    open_files: MetricId,
+    read: MetricId,
+    written: MetricId,
+}
+
+impl Ids {
+    fn new(process: &str) -> Ids {
+        let id = |name| MetricId::of_instance("process", process, name);
+        Ids {
+            cpu: id("cpu_ratio"),
+            cpu_user: id("cpu_user_ratio"),
+            cpu_system: id("cpu_system_ratio"),
+            cpu_wait: id("cpu_wait_ratio"),
+            busiest_thread: id("busiest_thread_ratio"),
+            delay_io: id("delay_io_ratio"),
+            minor_faults: id("minor_faults_per_s"),
+            major_faults: id("major_faults_per_s"),
+            voluntary: id("voluntary_switches_per_s"),
+            involuntary: id("involuntary_switches_per_s"),
+            resident: id("resident_bytes"),
+            threads: id("threads_count"),
+            open_files: id("open_files_count"),
+            read: id("read_bytes_per_s"),
+            written: id("write_bytes_per_s"),
+        }
+    }
+}
+
+impl Processes {
+    pub(super) fn new(root: &Path, processes: Vec<(String, u32)>) -> Processes {
+        let process = |(name, number): (String, u32)| Process {
+            folder: root.join(format!("proc/{number}")),
+            start_ticks: None,
+            end: None,
+            ids: Ids::new(&name),
+            counters: Counters::default(),
+            threads: Threads::default(),
+            groups: ControlGroups::new(&name),
+            content: Content::default(),
+            name,
+            number,
+        };
+        Processes {
+            root: root.to_owned(),
+            processes: processes.into_iter().map(process).collect(),
+            hierarchies: None,
+            counts_delay: None,
+        }
+    }
+
+    fn find_hierarchies(&mut self) -> Reading<()> {
+        if self.hierarchies.is_none() {
+            self.hierarchies = Some(Hierarchies::read(&self.root)?);
+        }
+        Ok(())
+    }
+}
+
+impl Part for Processes {
+    fn name(&self) -> &'static str {
+        "process"
+    }
+
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        if self.processes.is_empty() {
+            return Ok(());
+        }
+        if let Err(health) = self.find_hierarchies() {
+            told.miss("cgroup", health);
+        }
+        let delay = self
+            .counts_delay
+            .get_or_insert_with(|| number(&self.root, DELAY_ACCOUNTING));
+        let counts_delay = matches!(delay, Ok(1..));
+        if !counts_delay {
+            let reason = format!("the kernel does not count it, see `{DELAY_ACCOUNTING}`");
+            told.miss("process_delay", Health::Unsupported { reason });
+        }
+        let mut outcome = Ok(());
+        for process in &mut self.processes {
+            let read = process.read(at_s, counts_delay, told);
+            if let (Ok(()), Some(hierarchies)) = (&read, &self.hierarchies) {
+                process
+                    .groups
+                    .read(&process.folder, hierarchies, at_s, told);
+            }
+            outcome = outcome.and(read);
+        }
+        outcome
+    }
+}
+
+impl Process {
+    fn read(&mut self, at_s: f64, counts_delay: bool, told: &mut Told) -> Reading<()> {
+        let stat = self.stat()?;
+        let io_bytes = self.io_bytes(told);
+        let [read, written] = io_bytes.map_or([None; 2], |bytes| bytes.map(Some));
+        let totals = [
+            Some(stat.user_ticks),
+            Some(stat.system_ticks),
+            Some(stat.minor_faults),
+            Some(stat.major_faults),
+            read,
+            written,
+        ];
+        if let Some(growth) = self.counters.growth(at_s, totals) {
+            self.tell_growth(&growth, told);
+        }
+        let resident = stat
+            .resident_pages
+            .map(|pages| (pages * page_bytes()) as f64);
+        told.put_if_known(self.ids.resident.clone(), resident);
+        told.put(self.ids.threads.clone(), stat.threads as f64);
+        let open_files = open_files(&self.folder.join("fd"));
+        told.note(
+            "process_open_files",
+            self.ids.open_files.clone(),
+            open_files,
+        );
+        self.tell_threads(&stat, at_s, counts_delay, told);
+        Ok(())
+    }
+
+    /// Its counters, if it is still the same process.
+    fn stat(&mut self) -> Reading<ProcessStat> {
+        if let Some(health) = &self.end {
+            return Err(health.clone());
+        }
+        let path = self.folder.join("stat");
+        let stat = match self.content.read(&path) {
+            Ok(text) => ProcessStat::parse(text)
+                .ok_or_else(|| Health::not_understood(&path, "counters of a process"))?,
+            Err(error) if is_gone(&error) => return Err(self.end()),
+            Err(error) => return Err(health(&path, &error)),
+        };
+        let start_ticks = *self.start_ticks.get_or_insert(stat.start_ticks);
+        if stat.has_ended() || stat.start_ticks != start_ticks {
+            return Err(self.end());
+        }
+        Ok(stat)
+    }
+
+    fn end(&mut self) -> Health {
+        let what = match self.start_ticks {
+            Some(_) => "has ended",
+            None => "is not there",
+        };
+        let reason = format!("process {} of `{}` {what}", self.number, self.name);
+        let health = Health::Degraded { reason };
+        self.end.insert(health).clone()
+    }
+
+    fn tell_growth(&self, growth: &Growth<6>, told: &mut Told) {
+        let ids = &self.ids;
+        let share = |place| Some(growth.per_s(place)? / ticks_per_s());
+        let (user, system) = (share(USER), share(SYSTEM));
+        let both = user.zip(system).map(|(user, system)| user + system);
+        let values = [
+            (&ids.cpu, both),
+            (&ids.cpu_user, user),
+            (&ids.cpu_system, system),
+            (&ids.minor_faults, growth.per_s(MINOR)),
+            (&ids.major_faults, growth.per_s(MAJOR)),
+            (&ids.read, growth.per_s(READ)),
+            (&ids.written, growth.per_s(WRITTEN)),
+        ];
+        for (id, value) in values {
+            told.put_if_known(id.clone(), value);
+        }
+    }
+
+    /// Bytes that it had read from disks, and written to them: the page cache is not counted.
+    fn io_bytes(&mut self, told: &mut Told) -> Option<[u64; 2]> {
+        let path = self.folder.join("io");
+        let found = self
+            .content
+            .read(&path)
+            .map_err(|error| health(&path, &error));
+        let bytes = found.and_then(|text| {
+            let of = |name| field(text, name)?.parse::<u64>().ok();
+            let both = of("read_bytes").zip(of("write_bytes"));
+            both.map(|(read, written)| [read, written])
+                .ok_or_else(|| Health::not_understood(&path, "count of bytes"))
+        });
+        bytes.map_err(|health| told.miss("process_io", health)).ok()
+    }
+
+    fn tell_threads(&mut self, stat: &ProcessStat, at_s: f64, counts_delay: bool, told: &mut Told) {
+        if stat.threads > MOST_THREADS {
+            self.threads.forget();
+            let reason = format!(
+                "`{}` has {} threads, and those of a process with more than {MOST_THREADS} are not looked at",
+                self.name, stat.threads
+            );
+            return told.miss("process_threads", Health::Degraded { reason });
+        }
+        let growth = match self.threads.read(&self.folder, at_s, counts_delay) {
+            Ok(Some(growth)) => growth,
+            Ok(None) => return,
+            Err(health) => return told.miss("process_threads", health),
+        };
+        let ids = &self.ids;
+        told.put(ids.voluntary.clone(), growth.per_s(VOLUNTARY));
+        told.put(ids.involuntary.clone(), growth.per_s(INVOLUNTARY));
+        if counts_delay {
+            let delay = growth.per_s(IO_DELAY_TICKS) / ticks_per_s();
+            told.put(ids.delay_io.clone(), delay);
+        }
+        let has_worked = stat.user_ticks + stat.system_ticks >= SOME_WORK_TICKS;
+        if growth.total_run_ns == 0 && has_worked {
+            let reason = "the kernel does not count the time of threads".to_owned();
+            return told.miss("process_wait", Health::Unsupported { reason });
+        }
+        told.put(ids.cpu_wait.clone(), growth.per_s(WAIT_NS) / 1e9);
+        told.put(ids.busiest_thread.clone(), growth.busiest_ratio());
+    }
+}
+
+/// How many files are open. Kernels since 6.2 tell it as the size of the folder; on others the folder is listed.
+fn open_files(folder: &Path) -> Reading<f64> {
+    let failed = |error: io::Error| health(folder, &error);
+    let size = fs::metadata(folder).map_err(failed)?.len();
+    let is_of_kernel =
+        || statfs(folder).is_ok_and(|found| found.filesystem_type() == PROC_SUPER_MAGIC);
+    if size > 0 && is_of_kernel() {
+        return Ok(size as f64);
+    }
+    Ok(fs::read_dir(folder).map_err(failed)?.count() as f64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+use super::super::testing::{assert_values, missing, names, read, value};
+use super::*;
+use crate::host::tests::Fixture;
+
+/// `stat` of process 7 with state, minor and major faults, CPU time, threads, start and pages.
+fn stat(state: char, faults: [u64; 2], ticks: [u64; 2], threads: u64, start: u64) -> String {
+    let [minor, major] = faults;
+    let [user, system] = ticks;
+    format!(
+        "7 (mongod (x)) {state} 1 7 7 0 -1 4194304 {minor} 0 {major} 0 {user} {system} 0 0 20 0 {threads} 0 \
+         {start} 3133440 380 18446744073709551615\n"
+    )
+}
+
+fn io_of(read: u64, written: u64) -> String {
+    format!(
+        "rchar: 6976\nwchar: 9\nread_bytes: {read}\nwrite_bytes: {written}\ncancelled_write_bytes: 5\n"
+    )
+}
+
+fn machine(stat: &str) -> Fixture {
+    Fixture::new()
+        .with("proc/7/stat", stat)
+        .with("proc/7/io", &io_of(1000, 2000))
+        .with("proc/7/fd/0", "")
+        .with("proc/7/fd/1", "")
+        .with("proc/7/task/7/schedstat", "1000000 2000000 5\n")
+        .with(
+            "proc/7/task/7/status",
+            "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t1\n",
+        )
+        .with("proc/7/cgroup", "0::/a\n")
+        .with(
+            "proc/self/mountinfo",
+            "1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n",
+        )
+        .with("cg/a/cpu.max", "150000 100000\n")
+        .with(
+            "cg/a/cpu.stat",
+            "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
+        )
+}
+
+fn watched(fixture: &Fixture) -> Processes {
+    Processes::new(fixture.root(), vec![("server".to_owned(), 7)])
+}
+
+#[test]
+fn a_process_is_told_with_its_threads_and_groups() {
+    let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987));
+    let mut processes = watched(&fixture);
+    let told = read(&mut processes, 1.0);
+    assert_values(
+        &told,
+        &[
+            ("process.server.resident_bytes", (380 * page_bytes()) as f64),
+            ("process.server.threads_count", 1.0),
+            ("process.server.open_files_count", 2.0),
+            ("cgroup.server.cpu_limit_count", 1.5),
+        ],
+    );
+    assert_eq!(names(&told, "process.").len(), 3);
+    let status = "voluntary_ctxt_switches:\t25\nnonvoluntary_ctxt_switches:\t5\n";
+    let _fixture = fixture
+        .with("proc/7/stat", &stat('R', [140, 5], [250, 70], 1, 987))
+        .with("proc/7/io", &io_of(5000, 3000))
+        .with("proc/7/task/7/schedstat", "501000000 1002000000 9\n")
+        .with("proc/7/task/7/status", status);
+    let told = read(&mut processes, 3.0);
+    let ticks_per_s = ticks_per_s();
+    assert_values(
+        &told,
+        &[
+            ("process.server.cpu_ratio", 125.0 / ticks_per_s),
+            ("process.server.cpu_user_ratio", 100.0 / ticks_per_s),
+            ("process.server.cpu_system_ratio", 25.0 / ticks_per_s),
+            ("process.server.cpu_wait_ratio", 0.5),
+            ("process.server.busiest_thread_ratio", 0.25),
+            ("process.server.minor_faults_per_s", 20.0),
+            ("process.server.major_faults_per_s", 1.0),
+            ("process.server.voluntary_switches_per_s", 10.0),
+            ("process.server.involuntary_switches_per_s", 2.0),
+            ("process.server.read_bytes_per_s", 2000.0),
+            ("process.server.write_bytes_per_s", 500.0),
+            ("cgroup.server.cpu_throttled_ratio", 0.0),
+        ],
+    );
+    assert!(matches!(
+        missing(&told, "process_delay"),
+        Some(Health::Unsupported { .. })
+    ));
+}
+
+#[test]
+fn the_delay_by_disks_is_told_where_the_kernel_counts_it() {
+    let of_thread = |ticks: u64| format!("7 (x) S{} {ticks} 0 0\n", " 1".repeat(38));
+    let fixture = machine(&stat('S', [0, 0], [0, 0], 1, 987))
+        .with("proc/sys/kernel/task_delayacct", "1\n")
+        .with("proc/7/task/7/stat", &of_thread(100));
+    let mut processes = watched(&fixture);
+    read(&mut processes, 1.0);
+    let _fixture = fixture.with("proc/7/task/7/stat", &of_thread(150));
+    let told = read(&mut processes, 2.0);
+    let expected = 50.0 / ticks_per_s();
+    assert_values(&told, &[("process.server.delay_io_ratio", expected)]);
+    assert_eq!(missing(&told, "process_delay"), None);
+}
+
+/// Two readings of a process that is there, and what the third one tells of it.
+fn after(change: impl FnOnce(Fixture) -> Fixture) -> (Told, Processes) {
+    let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987));
+    let mut processes = watched(&fixture);
+    read(&mut processes, 1.0);
+    read(&mut processes, 2.0);
+    let _fixture = change(fixture);
+    (read(&mut processes, 3.0), processes)
+}
+
+fn assert_ended(told: &Told) {
+    assert!(told.values.is_empty(), "{:?}", told.values);
+    let reason = missing(told, "process").and_then(Health::reason);
+    assert_eq!(reason, Some("process 7 of `server` has ended"));
+}
+
+#[test]
+fn a_process_that_ended_is_told_as_missing_and_stays_so() {
+    let (told, mut processes) = after(|fixture| {
+        fs::remove_file(fixture.root().join("proc/7/stat")).unwrap();
+        fixture
+    });
+    assert_ended(&told);
+    assert_ended(&read(&mut processes, 4.0));
+    // Nobody waited for it yet.
+    assert_ended(
+        &after(|fixture| fixture.with("proc/7/stat", &stat('Z', [0, 0], [0, 0], 1, 987))).0,
+    );
+    // Another process has its number.
+    assert_ended(
+        &after(|fixture| fixture.with("proc/7/stat", &stat('S', [0, 0], [0, 0], 1, 988))).0,
+    );
+}
+
+#[test]
+fn a_process_that_never_was_there_does_not_hide_the_others() {
+    let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987));
+    let named = |name: &str, number| (name.to_owned(), number);
+    let both = vec![named("client", 8), named("server", 7)];
+    let told = read(&mut Processes::new(fixture.root(), both), 1.0);
+    assert_eq!(names(&told, "process.server.").len(), 3);
+    assert_eq!(
+        missing(&told, "process").and_then(Health::reason),
+        Some("process 8 of `client` is not there")
+    );
+}
+
+#[test]
+fn the_threads_of_a_process_with_too_many_are_left_out_and_that_is_told() {
+    let many = stat('S', [100, 3], [50, 20], MOST_THREADS + 1, 987);
+    let fixture = machine(&many);
+    let mut processes = watched(&fixture);
+    read(&mut processes, 1.0);
+    let told = read(&mut processes, 2.0);
+    assert_eq!(value(&told, "process.server.cpu_wait_ratio"), None);
+    assert_values(&told, &[("process.server.cpu_ratio", 0.0)]);
+    let reason = missing(&told, "process_threads").and_then(Health::reason);
+    assert!(reason.is_some_and(|reason| reason.contains("513 threads")));
+}
+
+#[test]
+fn counters_that_are_not_counted_or_not_readable_are_missing() {
+    let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987))
+        .with("proc/7/task/7/schedstat", "0 0 0\n")
+        .with("proc/7/io", "rchar: 5\n");
+    let mut processes = watched(&fixture);
+    read(&mut processes, 1.0);
+    let told = read(&mut processes, 2.0);
+    assert_eq!(value(&told, "process.server.cpu_wait_ratio"), None);
+    assert_eq!(value(&told, "process.server.read_bytes_per_s"), None);
+    assert_values(&told, &[("process.server.voluntary_switches_per_s", 0.0)]);
+    assert!(matches!(
+        missing(&told, "process_wait"),
+        Some(Health::Unsupported { .. })
+    ));
+    assert!(matches!(
+        missing(&told, "process_io"),
+        Some(Health::Degraded { .. })
+    ));
+}
+
+#[test]
+fn a_garbled_stat_is_degraded_and_not_an_end() {
+    let whole = stat('S', [100, 3], [50, 20], 1, 987);
+    let fixture = machine(&whole);
+    let mut processes = watched(&fixture);
+    read(&mut processes, 1.0);
+    let fixture = fixture.with("proc/7/stat", "7 (x) S\n");
+    let told = read(&mut processes, 2.0);
+    assert!(told.values.is_empty());
+    let reason = missing(&told, "process").and_then(Health::reason);
+    assert!(reason.is_some_and(|reason| reason.ends_with("has no counters of a process")));
+    let _fixture = fixture.with("proc/7/stat", &whole);
+    let told = read(&mut processes, 3.0);
+    assert_eq!(missing(&told, "process"), None);
+    assert_values(&told, &[("process.server.cpu_ratio", 0.0)]);
+}
+
+#[test]
+fn the_files_of_this_process_are_counted() {
+    let folder = Path::new("/proc/self/fd");
+    let before = open_files(folder).unwrap();
+    let files: Vec<_> = (0..20)
+        .map(|_| fs::File::open("/proc/self/stat").unwrap())
+        .collect();
+    let after = open_files(folder).unwrap();
+    // Other tests of this process open and close some at the same time.
+    assert!(before >= 3.0 && after >= 20.0, "{before} {after}");
+    drop(files);
+}

@@ -1,0 +1,299 @@
+//! Clock frequency of the CPUs and temperatures. Reading them disturbs: on some machines the kernel
+//! interrupts each CPU to know its frequency, or asks firmware for a temperature. So they are read, and told, once in
+//! ten seconds.
+
+use super::Part;
+use crate::health::{Health, Reading};
+use crate::host::{field, line, number, online_list, text};
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Time between two looks, a little less than so many beats of a second.
+const INTERVAL_S: f64 = 9.5;
+
+/// Chips that ask a disk for its temperature, which holds up the disk's own work.
+const CHIPS_OF_DISKS: [&str; 2] = ["drivetemp", "nvme"];
+
+/// Temperatures that can be, in degrees Celsius; beyond them a sensor is not connected.
+const CELSIUS: std::ops::RangeInclusive<f64> = -60.0..=200.0;
+
+/// When to look again.
+struct Beat {
+    due_s: f64,
+}
+
+impl Beat {
+    fn new() -> Beat {
+        Beat { due_s: f64::MIN }
+    }
+
+    fn is_due(&mut self, at_s: f64) -> bool {
+        let is_due = at_s >= self.due_s;
+        if is_due {
+            self.due_s = at_s + INTERVAL_S;
+        }
+        is_due
+    }
+}
+
+/// The frequencies of all cores online.
+pub(super) struct Frequency {
+    root: PathBuf,
+    beat: Beat,
+    mean: MetricId,
+    lowest: MetricId,
+}
+
+impl Frequency {
+    pub(super) fn new(root: &Path) -> Frequency {
+        Frequency {
+            root: root.to_owned(),
+            beat: Beat::new(),
+            mean: MetricId::of_instance("frequency", "all", "mean_hz"),
+            lowest: MetricId::of_instance("frequency", "all", "min_hz"),
+        }
+    }
+}
+
+impl Part for Frequency {
+    fn name(&self) -> &'static str {
+        "frequency"
+    }
+
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        if !self.beat.is_due(at_s) {
+            return Ok(());
+        }
+        let mut found_hz = of_driver(&self.root);
+        if found_hz.is_empty() {
+            found_hz = of_cpuinfo(&self.root)?;
+        }
+        if found_hz.is_empty() {
+            return Err(Health::Unsupported {
+                reason: "this machine tells no frequency of its CPUs".to_owned(),
+            });
+        }
+        let mean_hz = found_hz.iter().sum::<f64>() / found_hz.len() as f64;
+        let lowest_hz = found_hz.iter().copied().fold(f64::INFINITY, f64::min);
+        told.put(self.mean.clone(), mean_hz);
+        told.put(self.lowest.clone(), lowest_hz);
+        Ok(())
+    }
+}
+
+/// Frequencies that the driver of the CPUs tells; none without a driver.
+fn of_driver(root: &Path) -> Vec<f64> {
+    let cores = online_list(root).unwrap_or_default();
+    let of_core = |core: u64| {
+        let path = format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
+        number(root, &path).map(|kilohertz| kilohertz as f64 * 1e3)
+    };
+    // If the first has none, no other has.
+    cores
+        .into_iter()
+        .map_while(|core| of_core(core).ok())
+        .collect()
+}
+
+/// Those of `/proc/cpuinfo`, which not all architectures have.
+fn of_cpuinfo(root: &Path) -> Reading<Vec<f64>> {
+    let text = text(root, "proc/cpuinfo")?;
+    let megahertz = text.split("\n\n").filter_map(|core| field(core, "cpu MHz"));
+    let hertz = megahertz.filter_map(|value| Some(value.parse::<f64>().ok()? * 1e6));
+    Ok(hertz.filter(|hertz| *hertz > 0.0).collect())
+}
+
+/// The temperatures of thermal zones and chips.
+pub(super) struct Temperature {
+    root: PathBuf,
+    beat: Beat,
+    /// File below the root, and metric; found at the first look.
+    sensors: Option<Vec<(String, MetricId)>>,
+}
+
+impl Temperature {
+    pub(super) fn new(root: &Path) -> Temperature {
+        Temperature {
+            root: root.to_owned(),
+            beat: Beat::new(),
+            sensors: None,
+        }
+    }
+}
+
+impl Part for Temperature {
+    fn name(&self) -> &'static str {
+        "temperature"
+    }
+
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        if !self.beat.is_due(at_s) {
+            return Ok(());
+        }
+        let sensors = self.sensors.get_or_insert_with(|| find_sensors(&self.root));
+        let mut has_told = false;
+        for (file, id) in sensors {
+            // Sensors of devices that sleep or are not there answer with an error.
+            let celsius = line(&self.root, file).ok().and_then(|text| {
+                let thousandths: i64 = text.parse().ok()?;
+                Some(thousandths as f64 / 1e3)
+            });
+            let celsius = celsius.filter(|celsius| CELSIUS.contains(celsius));
+            has_told |= celsius.is_some();
+            told.put_if_known(id.clone(), celsius);
+        }
+        match has_told {
+            true => Ok(()),
+            false => Err(Health::Unsupported {
+                reason: "no sensor that can be read".to_owned(),
+            }),
+        }
+    }
+}
+
+/// All thermal zones, and the first sensor of each chip, which is that of the whole package with
+/// the drivers of CPUs.
+fn find_sensors(root: &Path) -> Vec<(String, MetricId)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for folder in folders(root, "sys/class/thermal", "thermal_zone") {
+        if let Ok(name) = line(root, &format!("{folder}/type")) {
+            found.push((format!("{folder}/temp"), name));
+        }
+    }
+    let zones: Vec<String> = found.iter().map(|(_, name)| name.clone()).collect();
+    for folder in folders(root, "sys/class/hwmon", "hwmon") {
+        let Ok(name) = line(root, &format!("{folder}/name")) else {
+            continue;
+        };
+        let file = format!("{folder}/temp1_input");
+        // Zones show as chips too.
+        let is_known = zones.contains(&name) || CHIPS_OF_DISKS.contains(&name.as_str());
+        if !is_known && root.join(&file).exists() {
+            found.push((file, name));
+        }
+    }
+    let mut sensors: Vec<(String, MetricId)> = Vec::new();
+    for (file, name) in found {
+        let id = |instance: &str| MetricId::of_instance("temperature", instance, "celsius");
+        let is_free = |id: &MetricId| !sensors.iter().any(|(_, known)| known == id);
+        // A second socket has sensors of the same names.
+        let numbered = (2..).map(|number| id(&format!("{name}-{number}")));
+        let mut ids = std::iter::once(id(&name)).chain(numbered);
+        let free = ids.find(is_free);
+        sensors.extend(free.map(|id| (file, id)));
+    }
+    sensors
+}
+
+/// Folders whose names are `begin` and a number, in the order of the numbers.
+fn folders(root: &Path, path: &str, begin: &str) -> Vec<String> {
+    let entries = fs::read_dir(root.join(path)).into_iter().flatten();
+    let mut numbers: Vec<u64> = entries
+        .filter_map(|entry| {
+            let name = entry.ok()?.file_name();
+            name.to_str()?.strip_prefix(begin)?.parse().ok()
+        })
+        .collect();
+    numbers.sort_unstable();
+    let folder = |number| format!("{path}/{begin}{number}");
+    numbers.into_iter().map(folder).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_values, missing, names, read};
+    use super::*;
+    use crate::host::tests::Fixture;
+
+    #[test]
+    fn the_driver_tells_the_frequency_of_each_core_online() {
+        let file = |core| format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
+        let fixture = Fixture::new()
+            .with("sys/devices/system/cpu/online", "0,2\n")
+            .with("proc/cpuinfo", "cpu MHz : 1.0\n")
+            .with(&file(0), "2000000\n")
+            .with(&file(1), "9000000\n")
+            .with(&file(2), "3000000\n");
+        let mut frequency = Frequency::new(fixture.root());
+        let told = read(&mut frequency, 5.0);
+        assert_values(
+            &told,
+            &[
+                ("frequency.all.mean_hz", 2.5e9),
+                ("frequency.all.min_hz", 2e9),
+            ],
+        );
+        assert_eq!(read(&mut frequency, 14.0), Told::default());
+        let _fixture = fixture.with(&file(0), "1000000\n");
+        let told = read(&mut frequency, 15.0);
+        assert_values(&told, &[("frequency.all.min_hz", 1e9)]);
+    }
+
+    #[test]
+    fn without_a_driver_cpuinfo_tells_it_or_nothing_does() {
+        let core = |number, megahertz| {
+            format!("processor\t: {number}\ncpu MHz\t\t: {megahertz}\nflags\t\t: fpu\n\n")
+        };
+        let text = core(0, "2600.000") + &core(1, "1300.000");
+        let fixture = Fixture::new().with("proc/cpuinfo", &text);
+        let told = read(&mut Frequency::new(fixture.root()), 1.0);
+        assert_values(
+            &told,
+            &[
+                ("frequency.all.mean_hz", 1.95e9),
+                ("frequency.all.min_hz", 1.3e9),
+            ],
+        );
+        let fixture = fixture.with("proc/cpuinfo", "processor\t: 0\nCPU part\t: 0xd0c\n");
+        let told = read(&mut Frequency::new(fixture.root()), 1.0);
+        assert!(told.values.is_empty());
+        assert!(matches!(
+            missing(&told, "frequency"),
+            Some(Health::Unsupported { .. })
+        ));
+    }
+
+    #[test]
+    fn zones_and_chips_are_told_once_each() {
+        let fixture = Fixture::new()
+            .with("sys/class/thermal/thermal_zone0/type", "acpitz\n")
+            .with("sys/class/thermal/thermal_zone0/temp", "41500\n")
+            .with("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n")
+            .with("sys/class/thermal/thermal_zone1/temp", "60000\n")
+            .with("sys/class/thermal/thermal_zone10/type", "x86_pkg_temp\n")
+            .with("sys/class/thermal/thermal_zone10/temp", "61000\n")
+            .with("sys/class/thermal/cooling_device0/type", "Fan\n")
+            .with("sys/class/hwmon/hwmon0/name", "acpitz\n")
+            .with("sys/class/hwmon/hwmon0/temp1_input", "41500\n")
+            .with("sys/class/hwmon/hwmon1/name", "k10temp\n")
+            .with("sys/class/hwmon/hwmon1/temp1_input", "-5250\n")
+            .with("sys/class/hwmon/hwmon2/name", "nvme\n")
+            .with("sys/class/hwmon/hwmon2/temp1_input", "30000\n")
+            .with("sys/class/hwmon/hwmon3/name", "iwlwifi\n")
+            .with("sys/class/hwmon/hwmon3/temp1_input", "-274000\n");
+        let told = read(&mut Temperature::new(fixture.root()), 1.0);
+        assert_values(
+            &told,
+            &[
+                ("temperature.acpitz.celsius", 41.5),
+                ("temperature.x86_pkg_temp.celsius", 60.0),
+                ("temperature.x86_pkg_temp-2.celsius", 61.0),
+                ("temperature.k10temp.celsius", -5.25),
+            ],
+        );
+        assert_eq!(names(&told, "").len(), 4);
+        assert!(told.missing.is_empty());
+    }
+
+    #[test]
+    fn a_machine_without_sensors_is_unsupported() {
+        let fixture = Fixture::new().with("sys/class/thermal/thermal_zone0/type", "broken\n");
+        let told = read(&mut Temperature::new(fixture.root()), 1.0);
+        assert!(matches!(
+            missing(&told, "temperature"),
+            Some(Health::Unsupported { .. })
+        ));
+    }
+}

@@ -1,0 +1,162 @@
+//! What TCP did, over all connections of both address families.
+//! Source of the names: `Documentation/networking/snmp_counter.rst` of Linux.
+
+use super::Part;
+use super::activity::tell_rates;
+use super::counters::Counters;
+use super::file::KeptFile;
+use crate::health::Reading;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::path::Path;
+
+/// Names of the kernel in the lines `Tcp:`, and the metrics.
+const TCP: [(&str, &str); 6] = [
+    ("RetransSegs", "retransmits_per_s"),
+    ("OutSegs", "segments_sent_per_s"),
+    ("InSegs", "segments_received_per_s"),
+    ("OutRsts", "resets_sent_per_s"),
+    ("PassiveOpens", "passive_opens_per_s"),
+    ("ActiveOpens", "active_opens_per_s"),
+];
+const ESTABLISHED: &str = "CurrEstab";
+/// The same of the lines `TcpExt:`, which are in a file of their own.
+const OVERFLOWS: (&str, &str) = ("ListenOverflows", "listen_overflows_per_s");
+
+/// The counters of TCP.
+pub(super) struct Tcp {
+    file: KeptFile,
+    ids: [MetricId; TCP.len()],
+    established: MetricId,
+    counters: Counters<{ TCP.len() }>,
+    more: KeptFile,
+    overflows: [MetricId; 1],
+    overflow_counters: Counters<1>,
+}
+
+impl Tcp {
+    pub(super) fn new(root: &Path) -> Tcp {
+        Tcp {
+            file: KeptFile::new(root, "proc/net/snmp"),
+            ids: TCP.map(|(_, name)| MetricId::of("tcp", name)),
+            established: MetricId::of("tcp", "established_count"),
+            counters: Counters::default(),
+            more: KeptFile::new(root, "proc/net/netstat"),
+            overflows: [MetricId::of("tcp", OVERFLOWS.1)],
+            overflow_counters: Counters::default(),
+        }
+    }
+}
+
+impl Part for Tcp {
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        let text = self.file.read()?;
+        let mut totals = [None; TCP.len()];
+        let mut established = None;
+        for (name, value) in table(text, "Tcp:") {
+            if name == ESTABLISHED {
+                established = value.parse::<u64>().ok();
+            } else if let Some(place) = TCP.iter().position(|(known, _)| *known == name) {
+                totals[place] = value.parse().ok();
+            }
+        }
+        let is_whole = totals.iter().all(Option::is_some);
+        let count = established.map(|count| count as f64);
+        told.put_if_known(self.established.clone(), count);
+        tell_rates(told, &self.ids, &mut self.counters, at_s, totals);
+        if !is_whole {
+            return Err(self.file.not_understood("some of the counters of TCP"));
+        }
+        let text = self.more.read()?;
+        let found = table(text, "TcpExt:").find(|(name, _)| *name == OVERFLOWS.0);
+        let total = found.and_then(|(_, value)| value.parse().ok());
+        let counters = &mut self.overflow_counters;
+        tell_rates(told, &self.overflows, counters, at_s, [total]);
+        match total {
+            Some(_) => Ok(()),
+            None => Err(self.more.not_understood("`ListenOverflows`")),
+        }
+    }
+}
+
+/// Names and values of the two lines that begin so: the first has the names, the second the values.
+fn table<'a>(text: &'a str, begin: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(begin));
+    let names = lines.next().unwrap_or("").split_ascii_whitespace();
+    let values = lines.next().unwrap_or("").split_ascii_whitespace();
+    names.zip(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_values, missing, read, value};
+    use super::*;
+    use crate::health::Health;
+    use crate::host::tests::Fixture;
+
+    fn snmp(values: &str) -> String {
+        format!(
+            "Ip: Forwarding DefaultTTL\nIp: 1 64\n\
+             Tcp: RtoAlgorithm MaxConn ActiveOpens PassiveOpens CurrEstab InSegs OutSegs RetransSegs OutRsts\n\
+             Tcp: 1 -1 {values}\nUdp: InDatagrams\nUdp: 7\n"
+        )
+    }
+
+    fn netstat(overflows: u64) -> String {
+        format!(
+            "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 0 {overflows} 9\n\
+             IpExt: InNoRoutes\nIpExt: 0\n"
+        )
+    }
+
+    #[test]
+    fn counters_are_found_by_their_names() {
+        let fixture = Fixture::new()
+            .with("proc/net/snmp", &snmp("10 20 34 1000 2000 5 7"))
+            .with("proc/net/netstat", &netstat(3));
+        let mut tcp = Tcp::new(fixture.root());
+        let told = read(&mut tcp, 1.0);
+        assert_values(&told, &[("tcp.established_count", 34.0)]);
+        assert_eq!((told.values.len(), told.missing.len()), (1, 0));
+        let _fixture = fixture
+            .with("proc/net/snmp", &snmp("12 40 35 1600 2800 9 3"))
+            .with("proc/net/netstat", &netstat(5));
+        let told = read(&mut tcp, 3.0);
+        assert_values(
+            &told,
+            &[
+                ("tcp.retransmits_per_s", 2.0),
+                ("tcp.segments_sent_per_s", 400.0),
+                ("tcp.segments_received_per_s", 300.0),
+                ("tcp.passive_opens_per_s", 10.0),
+                ("tcp.active_opens_per_s", 1.0),
+                ("tcp.listen_overflows_per_s", 1.0),
+                ("tcp.established_count", 35.0),
+            ],
+        );
+        // It went back.
+        assert_eq!(value(&told, "tcp.resets_sent_per_s"), None);
+    }
+
+    #[test]
+    fn what_is_missing_or_cut_off_is_told() {
+        let fixture = Fixture::new().with("proc/net/snmp", &snmp("10 20 34 1000 2000 5 7"));
+        let mut tcp = Tcp::new(fixture.root());
+        let told = read(&mut tcp, 1.0);
+        assert_values(&told, &[("tcp.established_count", 34.0)]);
+        assert!(matches!(
+            missing(&told, "tcp"),
+            Some(Health::Unsupported { .. })
+        ));
+        let _fixture = fixture.with("proc/net/snmp", "Tcp: RetransSegs\n");
+        let told = read(&mut tcp, 2.0);
+        assert!(matches!(
+            missing(&told, "tcp"),
+            Some(Health::Degraded { .. })
+        ));
+    }
+}

@@ -1,0 +1,111 @@
+use super::testing::{names, value};
+use super::*;
+use crate::host::tests::Fixture;
+use std::time::{Duration, Instant};
+
+fn subject() -> HostSubject {
+    HostSubject {
+        hostname: "bench-1".to_owned(),
+        of_server: true,
+        processes: vec![("client".to_owned(), std::process::id())],
+        data_folders: vec![PathBuf::from("/")],
+    }
+}
+
+#[test]
+fn this_machine_tells_of_cpus_memory_disks_and_processes() {
+    let mut host = Host::new(Path::new("/"), subject());
+    let origin = Instant::now();
+    let mut read = || host.read(origin.elapsed().as_secs_f64()).unwrap();
+    read();
+    // A share of CPU time is known once a tick has passed.
+    let deadline = origin + Duration::from_secs(20);
+    let mut told = read();
+    while value(&told, "cpu.all.busy_ratio").is_none() && Instant::now() < deadline {
+        told = read();
+    }
+    for name in [
+        "cpu.all.busy_ratio",
+        "memory.available_bytes",
+        "load.runnable_count",
+        "load.context_switches_per_s",
+        "paging.in_bytes_per_s",
+        "process.client.cpu_ratio",
+        "process.client.resident_bytes",
+        "process.client.open_files_count",
+        "process.client.voluntary_switches_per_s",
+        "tcp.established_count",
+    ] {
+        let found = value(&told, name);
+        assert!(found.is_some_and(|value| value >= 0.0), "{name} {found:?}");
+    }
+    assert!(!names(&told, "cpu.0.").is_empty());
+    // A machine may have its root on something that is no disk, and then says so.
+    let has_disks = !names(&told, "disk.").is_empty();
+    assert!(has_disks || told.missing.iter().any(|(part, _)| *part == "storage"));
+    let mut all = names(&told, "");
+    all.dedup();
+    assert_eq!(all.len(), told.values.len(), "a name is told twice");
+    for (id, value) in &told.values {
+        let is_share = id.name().ends_with("_ratio") && id.group() != "process";
+        assert!(value.is_finite() && *value >= 0.0, "{id} {value}");
+        assert!(
+            !is_share || id.group() == "cgroup" || *value <= 1.0,
+            "{id} {value}"
+        );
+    }
+}
+
+#[test]
+fn every_name_ends_in_its_unit() {
+    let units = [
+        "_ratio", "_bytes", "_per_s", "_count", "_hz", "_ms", "celsius",
+    ];
+    let mut host = Host::new(Path::new("/"), subject());
+    host.read(0.0).unwrap();
+    let told = host.read(100.0).unwrap();
+    for (id, _) in &told.values {
+        assert!(units.iter().any(|unit| id.name().ends_with(unit)), "{id}");
+    }
+}
+
+#[test]
+fn one_part_that_fails_does_not_hold_up_the_others() {
+    let fixture = Fixture::new()
+        .with("proc/stat", "garbage\n")
+        .with("proc/meminfo", "MemTotal: 4 kB\n");
+    let mut host = Host::new(fixture.root(), HostSubject::default());
+    let told = host.read(1.0).unwrap();
+    assert_eq!(value(&told, "memory.total_bytes"), Some(4096.0));
+    let mut parts: Vec<&str> = told.missing.iter().map(|(part, _)| *part).collect();
+    parts.sort_unstable();
+    assert_eq!(
+        parts,
+        [
+            "cpu",
+            "disk",
+            "frequency",
+            "interrupts",
+            "load",
+            "load_average",
+            "network",
+            "paging",
+            "pressure",
+            "softirq",
+            "tcp",
+            "temperature"
+        ]
+    );
+}
+
+#[test]
+fn a_machine_that_tells_nothing_is_an_error_and_is_described_all_the_same() {
+    let fixture = Fixture::new();
+    let mut host = Host::new(fixture.root(), subject());
+    let description = host.description();
+    assert_eq!(description.name, "host");
+    assert_eq!(description.kind, SourceKind::Host);
+    assert_eq!(description.subject, "bench-1");
+    assert!(description.of_server);
+    assert!(host.read(1.0).is_err());
+}

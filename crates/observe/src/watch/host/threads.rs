@@ -1,0 +1,238 @@
+//! What the kernel tells of each thread only: time on a CPU and waiting for one, context switches, and time
+//! waiting for disks. The files of a process have the first thread's alone.
+//! Sources: `Documentation/scheduler/sched-stats.rst` of Linux, `proc_pid_status(5)`.
+
+use super::file::{Content, first_numbers, health, is_gone};
+use super::present::Present;
+use crate::health::Reading;
+use crate::stat::ProcessStat;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// Most threads whose files are read: each takes two or three, at some microseconds each.
+pub(super) const MOST_THREADS: u64 = 512;
+
+/// Places of the counters of a thread.
+pub(super) const RUN_NS: usize = 0;
+pub(super) const WAIT_NS: usize = 1;
+pub(super) const VOLUNTARY: usize = 2;
+pub(super) const INVOLUNTARY: usize = 3;
+pub(super) const IO_DELAY_TICKS: usize = 4;
+type Totals = [u64; 5];
+
+/// The threads of a process.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    last_s: Option<f64>,
+    /// With the totals of the reading before; `None` if a thread is new.
+    known: Present<u32, Option<Totals>>,
+    content: Content,
+    path: String,
+}
+
+/// What the threads of a process did between two readings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ThreadGrowth {
+    duration_s: f64,
+    sums: Totals,
+    busiest_ns: u64,
+    /// Time on CPUs since the process was started, of the threads that are alive.
+    pub(super) total_run_ns: u64,
+}
+
+impl ThreadGrowth {
+    /// Sum over the threads, per second.
+    pub(super) fn per_s(&self, place: usize) -> f64 {
+        self.sums[place] as f64 / self.duration_s
+    }
+
+    /// Share of the time in which the busiest thread had a CPU.
+    pub(super) fn busiest_ratio(&self) -> f64 {
+        self.busiest_ns as f64 / 1e9 / self.duration_s
+    }
+}
+
+impl Threads {
+    /// The threads are not read now; the next reading is a first one.
+    pub(super) fn forget(&mut self) {
+        self.last_s = None;
+        self.known = Present::default();
+    }
+
+    /// Reads the files of the threads of the process whose folder in `/proc` is `process`; those with the delay by disks only
+    /// if the kernel counts it. `None` at the first reading. What threads did that ended since the reading before is lost.
+    pub(super) fn read(
+        &mut self,
+        process: &Path,
+        at_s: f64,
+        with_delay: bool,
+    ) -> Reading<Option<ThreadGrowth>> {
+        let folder = process.join("task");
+        let entries = fs::read_dir(&folder).map_err(|error| health(&folder, &error))?;
+        let before_s = self.last_s.replace(at_s);
+        let mut growth = ThreadGrowth {
+            duration_s: before_s.map_or(0.0, |before_s| at_s - before_s),
+            sums: Totals::default(),
+            busiest_ns: 0,
+            total_run_ns: 0,
+        };
+        self.known.begin();
+        for entry in entries {
+            let name = entry.map_err(|error| health(&folder, &error))?.file_name();
+            let Some(thread) = name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            let Some(totals) = self.totals(&folder, thread, with_delay)? else {
+                continue;
+            };
+            growth.total_run_ns += totals[RUN_NS];
+            let before = self.known.see(&thread, || None).replace(totals);
+            let grown = grown(&totals, before.as_ref());
+            for (sum, grown) in growth.sums.iter_mut().zip(grown) {
+                *sum += grown;
+            }
+            growth.busiest_ns = growth.busiest_ns.max(grown[RUN_NS]);
+        }
+        self.known.end();
+        Ok((growth.duration_s > 0.0).then_some(growth))
+    }
+
+    /// The counters of a thread; `None` if it has ended.
+    fn totals(&mut self, folder: &Path, thread: u32, with_delay: bool) -> Reading<Option<Totals>> {
+        let mut totals = Totals::default();
+        let Some(status) = self.text(folder, thread, "status")? else {
+            return Ok(None);
+        };
+        // They are among the last lines.
+        for line in status.lines().rev() {
+            match line.split_once(':') {
+                Some(("voluntary_ctxt_switches", count)) => {
+                    totals[VOLUNTARY] = count.trim().parse().unwrap_or(0);
+                    break;
+                }
+                Some(("nonvoluntary_ctxt_switches", count)) => {
+                    totals[INVOLUNTARY] = count.trim().parse().unwrap_or(0);
+                }
+                _ => {}
+            }
+        }
+        // Kernels without it have no such file, which the process tells.
+        if let Some(text) = self.text(folder, thread, "schedstat")? {
+            let [run_ns, wait_ns] = first_numbers(text);
+            totals[RUN_NS] = run_ns.unwrap_or(0);
+            totals[WAIT_NS] = wait_ns.unwrap_or(0);
+        }
+        if with_delay && let Some(text) = self.text(folder, thread, "stat")? {
+            let stat = ProcessStat::parse(text);
+            totals[IO_DELAY_TICKS] = stat.and_then(|stat| stat.io_delay_ticks).unwrap_or(0);
+        }
+        Ok(Some(totals))
+    }
+
+    fn text(&mut self, folder: &Path, thread: u32, file: &str) -> Reading<Option<&str>> {
+        self.path.clear();
+        write!(self.path, "{}/{thread}/{file}", folder.display())
+            .expect("writing to a string cannot fail");
+        let path = Path::new(&self.path);
+        match self.content.read(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if is_gone(&error) => Ok(None),
+            Err(error) => Err(health(path, &error)),
+        }
+    }
+}
+
+/// A thread that is new, or has the number of one that ended, has done all that it did since the reading before.
+fn grown(totals: &Totals, before: Option<&Totals>) -> Totals {
+    let Some(before) = before else {
+        return *totals;
+    };
+    let mut grown = Totals::default();
+    for place in 0..grown.len() {
+        match totals[place].checked_sub(before[place]) {
+            Some(growth) => grown[place] = growth,
+            None => return *totals,
+        }
+    }
+    grown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::Health;
+    use crate::host::tests::Fixture;
+
+    /// Files of a thread: time on a CPU, time waiting, switches, ticks of delay.
+    pub(super) fn thread(
+        fixture: Fixture,
+        number: u32,
+        [run_ns, wait_ns, voluntary, involuntary, delay]: Totals,
+    ) -> Fixture {
+        let file = |name: &str| format!("proc/7/task/{number}/{name}");
+        let delay = format!("7 (x) S{} 0 {delay} 0\n", " 1".repeat(37));
+        fixture
+            .with(&file("schedstat"), &format!("{run_ns} {wait_ns} 9\n"))
+            .with(
+                &file("status"),
+                &format!(
+                    "Name:\tx\nvoluntary_ctxt_switches:\t{voluntary}\n\
+                     nonvoluntary_ctxt_switches:\t{involuntary}\nx86_Thread_features:\t\n"
+                ),
+            )
+            .with(&file("stat"), &delay)
+    }
+
+    fn read(threads: &mut Threads, fixture: &Fixture, at_s: f64) -> Option<ThreadGrowth> {
+        let process = fixture.root().join("proc/7");
+        threads.read(&process, at_s, true).unwrap()
+    }
+
+    #[test]
+    fn threads_are_added_up_and_the_busiest_is_found() {
+        let mut threads = Threads::default();
+        let fixture = thread(Fixture::new(), 7, [1_000, 0, 10, 5, 3]);
+        let fixture = thread(fixture, 8, [2_000, 500, 1, 1, 0]);
+        assert_eq!(read(&mut threads, &fixture, 1.0), None);
+        let fixture = thread(fixture, 7, [500_001_000, 100, 14, 6, 53]);
+        let fixture = thread(fixture, 8, [1_500_002_000, 400_000_500, 3, 2, 0]);
+        let growth = read(&mut threads, &fixture, 3.0).unwrap();
+        assert_eq!(growth.sums, [2_000_000_000, 400_000_100, 6, 2, 50]);
+        assert_eq!(growth.busiest_ratio(), 0.75);
+        assert_eq!(growth.per_s(VOLUNTARY), 3.0);
+        assert_eq!(growth.total_run_ns, 2_000_003_000);
+    }
+
+    #[test]
+    fn a_new_thread_counts_from_its_begin_and_one_that_ended_no_more() {
+        let mut threads = Threads::default();
+        let fixture = thread(Fixture::new(), 7, [100, 0, 0, 0, 0]);
+        let fixture = thread(fixture, 8, [50, 0, 0, 0, 0]);
+        read(&mut threads, &fixture, 1.0);
+        fs::remove_dir_all(fixture.root().join("proc/7/task/8")).unwrap();
+        let fixture = thread(fixture, 9, [30, 0, 4, 0, 0]);
+        assert_eq!(
+            read(&mut threads, &fixture, 2.0).unwrap().sums,
+            [30, 0, 4, 0, 0]
+        );
+        // The number is used again.
+        let fixture = thread(fixture, 9, [10, 0, 1, 0, 0]);
+        assert_eq!(
+            read(&mut threads, &fixture, 3.0).unwrap().sums,
+            [10, 0, 1, 0, 0]
+        );
+        threads.forget();
+        assert_eq!(read(&mut threads, &fixture, 4.0), None);
+    }
+
+    #[test]
+    fn without_files_nothing_is_claimed() {
+        let fixture = Fixture::new().with("proc/7/task/7/other", "");
+        let mut threads = Threads::default();
+        read(&mut threads, &fixture, 1.0);
+        assert_eq!(read(&mut threads, &fixture, 2.0).unwrap().sums, [0; 5]);
+        let gone = threads.read(&fixture.root().join("proc/8"), 3.0, false);
+        assert!(matches!(gone, Err(Health::Unsupported { .. })));
+    }
+}
