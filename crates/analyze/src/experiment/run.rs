@@ -14,6 +14,7 @@ use crate::laws;
 use crate::laws::demand::{self, Demand};
 use crate::resampling::Resampling;
 use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Statistic};
+use crate::verdict::Verdict;
 use dyno_record::model::RunDocument;
 use dyno_record::responses::PhaseResponses;
 use schemars::JsonSchema;
@@ -42,6 +43,9 @@ pub struct RunAnalysis {
     /// The resource that saturates first; absent where the server was not watched, as it may be any other then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Bottleneck>,
+    /// What held the run up, as far as it was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     /// What follows, in sentences.
     pub findings: Vec<Finding>,
 }
@@ -133,6 +137,7 @@ pub fn analyze(
         without_interval,
         stations,
         bottleneck: None,
+        verdict: None,
         findings: Vec::new(),
     };
     if analysis.knows_server() {

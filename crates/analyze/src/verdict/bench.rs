@@ -101,16 +101,15 @@ impl<'a> Bench<'a> {
             .collect()
     }
 
-    /// Mean service time of all operations in microseconds.
-    pub(super) fn service_us(&self, stretch: Stretch, only_writes: bool) -> Option<f64> {
-        const WRITES: [&str; 3] = ["insert", "update", "delete"];
+    /// Mean service time of these operations in microseconds; of all if none is named.
+    pub(super) fn service_us(&self, stretch: Stretch, names: &[&str]) -> Option<f64> {
         let points = self
             .operations
             .iter()
             .filter(|one| one.phase == PhaseKind::Measure)
             .filter(|one| contains(stretch, one.start_s + one.duration_s / 2.0))
             .filter(|one| one.operation != "read_modify_write")
-            .filter(|one| !only_writes || WRITES.contains(&one.operation.as_str()));
+            .filter(|one| names.is_empty() || names.contains(&one.operation.as_str()));
         let (sum, count) = points.fold((0.0, 0), |(sum, count), one| {
             (
                 sum + one.service.mean_us * one.count as f64,
@@ -218,13 +217,12 @@ impl<'a> Bench<'a> {
         found
     }
 
-    /// The device that holds the data: the one that says so, else the busiest of the server's machine.
+    /// The device of the file system that holds the data, else the busiest of the server's machine.
     pub(super) fn data_device(&self, stretch: Stretch) -> Option<(&'a MetricTable, String)> {
         for table in self.server_hosts() {
+            // Devices below a loop device hold the data, too, but have no file system that is told.
             let marked = table.columns.keys().find(|id| {
-                id.group() == "storage"
-                    && id.name() == "holds_data_count"
-                    && id.instance().is_some()
+                id.group() == "storage" && id.name() == "free_bytes" && id.instance().is_some()
             });
             if let Some(device) = marked.and_then(|id| id.instance()) {
                 return Some((table, device.to_owned()));
@@ -250,7 +248,7 @@ impl<'a> Bench<'a> {
     /// Sum of two metrics of the data device row by row.
     pub(super) fn disk_rows(
         &self,
-        names: [&str; 2],
+        names: &[&str],
         stretch: Stretch,
     ) -> Option<(Vec<f64>, Vec<String>)> {
         let (table, device) = self.data_device(stretch)?;

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, Stretch};
 use super::measures::{Measure, plan_number};
-use super::rules::{Bound, Condition, Load, RULES, Rule, Unit};
+use super::rules::{BACKED_UP, Bound, Condition, Load, RULES, Rule, Unit};
 use super::{Cause, CauseFinding, Evidence, Verdict};
 use crate::experiment::words;
 
@@ -169,13 +169,13 @@ fn burst(bench: &Bench<'_>, before: Stretch, after: Stretch) -> Option<CauseFind
         read(Measure::DiskOperationsPerS, before)?,
         read(Measure::DiskOperationsPerS, after)?,
     );
-    let saturation = read(Measure::DiskSaturationRatio, after)?;
+    let saturation = read(Measure::DiskBackedUpRatio, after)?;
     let variation = read(Measure::DiskOperationsVariationRatio, after)?;
     let (rate_before, rate_after) = (bench.rate_per_s(before)?, bench.rate_per_s(after)?);
     let (response_before, response_after) = (bench.response_us(before)?, bench.response_us(after)?);
     let is_felt = rate_after <= rate_before * FELT || response_after >= response_before / FELT;
     let fell = slow.value <= fast.value * FALL;
-    if !fell || !is_felt || saturation.value < 0.8 || variation.value > 0.25 {
+    if !fell || !is_felt || saturation.value < BACKED_UP || variation.value > 0.25 {
         return None;
     }
     let measured = bench.measured()?;
@@ -219,11 +219,11 @@ fn burst(bench: &Bench<'_>, before: Stretch, after: Stretch) -> Option<CauseFind
                 format!("and {} after, which varied by {}", words::rate(slow.value), words::percent(variation.value)),
             ),
             evidence(
-                Measure::DiskSaturationRatio,
+                Measure::DiskBackedUpRatio,
                 saturation.value,
                 saturation.series.clone(),
                 after,
-                format!("it was busy, or waited for, {} of the time after", words::percent(saturation.value)),
+                format!("requests waited before it {} of the time after", words::percent(saturation.value)),
             ),
             evidence(
                 Measure::OperationsPerS,

@@ -35,10 +35,12 @@ pub enum Measure {
     ServerThrottledRatio,
     /// The same of the client.
     ClientThrottledRatio,
-    /// How full the data's disk was: the share of time in which it worked, or in which some process waited for I/O if
-    /// that is more. What a limit of the kernel holds back never reaches the disk.
+    /// The share of time in which the data's disk worked, or in which some process waited for I/O if that is more.
     DiskSaturationRatio,
-    /// Reads and writes per second of the data's disk.
+    /// The share of time in which requests waited before the data's disk: in its queue, if that held more than one on
+    /// average, or held back by a limit that the disk itself does not see, so that it is idle while processes wait.
+    DiskBackedUpRatio,
+    /// Reads, writes and flushes per second of the data's disk.
     DiskOperationsPerS,
     /// How much they vary: standard deviation as a share of the mean.
     DiskOperationsVariationRatio,
@@ -66,10 +68,8 @@ pub enum Measure {
     LogSyncMs,
     /// Syncs of the server's log for each write.
     SyncsPerWrite,
-    /// Time of a sync as a share of that of a write.
-    SyncTimeRatio,
-    /// Time in which some sync was under way.
-    SyncingRatio,
+    /// Service time of writes as a share of that of reads; very large without reads.
+    WriteOverReadRatio,
     /// Response times while a checkpoint runs as a share of those at other times.
     CheckpointSlowdownRatio,
     /// How much the operations of the data's disk vary, as a share of how much its bytes do.
@@ -137,21 +137,12 @@ impl Measure {
                 let share = (worked.value + waited.value) / threads(bench)?;
                 Some(worked.and(waited, share))
             }
-            Measure::SyncTimeRatio => {
-                let sync = sync_ms(bench, stretch)?;
-                let share = sync.value * 1e3 / bench.service_us(stretch, true)?;
-                Some(sync.with(share))
-            }
-            Measure::SyncingRatio => {
-                if let Some(share) = bench.largest("log", "syncing_ratio", |_| true, stretch) {
-                    return Some(share);
-                }
-                let (count, time) = (
-                    bench.disk("flush_per_s", stretch)?,
-                    bench.disk("flush_await_ms", stretch)?,
-                );
-                let share = (count.value * time.value / 1e3).min(1.0);
-                Some(count.and(time, share))
+            Measure::WriteOverReadRatio => {
+                let writes_us = bench.service_us(stretch, &WRITES)?;
+                let reads_us = bench.service_us(stretch, &READS);
+                Some(Read::of(
+                    reads_us.map_or(1e3, |reads_us| writes_us / reads_us),
+                ))
             }
             Measure::CheckpointSlowdownRatio => checkpoint_slowdown(bench, stretch),
             Measure::FlatterOperationsRatio => {
@@ -198,6 +189,7 @@ impl Measure {
                 let all = pressure.into_iter().chain(busy);
                 all.max_by(|a, b| a.value.total_cmp(&b.value))
             }
+            Measure::DiskBackedUpRatio => backed_up(bench, stretch),
             Measure::DiskOperationsPerS => disk_mean(bench, OPERATIONS, stretch),
             Measure::DiskOperationsVariationRatio => variation(bench, OPERATIONS, stretch),
             Measure::DiskBytesPerS => disk_mean(bench, BYTES, stretch),
@@ -259,7 +251,7 @@ impl Measure {
             Measure::NetworkRatio => network(bench, stretch),
             Measure::RoundTripRatio => {
                 let round_trip_us = round_trip_us(bench)?;
-                Some(Read::of(round_trip_us / bench.service_us(stretch, false)?))
+                Some(Read::of(round_trip_us / bench.service_us(stretch, &[])?))
             }
             Measure::ConnectionsPerS => {
                 bench.sum_over("connections", "created_per_s", |_| true, stretch)
@@ -270,14 +262,17 @@ impl Measure {
                 let busy = inside.iter().map(|one| one.mean_in_flight * one.duration_s);
                 (seconds > 0.0).then(|| Read::of(busy.sum::<f64>() / seconds / clients(bench)))
             }
-            Measure::WriteServiceMs => Some(Read::of(bench.service_us(stretch, true)? / 1e3)),
+            Measure::WriteServiceMs => Some(Read::of(bench.service_us(stretch, &WRITES)? / 1e3)),
             Measure::OperationsPerS => bench.rate_per_s(stretch).map(Read::of),
         }
     }
 }
 
-const OPERATIONS: [&str; 2] = ["read_per_s", "write_per_s"];
-const BYTES: [&str; 2] = ["read_bytes_per_s", "write_bytes_per_s"];
+const OPERATIONS: &[&str] = &["read_per_s", "write_per_s", "flush_per_s"];
+const BYTES: &[&str] = &["read_bytes_per_s", "write_bytes_per_s"];
+
+const WRITES: [&str; 3] = ["insert", "update", "delete"];
+const READS: [&str; 2] = ["read", "scan"];
 
 fn is_client(process: &str) -> bool {
     process == "client"
@@ -354,13 +349,13 @@ fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     Some(busy.and(servers, others))
 }
 
-fn disk_mean(bench: &Bench<'_>, names: [&str; 2], stretch: Stretch) -> Option<Read> {
+fn disk_mean(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read> {
     let (rows, series) = bench.disk_rows(names, stretch)?;
     let value = rows.iter().sum::<f64>() / rows.len() as f64;
     Some(Read { value, series })
 }
 
-fn variation(bench: &Bench<'_>, names: [&str; 2], stretch: Stretch) -> Option<Read> {
+fn variation(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read> {
     let (rows, series) = bench.disk_rows(names, stretch)?;
     let count = rows.len() as f64;
     let mean = rows.iter().sum::<f64>() / count;
@@ -385,10 +380,29 @@ fn await_ms(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     (total > 0.0).then(|| first.with(sum / total))
 }
 
-/// Time of a sync: of the server's log, or else of a flush of the disk.
-fn sync_ms(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let of_log = bench.largest("log", "sync_mean_ms", |_| true, stretch);
-    of_log.or_else(|| bench.disk("flush_await_ms", stretch))
+/// Mean number of requests in the disk and its queue from which on some wait.
+const QUEUED: f64 = 1.5;
+/// Share of its time up to which a disk is idle.
+const IDLE: f64 = 0.25;
+
+fn backed_up(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let busy = bench.disk("utilization_ratio", stretch)?;
+    let queue = bench.disk("queue_count", stretch);
+    if let Some(queue) = queue
+        && queue.value >= QUEUED
+    {
+        let share = busy.value;
+        return Some(busy.and(queue, share));
+    }
+    let waited = bench.host_mean("pressure.io.some_ratio", stretch);
+    let held_back = waited.filter(|_| busy.value <= IDLE);
+    Some(match held_back {
+        Some(waited) => {
+            let share = (waited.value - busy.value).max(0.0);
+            waited.and(busy, share)
+        }
+        None => busy.with(0.0),
+    })
 }
 
 /// Mean response time of the windows in which a checkpoint ran, by that of the others; at least three of each.

@@ -89,6 +89,9 @@ const FULL: f64 = 0.85;
 const ROOM: f64 = 0.7;
 /// Operations of a disk vary so little at a ceiling; a disk that answers demand varies with it.
 const FLAT: f64 = 0.15;
+/// Share of the time in which requests wait before a disk from which on it holds up the server. The kernel weighs this
+/// figure by CPUs that work, so that it stays below 1 where other processes compute.
+pub(super) const BACKED_UP: f64 = 0.35;
 
 /// All rules. Those that explain others come first.
 #[rustfmt::skip]
@@ -198,13 +201,14 @@ pub(super) const RULES: &[Rule] = &[
         text: "Writes wait until the disk has them for good",
         load: Load::Any,
         needs: &[
-            at_least(Measure::SyncsPerWrite, 0.02, "there were {} syncs for each write", Unit::Count),
-            at_least(Measure::SyncTimeRatio, 0.4, "a sync takes {} of the time of a write", Unit::Percent),
-            at_least(Measure::SyncingRatio, 0.3, "some sync was under way {} of the time", Unit::Percent),
+            at_least(Measure::WriteServiceMs, 1.0, "a write took {}", Unit::Milliseconds),
+            at_least(Measure::WriteOverReadRatio, 3.0, "that is {} of the time of a read", Unit::Percent),
+            at_least(Measure::SyncsPerWrite, 0.02, "the disk was flushed {} times for each write", Unit::Count),
+            at_least(Measure::DiskSaturationRatio, 0.3, "it worked, or was waited for, {} of the time", Unit::Percent),
         ],
         supports: &[
             at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent),
-            at_least(Measure::WriteServiceMs, 1.0, "a write took {}", Unit::Milliseconds),
+            at_least(Measure::LogSyncMs, 0.5, "a sync of the server's log took {}", Unit::Milliseconds),
         ],
         confidence: 0.75,
         hides: &[Cause::TooFewClients, Cause::DiskOperations, Cause::DiskBandwidth],
@@ -236,15 +240,15 @@ pub(super) const RULES: &[Rule] = &[
         text: "The disk does no more operations per second",
         load: Load::Any,
         needs: &[
-            at_least(Measure::DiskSaturationRatio, FULL, "the disk was busy, or waited for, {} of the time", Unit::Percent),
-            at_most(Measure::DiskOperationsVariationRatio, FLAT, "its operations per second varied by {} only", Unit::Percent),
             at_least(Measure::DiskOperationsPerS, 10.0, "they stood at {}", Unit::PerSecond),
+            at_least(Measure::DiskBackedUpRatio, BACKED_UP, "requests waited before the disk {} of the time", Unit::Percent),
+            at_least(Measure::InFlightRatio, 0.8, "{} of the connections waited for an answer", Unit::Percent),
+            at_most(Measure::DiskOperationsVariationRatio, FLAT, "its operations per second varied by {} only", Unit::Percent),
             at_most(Measure::FlatterOperationsRatio, 1.0, "they varied {} as much as its bytes per second", Unit::Percent),
         ],
         supports: &[
             at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent),
             at_least(Measure::IowaitRatio, 0.1, "CPUs were idle and waited for the disk {} of the time", Unit::Percent),
-            at_least(Measure::DiskAwaitMs, 2.0, "an operation of the disk took {}", Unit::Milliseconds),
         ],
         confidence: 0.75,
         hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
@@ -255,9 +259,10 @@ pub(super) const RULES: &[Rule] = &[
         text: "The disk carries no more bytes per second",
         load: Load::Any,
         needs: &[
-            at_least(Measure::DiskSaturationRatio, FULL, "the disk was busy, or waited for, {} of the time", Unit::Percent),
-            at_most(Measure::DiskBytesVariationRatio, FLAT, "its bytes per second varied by {} only", Unit::Percent),
             at_least(Measure::DiskBytesPerS, 10_485_760.0, "they stood at {}", Unit::BytesPerSecond),
+            at_least(Measure::DiskBackedUpRatio, BACKED_UP, "requests waited before the disk {} of the time", Unit::Percent),
+            at_least(Measure::InFlightRatio, 0.8, "{} of the connections waited for an answer", Unit::Percent),
+            at_most(Measure::DiskBytesVariationRatio, FLAT, "its bytes per second varied by {} only", Unit::Percent),
             at_least(Measure::FlatterOperationsRatio, 1.0, "its operations per second varied {} as much", Unit::Percent),
         ],
         supports: &[at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent)],

@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use dyno_analyze::experiment::run::{MOST_WINDOWS, RunAnalysis, analyze};
+use dyno_analyze::verdict::{Bench, Verdict, judge};
 use dyno_record::model::{PhaseKind, RunDocument};
 use dyno_record::reader::Run;
 use dyno_record::responses::by_operation;
@@ -13,7 +14,21 @@ pub(crate) fn of(run: &Run) -> Result<Option<RunAnalysis>, Failure> {
         return Ok(None);
     }
     let responses = by_operation(&run.directory, PhaseKind::Measure, MOST_WINDOWS)?;
-    Ok(analyze(&run.document, &responses, seed(&run.document)).ok())
+    let analysis = analyze(&run.document, &responses, seed(&run.document)).ok();
+    Ok(analysis.map(|analysis| RunAnalysis {
+        verdict: (!run.metrics.is_empty()).then(|| verdict(run)),
+        ..analysis
+    }))
+}
+
+fn verdict(run: &Run) -> Verdict {
+    let bench = Bench {
+        document: &run.document,
+        tables: &run.metrics,
+        windows: &run.intervals,
+        operations: &run.series,
+    };
+    judge(&bench, &[])
 }
 
 /// Seed of the resampling: that of the plan, so that the same run always gives the same figures.

@@ -434,6 +434,8 @@ impl<'a> Session<'a> {
             server: Some(server.checked(control, &self.servers[0], instances)),
             watch: WATCH,
         };
+        let round_trip = subject.server.as_ref().and_then(|server| server.round_trip);
+        self.servers[0].round_trip_us = round_trip.map(|time| time.median_us);
         let facts = doctor::observe(Path::new("/"), &subject);
         self.document.environment.doctor = doctor::examine(&facts);
     }

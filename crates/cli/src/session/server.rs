@@ -165,6 +165,7 @@ impl ServerUnderTest {
             documents: None,
             data_bytes: None,
             storage_bytes: None,
+            round_trip_us: None,
         };
         if let Some(started) = &self.started {
             describe_started(started, plan, &mut record);
