@@ -99,6 +99,7 @@ fn document() -> RunDocument {
         traces: Vec::new(),
         resources: Vec::new(),
         sources: Vec::new(),
+        collections: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -53,6 +53,9 @@ pub struct RunDocument {
     /// What watched the machine and the servers while the load ran, and how well it could.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceRecord>,
+    /// The collection under test at the start and the end of phases, of each server that told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collections: Vec<CollectionRecord>,
     /// Reasons to doubt the result.
     pub caveats: Vec<Caveat>,
     /// Figures of the last `dyno selfcheck` on this machine, if there was one.
@@ -208,6 +211,66 @@ pub struct OutageRecord {
     pub end_s: Option<f64>,
     /// Why.
     pub reason: String,
+}
+
+/// A collection at the start or the end of a phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CollectionRecord {
+    /// The phase.
+    pub phase: PhaseKind,
+    /// Which end of it.
+    pub at: PhaseEdge,
+    /// Name of the server that was asked, such as `server`, `pair-0`, `router-0`.
+    pub instance: String,
+    /// Database of the collection.
+    pub database: String,
+    /// Its name.
+    pub collection: String,
+    /// What the server told.
+    pub statistics: CollectionStatistics,
+}
+
+/// Start or end of a phase.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseEdge {
+    /// Before its first operation.
+    Start,
+    /// After its last one.
+    End,
+}
+
+/// How large a collection is. What the server does not tell is absent; of a sharded collection these are sums.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CollectionStatistics {
+    /// Documents.
+    pub documents: u64,
+    /// Their size, uncompressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_bytes: Option<u64>,
+    /// Size of the collection on disk, without indexes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_bytes: Option<u64>,
+    /// The part of it that is free to be used again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_storage_bytes: Option<u64>,
+    /// Size of all indexes on disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub indexes_bytes: Option<u64>,
+    /// Size of each index on disk, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub index_bytes: BTreeMap<String, u64>,
+    /// `data_bytes` by `documents`; absent of an empty collection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_document_bytes: Option<f64>,
+    /// The part of the collection, without indexes, that is in the cache of the storage engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_bytes: Option<u64>,
+    /// Pages of it that were read into the cache since the server started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_read: Option<u64>,
 }
 
 /// How a run ended.

@@ -283,6 +283,7 @@ mod tests {
             traces: Vec::new(),
             resources: Vec::new(),
             sources: Vec::new(),
+            collections: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

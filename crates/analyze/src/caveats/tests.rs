@@ -85,6 +85,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         traces: Vec::new(),
         resources: Vec::new(),
         sources: Vec::new(),
+        collections: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     };

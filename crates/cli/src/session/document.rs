@@ -26,6 +26,7 @@ pub(crate) fn initial(plan: &Plan, started: Timestamp, environment: Environment)
         traces: Vec::new(),
         resources: Vec::new(),
         sources: Vec::new(),
+        collections: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

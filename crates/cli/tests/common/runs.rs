@@ -112,6 +112,7 @@ impl MadeUp {
             traces: Vec::new(),
             resources: Vec::new(),
             sources: Vec::new(),
+            collections: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

@@ -38,6 +38,7 @@ pub(crate) fn document() -> RunDocument {
         traces: Vec::new(),
         resources: Vec::new(),
         sources: Vec::new(),
+        collections: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

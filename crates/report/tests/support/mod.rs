@@ -191,6 +191,7 @@ pub(crate) fn closed_document() -> RunDocument {
         traces: Vec::new(),
         resources: Vec::new(),
         sources: Vec::new(),
+        collections: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -1,0 +1,314 @@
+//! The numbers of `serverStatus` in the metrics of Percona's `mongodb_exporter`.
+//!
+//! Since version 0.30 the exporter makes the name of a metric from the path of a field by rules: `serverStatus.` becomes
+//! `ss_`, `wiredTiger.` becomes `wt_`, other characters become `_`, and of some sections the last
+//! part of the path becomes a label. So a field is found again by the words of its path, in
+//! whatever order. The names of older versions, which that one can tell beside its own, are in a table.
+
+use super::text::{Sample, Scrape};
+use crate::watch::server::fields::Fields;
+use crate::watch::server::table::ROWS;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+use std::collections::{HashMap, HashSet};
+
+/// Labels about the place of the server, which the exporter adds to all metrics.
+const OF_TOPOLOGY: [&str; 4] = ["cl_id", "cl_role", "rs_nm", "rs_state"];
+
+/// Names of older versions, without what they begin with, the value of their label, and the path in `serverStatus`.
+#[rustfmt::skip]
+const OLD: &[(&str, &str, &str)] = &[
+    ("instance_uptime_seconds", "", "uptime"),
+    ("asserts_total", "regular", "asserts.regular"),
+    ("asserts_total", "warning", "asserts.warning"),
+    ("asserts_total", "msg", "asserts.msg"),
+    ("asserts_total", "user", "asserts.user"),
+    ("connections", "current", "connections.current"),
+    ("connections", "available", "connections.available"),
+    ("connections", "active", "connections.active"),
+    ("connections_metrics_created_total", "", "connections.totalCreated"),
+    ("extra_info_page_faults_total", "", "extra_info.page_faults"),
+    ("global_lock_current_queue", "reader", "globalLock.currentQueue.readers"),
+    ("global_lock_current_queue", "writer", "globalLock.currentQueue.writers"),
+    ("global_lock_client", "reader", "globalLock.activeClients.readers"),
+    ("global_lock_client", "writer", "globalLock.activeClients.writers"),
+    ("memory", "resident", "mem.resident"),
+    ("memory", "virtual", "mem.virtual"),
+    ("metrics_cursor_open", "total", "metrics.cursor.open.total"),
+    ("metrics_cursor_open", "pinned", "metrics.cursor.open.pinned"),
+    ("metrics_cursor_timed_out_total", "", "metrics.cursor.timedOut"),
+    ("metrics_document_total", "deleted", "metrics.document.deleted"),
+    ("metrics_document_total", "inserted", "metrics.document.inserted"),
+    ("metrics_document_total", "returned", "metrics.document.returned"),
+    ("metrics_document_total", "updated", "metrics.document.updated"),
+    ("metrics_operation_total", "scan_and_order", "metrics.operation.scanAndOrder"),
+    ("metrics_query_executor_total", "scanned", "metrics.queryExecutor.scanned"),
+    ("metrics_query_executor_total", "scanned_objects", "metrics.queryExecutor.scannedObjects"),
+    ("metrics_ttl_deleted_documents_total", "", "metrics.ttl.deletedDocuments"),
+    ("metrics_ttl_passes_total", "", "metrics.ttl.passes"),
+    ("network_bytes_total", "in_bytes", "network.bytesIn"),
+    ("network_bytes_total", "out_bytes", "network.bytesOut"),
+    ("network_metrics_num_requests_total", "", "network.numRequests"),
+    ("op_counters_total", "insert", "opcounters.insert"),
+    ("op_counters_total", "query", "opcounters.query"),
+    ("op_counters_total", "update", "opcounters.update"),
+    ("op_counters_total", "delete", "opcounters.delete"),
+    ("op_counters_total", "getmore", "opcounters.getmore"),
+    ("op_counters_total", "command", "opcounters.command"),
+    ("op_counters_repl_total", "insert", "opcountersRepl.insert"),
+    ("op_counters_repl_total", "update", "opcountersRepl.update"),
+    ("op_counters_repl_total", "delete", "opcountersRepl.delete"),
+    ("op_counters_repl_total", "command", "opcountersRepl.command"),
+    ("wiredtiger_blockmanager_blocks_total", "read", "wiredTiger.block-manager.blocks read"),
+    ("wiredtiger_blockmanager_blocks_total", "written", "wiredTiger.block-manager.blocks written"),
+    ("wiredtiger_blockmanager_bytes_total", "read", "wiredTiger.block-manager.bytes read"),
+    ("wiredtiger_blockmanager_bytes_total", "written", "wiredTiger.block-manager.bytes written"),
+    ("wiredtiger_cache_bytes", "total", "wiredTiger.cache.bytes currently in the cache"),
+    ("wiredtiger_cache_bytes", "dirty", "wiredTiger.cache.tracked dirty bytes in the cache"),
+    ("wiredtiger_cache_max_bytes", "", "wiredTiger.cache.maximum bytes configured"),
+    ("wiredtiger_cache_bytes_total", "read", "wiredTiger.cache.bytes read into cache"),
+    ("wiredtiger_cache_bytes_total", "written", "wiredTiger.cache.bytes written from cache"),
+    ("wiredtiger_cache_pages_total", "read", "wiredTiger.cache.pages read into cache"),
+    ("wiredtiger_cache_pages_total", "written", "wiredTiger.cache.pages written from cache"),
+    ("wiredtiger_cache_evicted_total", "modified", "wiredTiger.cache.modified pages evicted"),
+    ("wiredtiger_cache_evicted_total", "unmodified", "wiredTiger.cache.unmodified pages evicted"),
+    ("wiredtiger_concurrent_transactions_available_tickets", "read", "wiredTiger.concurrentTransactions.read.available"),
+    ("wiredtiger_concurrent_transactions_available_tickets", "write", "wiredTiger.concurrentTransactions.write.available"),
+    ("wiredtiger_concurrent_transactions_out_tickets", "read", "wiredTiger.concurrentTransactions.read.out"),
+    ("wiredtiger_concurrent_transactions_out_tickets", "write", "wiredTiger.concurrentTransactions.write.out"),
+    ("wiredtiger_concurrent_transactions_total_tickets", "read", "wiredTiger.concurrentTransactions.read.totalTickets"),
+    ("wiredtiger_concurrent_transactions_total_tickets", "write", "wiredTiger.concurrentTransactions.write.totalTickets"),
+    ("wiredtiger_log_bytes_total", "written", "wiredTiger.log.log bytes written"),
+    ("wiredtiger_log_operations_total", "write", "wiredTiger.log.log write operations"),
+    ("wiredtiger_log_operations_total", "sync", "wiredTiger.log.log sync operations"),
+    ("wiredtiger_log_operations_total", "flush", "wiredTiger.log.log flush operations"),
+    ("wiredtiger_transactions_total", "begins", "wiredTiger.transaction.transaction begins"),
+    ("wiredtiger_transactions_total", "checkpoints", "wiredTiger.transaction.transaction checkpoints"),
+    ("wiredtiger_transactions_total", "committed", "wiredTiger.transaction.transactions committed"),
+    ("wiredtiger_transactions_total", "rolledback", "wiredTiger.transaction.transactions rolled back"),
+    ("wiredtiger_transactions_checkpoint_milliseconds_total", "", "wiredTiger.transaction.transaction checkpoint total time (msecs)"),
+    ("wiredtiger_transactions_running_checkpoints", "", "wiredTiger.transaction.transaction checkpoint currently running"),
+];
+
+/// Which fields of `serverStatus` are of use, by their words.
+pub(crate) struct Wanted(HashSet<String>);
+
+impl Wanted {
+    /// The fields of the table of the server, and its time up.
+    pub(crate) fn of_table() -> Wanted {
+        let paths = ROWS.iter().flat_map(|row| row.measure.paths()).flatten();
+        Wanted(paths.copied().chain(["uptimeMillis"]).map(words).collect())
+    }
+
+    /// Those that an exporter tells.
+    pub(crate) fn among(&self, scrape: &Scrape<'_>) -> Scraped {
+        let mut scraped = Scraped::default();
+        for (place, sample) in scrape.samples.iter().enumerate() {
+            let Some(name) = sample.name.strip_prefix("mongodb_") else {
+                continue;
+            };
+            let words = match name.strip_prefix("ss_") {
+                Some(name) => words_of(name, sample),
+                None => match old(name, sample) {
+                    Some(path) => words(path),
+                    None => continue,
+                },
+            };
+            if self.0.contains(&words) && sample.value.is_finite() {
+                scraped.numbers.entry(words).or_insert(sample.value);
+                scraped.places.insert(place);
+            }
+        }
+        scraped
+    }
+}
+
+/// Numbers of `serverStatus` by the words of their paths.
+#[derive(Debug, Default)]
+pub(crate) struct Scraped {
+    numbers: HashMap<String, f64>,
+    /// Places of the samples that they come from.
+    pub(crate) places: HashSet<usize>,
+}
+
+impl Scraped {
+    /// Whether the exporter tells nothing of a server.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+}
+
+impl Fields for Scraped {
+    fn number(&self, path: &str) -> Option<f64> {
+        self.numbers.get(&words(path)).copied()
+    }
+}
+
+/// State and lag of the members of a replica set, under the names of the source that asks a server itself.
+pub(crate) fn tell_replication(scrape: &Scrape<'_>, told: &mut Told) {
+    let states: Vec<(&str, f64)> = by_member(scrape, "mongodb_rs_members_state");
+    let times_ms = by_member(scrape, "mongodb_rs_members_optimeDate");
+    let id = |member, name| MetricId::of_instance("replication", member, name);
+    let time_ms = |member: &str| {
+        let known = times_ms.iter().find(|(name, _)| *name == member);
+        known.map(|(_, time_ms)| *time_ms)
+    };
+    let primary = states.iter().find(|(_, state)| *state == 1.0);
+    let primary_ms = primary.and_then(|(member, _)| time_ms(member));
+    for (member, state) in &states {
+        told.put(id(member, "state_count"), *state);
+        // A member that is down has the time 0.
+        let lag_ms = primary_ms.zip(time_ms(member).filter(|time_ms| *time_ms > 0.0));
+        let lag_s = lag_ms.map(|(ahead, behind)| ((ahead - behind) / 1000.0).max(0.0));
+        told.put_if_known(id(member, "lag_s"), lag_s);
+    }
+}
+
+fn by_member<'s>(scrape: &'s Scrape<'_>, name: &str) -> Vec<(&'s str, f64)> {
+    let member = |sample: &'s Sample<'_>| Some((sample.label("member_idx")?, sample.value));
+    scrape.named(name).filter_map(member).collect()
+}
+
+/// The path of a name of an older version.
+fn old(name: &str, sample: &Sample<'_>) -> Option<&'static str> {
+    let name = ["mongod_", "mongos_"]
+        .iter()
+        .find_map(|kind| name.strip_prefix(kind))
+        .unwrap_or(name);
+    let label = sample.label("type").or_else(|| sample.label("state"));
+    // Some versions write `reader` where others have `readers`.
+    let label = match label.unwrap_or_default() {
+        "readers" => "reader",
+        "writers" => "writer",
+        other => other,
+    };
+    let found = OLD.iter().find(|line| line.0 == name && line.1 == label);
+    found.map(|(_, _, path)| *path)
+}
+
+/// The words of a metric: those of its name and of the values of its labels.
+fn words_of(name: &str, sample: &Sample<'_>) -> String {
+    let labels = sample.labels.iter();
+    let values = labels
+        .filter(|(label, _)| !OF_TOPOLOGY.contains(label))
+        .map(|(_, value)| value.as_ref());
+    sorted(std::iter::once(name).chain(values))
+}
+
+/// The words of a path, as the rules of the exporter make them.
+fn words(path: &str) -> String {
+    let renamed = [("wiredTiger.transaction.", "wt txn "), ("wiredTiger.", "wt ")];
+    let found = renamed
+        .iter()
+        .find_map(|(prefix, short)| Some((*short, path.strip_prefix(prefix)?)));
+    let (short, rest) = found.unwrap_or(("", path));
+    sorted([short, rest].into_iter())
+}
+
+fn sorted<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let mut words: Vec<String> = texts
+        .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()))
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect();
+    words.sort_unstable();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scraped(text: &str) -> Scraped {
+        Wanted::of_table().among(&Scrape::of(text))
+    }
+
+    #[test]
+    fn a_field_is_found_by_the_words_of_its_path_wherever_they_are() {
+        let fields = scraped(
+            "mongodb_ss_opcounters{cl_id=\"\",cl_role=\"mongod\",legacy_op_type=\"insert\",rs_nm=\"\",rs_state=\"0\"} 4\n\
+             mongodb_ss_wt_cache_bytes_currently_in_the_cache{cl_role=\"mongod\"} 5\n\
+             mongodb_ss_wt_txn_transaction_checkpoint_total_time_msecs 6\n\
+             mongodb_ss_wt_block_manager_bytes_read 7\n\
+             mongodb_ss_wt_concurrentTransactions_out{txn_rw=\"read\"} 8\n\
+             mongodb_ss_opLatencies_latency{op_type=\"reads\"} 9\n\
+             mongodb_ss_mem_resident 10\nmongodb_ss_mem_bits 64\n",
+        );
+        for (path, number) in [
+            ("opcounters.insert", 4.0),
+            ("wiredTiger.cache.bytes currently in the cache", 5.0),
+            ("wiredTiger.transaction.transaction checkpoint total time (msecs)", 6.0),
+            ("wiredTiger.block-manager.bytes read", 7.0),
+            ("wiredTiger.concurrentTransactions.read.out", 8.0),
+            ("opLatencies.reads.latency", 9.0),
+            ("mem.resident", 10.0),
+        ] {
+            assert_eq!(fields.number(path), Some(number), "{path}");
+        }
+        assert_eq!(fields.places.len(), 7);
+        assert_eq!(fields.number("opcounters.query"), None);
+        assert!(scraped("node_load1 1\n").is_empty());
+    }
+
+    #[test]
+    fn names_of_older_versions_are_known() {
+        let fields = scraped(
+            "mongodb_mongod_op_counters_total{type=\"query\"} 3\n\
+             mongodb_op_counters_total{type=\"insert\"} 2\n\
+             mongodb_mongod_global_lock_current_queue{type=\"readers\"} 1\n\
+             mongodb_mongod_wiredtiger_cache_bytes{type=\"dirty\"} 8\n\
+             mongodb_mongod_wiredtiger_cache_bytes_total{type=\"read\"} 9\n\
+             mongodb_mongod_connections_metrics_created_total 5\n",
+        );
+        for (path, number) in [
+            ("opcounters.query", 3.0),
+            ("opcounters.insert", 2.0),
+            ("globalLock.currentQueue.readers", 1.0),
+            ("wiredTiger.cache.tracked dirty bytes in the cache", 8.0),
+            ("wiredTiger.cache.bytes read into cache", 9.0),
+            ("connections.totalCreated", 5.0),
+        ] {
+            assert_eq!(fields.number(path), Some(number), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_field_of_the_tables_is_told_apart_from_the_others() {
+        let paths: HashSet<&str> = ROWS
+            .iter()
+            .flat_map(|row| row.measure.paths())
+            .flatten()
+            .copied()
+            .collect();
+        let keys: HashSet<String> = paths.iter().map(|path| words(path)).collect();
+        assert_eq!(keys.len(), paths.len());
+        for (name, _, path) in OLD {
+            assert!(paths.contains(path), "{name} is of no use");
+        }
+    }
+
+    #[test]
+    fn the_lag_of_members_is_against_the_primary() {
+        let text = "mongodb_rs_members_state{member_idx=\"a:1\"} 1\n\
+                    mongodb_rs_members_state{member_idx=\"b:1\"} 2\n\
+                    mongodb_rs_members_state{member_idx=\"c:1\"} 8\n\
+                    mongodb_rs_members_optimeDate{member_idx=\"a:1\"} 1.700000005e12\n\
+                    mongodb_rs_members_optimeDate{member_idx=\"b:1\"} 1.700000002e12\n\
+                    mongodb_rs_members_optimeDate{member_idx=\"c:1\"} 0\n";
+        let mut told = Told::default();
+        tell_replication(&Scrape::of(text), &mut told);
+        let values: Vec<(String, f64)> = told
+            .values
+            .iter()
+            .map(|(id, value)| (id.to_string(), *value))
+            .collect();
+        let expected = [
+            ("replication.a:1.state_count", 1.0),
+            ("replication.a:1.lag_s", 0.0),
+            ("replication.b:1.state_count", 2.0),
+            ("replication.b:1.lag_s", 3.0),
+            ("replication.c:1.state_count", 8.0),
+        ];
+        assert_eq!(values, expected.map(|(id, value)| (id.to_owned(), value)));
+    }
+}

@@ -1,0 +1,272 @@
+//! Reads the text of an exporter: the format of Prometheus (version 0.0.4) and that of OpenMetrics (1.0.0), which differ in
+//! how counters are named and in what may follow a value.
+//!
+//! <https://prometheus.io/docs/instrumenting/exposition_formats/>
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// A number that an exporter tells.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sample<'a> {
+    /// Name of the metric.
+    pub(crate) name: &'a str,
+    /// Names and values of its labels, in the order of the text.
+    pub(crate) labels: Vec<(&'a str, Cow<'a, str>)>,
+    /// The value; it may be infinite or not a number.
+    pub(crate) value: f64,
+}
+
+impl Sample<'_> {
+    /// The value of a label.
+    pub(crate) fn label(&self, name: &str) -> Option<&str> {
+        let found = self.labels.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.as_ref())
+    }
+}
+
+/// What the value of a sample is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A total that only grows.
+    Counter,
+    /// A value of its own.
+    Gauge,
+    /// A part of a distribution, or no measurement at all.
+    Other,
+}
+
+/// All that an exporter tells at one time.
+#[derive(Debug, Default)]
+pub(crate) struct Scrape<'a> {
+    /// The numbers, in the order of the text.
+    pub(crate) samples: Vec<Sample<'a>>,
+    /// The first line that could not be read, and how many there were.
+    pub(crate) bad: Option<(&'a str, usize)>,
+    kinds: HashMap<&'a str, &'a str>,
+    places: HashMap<&'a str, Vec<usize>>,
+}
+
+impl<'a> Scrape<'a> {
+    /// Reads a text. Lines that cannot be read are counted and left out.
+    pub(crate) fn of(text: &'a str) -> Scrape<'a> {
+        let mut scrape = Scrape::default();
+        for line in text.lines() {
+            let line = line.trim();
+            if let Some(comment) = line.strip_prefix('#') {
+                scrape.note(comment);
+            } else if !line.is_empty() {
+                match sample(line) {
+                    Some(sample) => scrape.add(sample),
+                    None => scrape.bad = Some(match scrape.bad {
+                        Some((first, count)) => (first, count + 1),
+                        None => (line, 1),
+                    }),
+                }
+            }
+        }
+        scrape
+    }
+
+    /// The numbers of a metric.
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = &Sample<'a>> {
+        let places = self.places.get(name).into_iter().flatten();
+        places.filter_map(|place| self.samples.get(*place))
+    }
+
+    /// The number of a metric that has one.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        self.named(name).next().map(|sample| sample.value)
+    }
+
+    /// What a number is, by the type that the text tells for it or else by its name.
+    pub(crate) fn role(&self, name: &str) -> Role {
+        if let Some(kind) = self.kinds.get(name) {
+            return match *kind {
+                "counter" => Role::Counter,
+                "gauge" | "stateset" => Role::Gauge,
+                "histogram" | "gaugehistogram" | "summary" | "info" => Role::Other,
+                _ => by_ending(name),
+            };
+        }
+        let endings = ["_total", "_sum", "_count", "_bucket", "_created", "_info"];
+        for ending in endings {
+            let family = name.strip_suffix(ending);
+            let Some(kind) = family.and_then(|family| self.kinds.get(family)) else {
+                continue;
+            };
+            return match (ending, *kind) {
+                ("_total", "counter") | ("_sum" | "_count", "histogram" | "summary") => {
+                    Role::Counter
+                }
+                _ => Role::Other,
+            };
+        }
+        by_ending(name)
+    }
+
+    fn add(&mut self, sample: Sample<'a>) {
+        let place = self.samples.len();
+        self.places.entry(sample.name).or_default().push(place);
+        self.samples.push(sample);
+    }
+
+    fn note(&mut self, comment: &'a str) {
+        let mut words = comment.split_whitespace();
+        if words.next() == Some("TYPE")
+            && let (Some(name), Some(kind)) = (words.next(), words.next())
+        {
+            self.kinds.insert(name, kind);
+        }
+    }
+}
+
+/// What a number of unknown type is: the ending is a rule of Prometheus that most keep to.
+fn by_ending(name: &str) -> Role {
+    match name.ends_with("_total") {
+        true => Role::Counter,
+        false => Role::Gauge,
+    }
+}
+
+/// A line such as `http_requests_total{code="200"} 1027 1395066363000`. What follows the value, a time or an
+/// exemplar, is of no use here.
+fn sample(line: &str) -> Option<Sample<'_>> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
+    let end = line.find(|c| !is_of_name(c))?;
+    let (name, rest) = line.split_at(end);
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let rest = rest.trim_start();
+    let (labels, rest) = match rest.strip_prefix('{') {
+        Some(rest) => labels(rest)?,
+        None => (Vec::new(), rest),
+    };
+    let mut words = rest.split_whitespace();
+    let value = words.next()?.parse().ok()?;
+    let follows = words.next();
+    let is_fine = |word: &str| word.starts_with('#') || word.parse::<f64>().is_ok();
+    follows.is_none_or(is_fine).then_some(Sample {
+        name,
+        labels,
+        value,
+    })
+}
+
+type Labels<'a> = Vec<(&'a str, Cow<'a, str>)>;
+
+/// Labels up to the closing brace, and what follows it.
+fn labels(mut rest: &str) -> Option<(Labels<'_>, &str)> {
+    let mut labels = Vec::new();
+    loop {
+        rest = rest.trim_start();
+        if let Some(after) = rest.strip_prefix('}') {
+            return Some((labels, after));
+        }
+        let (name, after) = rest.split_once('=')?;
+        let (value, after) = quoted(after.trim_start().strip_prefix('"')?)?;
+        labels.push((name.trim_end(), value));
+        let after = after.trim_start();
+        rest = match after.strip_prefix(',') {
+            Some(after) => after,
+            None if after.starts_with('}') => after,
+            None => return None,
+        };
+    }
+}
+
+/// A text up to its closing quote, and what follows it.
+fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
+    let end = text.find(['"', '\\'])?;
+    if text[end..].starts_with('"') {
+        return Some((Cow::Borrowed(&text[..end]), &text[end + 1..]));
+    }
+    let mut value = text[..end].to_owned();
+    let mut characters = text[end..].char_indices();
+    while let Some((place, character)) = characters.next() {
+        match character {
+            '"' => return Some((Cow::Owned(value), &text[end + place + 1..])),
+            '\\' => match characters.next()?.1 {
+                'n' => value.push('\n'),
+                escaped @ ('"' | '\\') => value.push(escaped),
+                other => value.extend(['\\', other]),
+            },
+            character => value.push(character),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(line: &str) -> Sample<'_> {
+        let scrape = Scrape::of(line);
+        assert_eq!(scrape.bad, None);
+        assert_eq!(scrape.samples.len(), 1);
+        scrape.samples[0].clone()
+    }
+
+    #[test]
+    fn a_line_has_a_name_labels_and_a_value() {
+        let sample = one(r#"disk_io{device="sda", mode = "a,b}" ,} 1.5e3 1395066363000"#);
+        assert_eq!(sample.name, "disk_io");
+        assert_eq!(sample.label("device"), Some("sda"));
+        assert_eq!(sample.label("mode"), Some("a,b}"));
+        assert_eq!(sample.label("other"), None);
+        assert_eq!(sample.value, 1500.0);
+        assert_eq!(one("up 1").value, 1.0);
+        assert_eq!(one("a:b_c{} -2").name, "a:b_c");
+    }
+
+    #[test]
+    fn escapes_are_undone_and_other_characters_stay() {
+        let sample = one(r#"a{b="C:\\dir \"x\"\n\q é"} 1"#);
+        assert_eq!(sample.label("b"), Some("C:\\dir \"x\"\n\\q é"));
+    }
+
+    #[test]
+    fn values_that_are_no_numbers_are_read_as_such() {
+        assert!(one("a NaN").value.is_nan());
+        assert_eq!(one("a +Inf").value, f64::INFINITY);
+        assert_eq!(one("a -Inf").value, f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn an_exemplar_is_no_part_of_the_value() {
+        let sample = one(r#"a_bucket{le="1"} 17 # {trace="x"} 0.7 1520879607.789"#);
+        assert_eq!(sample.value, 17.0);
+    }
+
+    #[test]
+    fn lines_that_are_not_of_the_format_are_counted() {
+        let text = "a 1\n<html>\nb{c=\"d} 2\ne{f=\"g\" h=\"i\"} 3\n9x 4\nj k\nl 1 x\nm\n{n=\"o\"} 1\nz 2\n";
+        let scrape = Scrape::of(text);
+        let names: Vec<&str> = scrape.samples.iter().map(|sample| sample.name).collect();
+        assert_eq!(names, ["a", "z"]);
+        assert_eq!(scrape.bad, Some(("<html>", 8)));
+    }
+
+    #[test]
+    fn types_say_what_a_number_is_in_both_formats() {
+        let text = "# HELP a of TYPE b\n# TYPE a_total counter\n# TYPE b counter\n# TYPE c gauge\n\
+                    # TYPE d histogram\n# TYPE e summary\n# TYPE f untyped\n# TYPE f_total unknown\n\
+                    # TYPE g info\n# TYPE h stateset\n# TYPE i_count gauge\n# EOF\n";
+        let scrape = Scrape::of(text);
+        let of = |role| move |name: &&str| scrape.role(name) == role;
+        let names = [
+            "a_total", "b", "b_total", "b_created", "c", "d_bucket", "d_sum", "d_count", "e",
+            "e_sum", "f", "f_total", "g_info", "h", "i_count", "x", "x_total",
+        ];
+        let counters: Vec<&str> = names.into_iter().filter(of(Role::Counter)).collect();
+        assert_eq!(
+            counters,
+            ["a_total", "b", "b_total", "d_sum", "d_count", "e_sum", "f_total", "x_total"]
+        );
+        let scrape = Scrape::of(text);
+        let gauges = names.into_iter().filter(|name| scrape.role(name) == Role::Gauge);
+        assert_eq!(gauges.collect::<Vec<_>>(), ["c", "f", "h", "i_count", "x"]);
+    }
+}

@@ -1,0 +1,163 @@
+//! Watches a server under test over a connection: mongod, mongos, the embedded server, and others that speak the
+//! protocol. What it is asked is `serverStatus`, the state of its replica set, and its log for slow operations.
+
+mod ask;
+mod collection;
+pub(crate) mod fields;
+mod replication;
+mod slow;
+pub(crate) mod status;
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
+
+pub use ask::{Ask, AskError};
+pub use collection::collection_statistics;
+
+use crate::health::{Health, Reading};
+use crate::watch::source::{Description, Source, Told};
+use ask::{failure, is_forbidden};
+use bson::{Document, doc};
+use dyno_record::model::SourceKind;
+use replication::Replication;
+use slow::SlowOperations;
+use status::Status;
+
+/// The server that is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSubject {
+    /// Its name within the run: `server`, `pair-0`, `member-1`, `router-0`. Name of the source and of the instance in
+    /// all metrics.
+    pub name: String,
+    /// Where it listens, without credentials.
+    pub address: String,
+    /// Database of the collection that the load goes to.
+    pub database: String,
+    /// The collection: slow operations on it are counted apart.
+    pub collection: String,
+}
+
+/// A source that asks a server what it does.
+pub fn server(subject: ServerSubject, ask: Box<dyn Ask>) -> impl Source {
+    Server {
+        status: Status::new(&subject.name, "`serverStatus`"),
+        replication: Replication::default(),
+        slow: SlowOperations::new(&subject.name, &subject.database, &subject.collection),
+        command: sections_of_use(),
+        subject,
+        ask,
+    }
+}
+
+struct Server {
+    subject: ServerSubject,
+    ask: Box<dyn Ask>,
+    status: Status,
+    replication: Replication,
+    slow: SlowOperations,
+    /// How it is asked for its status.
+    command: Document,
+}
+
+/// Sections that are in the answer unless they are switched off, and of which nothing is taken. A version that does not know
+/// one takes no notice.
+const SECTIONS_OF_NO_USE: [&str; 22] = [
+    "batchedDeletes",
+    "catalogStats",
+    "collectionCatalog",
+    "defaultRWConcern",
+    "electionMetrics",
+    "indexBuilds",
+    "indexBulkBuilder",
+    "indexStats",
+    "internalTransactions",
+    "locks",
+    "logicalSessionRecordCache",
+    "opReadConcernCounters",
+    "oplogTruncation",
+    "planCache",
+    "readConcernCounters",
+    "repl",
+    "scramCache",
+    "security",
+    "sharding",
+    "shardingStatistics",
+    "tcmalloc",
+    "transportSecurity",
+];
+
+fn sections_of_use() -> Document {
+    let mut command = doc! { "serverStatus": 1 };
+    for section in SECTIONS_OF_NO_USE {
+        command.insert(section, 0);
+    }
+    // The largest part: a few numbers for every command that there is. Older versions take it for "yes".
+    command.insert("metrics", doc! { "commands": false });
+    command
+}
+
+impl Server {
+    fn ask_status(&mut self) -> Result<Document, AskError> {
+        let answer = self.ask.ask("admin", self.command.clone());
+        let is_plain = self.command.len() == 1;
+        match answer {
+            Err(AskError::Refused { code, message }) if !is_plain => {
+                let refused = AskError::Refused { code, message };
+                if is_forbidden(&refused) {
+                    return Err(refused);
+                }
+                // It may be the switches that it does not like.
+                self.command = doc! { "serverStatus": 1 };
+                self.ask.ask("admin", self.command.clone())
+            }
+            answer => answer,
+        }
+    }
+
+    /// What is asked beside the status.
+    fn read_more(&mut self, at_s: f64, told: &mut Told) -> Result<(), AskError> {
+        self.replication.read(self.ask.as_mut(), told)?;
+        self.slow.read(at_s, self.ask.as_mut(), told)
+    }
+}
+
+impl Source for Server {
+    fn description(&self) -> Description {
+        Description {
+            name: self.subject.name.clone(),
+            kind: SourceKind::Server,
+            subject: self.subject.address.clone(),
+            of_server: true,
+        }
+    }
+
+    fn read(&mut self, at_s: f64) -> Reading<Told> {
+        let mut told = Told::default();
+        let refused = match self.ask_status() {
+            Ok(status) => {
+                if self.status.take(at_s, &status, &mut told) {
+                    let subject = &self.subject;
+                    self.replication = Replication::default();
+                    self.slow =
+                        SlowOperations::new(&subject.name, &subject.database, &subject.collection);
+                }
+                None
+            }
+            Err(error @ AskError::Lost { .. }) => return Err(failure("serverStatus", &error)),
+            Err(error) => Some(failure("serverStatus", &error)),
+        };
+        if let Some(health) = &refused {
+            told.miss("serverStatus", health.clone());
+        }
+        if let Err(lost) = self.read_more(at_s, &mut told) {
+            told.miss("connection", failure("replSetGetStatus", &lost));
+        }
+        match refused {
+            Some(health) if told.values.is_empty() => Err(health),
+            _ if told.values.is_empty() => Err(Health::Degraded {
+                reason: "the answer to `serverStatus` has nothing that is known".to_owned(),
+            }),
+            _ => Ok(told),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! How far the members of a replica set are behind their primary, as the server that is asked sees it.
+
+use super::ask::{Ask, AskError, refusal};
+use super::fields::{Fields, at};
+use crate::health::Health;
+use crate::watch::source::Told;
+use bson::{Bson, Document, doc};
+use dyno_record::metrics::MetricId;
+use std::time::{Duration, Instant};
+
+/// An answer that takes longer is not asked for at every reading.
+const EXPENSIVE: Duration = Duration::from_millis(20);
+
+/// Readings from one question to the next while it is expensive.
+const PAUSE: u64 = 5;
+
+/// Code of a command that the server does not know.
+const COMMAND_NOT_FOUND: i32 = 59;
+
+/// `state` of a member that takes writes.
+const PRIMARY: f64 = 1.0;
+
+/// The part that is missing where there is no replica set.
+const PART: &str = "replication";
+
+/// Whether there is something to ask, and how often.
+#[derive(Debug, Default)]
+pub(crate) struct Replication {
+    membership: Membership,
+    is_expensive: bool,
+    readings: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Membership {
+    /// Not asked yet.
+    #[default]
+    Unknown,
+    /// The server is in a replica set.
+    Member,
+    /// It is not, or does not tell.
+    Outside,
+}
+
+impl Replication {
+    /// Asks, when it is time, and adds what was answered.
+    ///
+    /// # Errors
+    /// The connection was lost: [`AskError::Lost`]; a refusal is told as missing.
+    pub(crate) fn read(&mut self, ask: &mut dyn Ask, told: &mut Told) -> Result<(), AskError> {
+        if self.membership == Membership::Unknown {
+            self.membership = membership(ask, told)?;
+        }
+        let is_due = !self.is_expensive || self.readings.is_multiple_of(PAUSE);
+        self.readings += 1;
+        if self.membership != Membership::Member || !is_due {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let answer = ask.ask("admin", doc! { "replSetGetStatus": 1 });
+        self.is_expensive = start.elapsed() > EXPENSIVE;
+        match answer {
+            Ok(status) => tell(&status, told),
+            Err(AskError::Refused { code, message }) => {
+                // It would refuse again, and write each time a line to its log.
+                self.membership = Membership::Outside;
+                told.miss(PART, refusal("replSetGetStatus", code, &message));
+            }
+            Err(lost @ AskError::Lost { .. }) => return Err(lost),
+        }
+        Ok(())
+    }
+}
+
+fn membership(ask: &mut dyn Ask, told: &mut Told) -> Result<Membership, AskError> {
+    let answer = match ask.ask("admin", doc! { "hello": 1 }) {
+        Err(AskError::Refused {
+            code: COMMAND_NOT_FOUND,
+            ..
+        }) => ask.ask("admin", doc! { "isMaster": 1 }),
+        other => other,
+    };
+    let health = match answer {
+        Ok(hello) if hello.contains_key("setName") => return Ok(Membership::Member),
+        Ok(_) => Health::Unsupported {
+            reason: "the server is not a member of a replica set".to_owned(),
+        },
+        Err(AskError::Refused { code, message }) => refusal("hello", code, &message),
+        Err(lost) => return Err(lost),
+    };
+    told.miss(PART, health);
+    Ok(Membership::Outside)
+}
+
+/// Adds state and lag of each member of an answer to `replSetGetStatus`.
+fn tell(status: &Document, told: &mut Told) {
+    let no_members = Vec::new();
+    let members = status.get_array("members").unwrap_or(&no_members);
+    let members: Vec<&Document> = members.iter().filter_map(Bson::as_document).collect();
+    let primary = members
+        .iter()
+        .find(|member| member.number("state") == Some(PRIMARY));
+    for member in &members {
+        let name = member.get_str("name").unwrap_or_default();
+        let id = |metric| MetricId::of_instance("replication", name, metric);
+        told.put_if_known(id("state_count"), member.number("state"));
+        let is_up = member.number("health") != Some(0.0);
+        let lag_s = primary.and_then(|primary| lag_s(primary, member));
+        told.put_if_known(id("lag_s"), lag_s.filter(|_| is_up));
+    }
+    if members.is_empty() {
+        let reason = "the answer to `replSetGetStatus` has no `members`".to_owned();
+        told.miss(PART, Health::Degraded { reason });
+    }
+}
+
+/// Seconds from what the member applied last to what the primary did. Where both tell the time to the millisecond
+/// (MongoDB 4.4), it is that, else whole seconds. What the primary knows of itself may be older than what it knows of another: that
+/// is no lag.
+fn lag_s(primary: &Document, member: &Document) -> Option<f64> {
+    let between = |field| {
+        let (Bson::DateTime(ahead), Bson::DateTime(behind)) =
+            (at(primary, field)?, at(member, field)?)
+        else {
+            return None;
+        };
+        let lag_ms = ahead.timestamp_millis() - behind.timestamp_millis();
+        Some((lag_ms as f64 / 1000.0).max(0.0))
+    };
+    between("lastAppliedWallTime").or_else(|| between("optimeDate"))
+}

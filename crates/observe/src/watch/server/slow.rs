@@ -1,0 +1,123 @@
+//! Slow operations, which the server counts nowhere but writes to its log: new lines of the log are looked through for
+//! them.
+//!
+//! The server keeps the last 1024 lines. When more were written since the last look, the share of
+//! slow ones among those that are left is taken for all.
+
+use super::ask::{Ask, AskError, refusal};
+use super::fields::Fields;
+use crate::health::Health;
+use crate::watch::source::Told;
+use bson::{Bson, Document, doc};
+use dyno_record::metrics::MetricId;
+
+/// Readings from one look at the log to the next: the answer is up to some hundred kilobytes.
+const PAUSE: u64 = 10;
+
+const PART: &str = "slow";
+
+/// What is remembered from one look to the next.
+pub(crate) struct SlowOperations {
+    all: MetricId,
+    of_collection: MetricId,
+    /// How a line names the collection under test.
+    namespace: String,
+    readings: u64,
+    /// Whether the server has such a log.
+    is_there: bool,
+    /// Time of the last look, and lines written until then.
+    before: Option<(f64, f64)>,
+}
+
+impl SlowOperations {
+    /// For a server of this name, and the collection that the load goes to.
+    pub(crate) fn new(instance: &str, database: &str, collection: &str) -> SlowOperations {
+        let id = |name| MetricId::of_instance(PART, instance, name);
+        SlowOperations {
+            all: id("operations_per_s"),
+            of_collection: id("collection_operations_per_s"),
+            namespace: format!("\"ns\":\"{database}.{collection}\""),
+            readings: 0,
+            is_there: true,
+            before: None,
+        }
+    }
+
+    /// Looks, when it is time.
+    ///
+    /// # Errors
+    /// The connection was lost: [`AskError::Lost`]; a refusal is told as missing.
+    pub(crate) fn read(
+        &mut self,
+        at_s: f64,
+        ask: &mut dyn Ask,
+        told: &mut Told,
+    ) -> Result<(), AskError> {
+        let is_due = self.readings.is_multiple_of(PAUSE);
+        self.readings += 1;
+        if !self.is_there || !is_due {
+            return Ok(());
+        }
+        match ask.ask("admin", doc! { "getLog": "global" }) {
+            Ok(answer) => match self.look(at_s, &answer, told) {
+                Ok(()) => {}
+                Err(health) => self.end(health, told),
+            },
+            Err(AskError::Refused { code, message }) => {
+                self.end(refusal("getLog", code, &message), told);
+            }
+            Err(lost @ AskError::Lost { .. }) => return Err(lost),
+        }
+        Ok(())
+    }
+
+    /// It will not be there the next time either.
+    fn end(&mut self, health: Health, told: &mut Told) {
+        self.is_there = false;
+        told.miss(PART, health);
+    }
+
+    fn look(&mut self, at_s: f64, answer: &Document, told: &mut Told) -> Result<(), Health> {
+        let unsupported = |reason: &str| Health::Unsupported {
+            reason: reason.to_owned(),
+        };
+        let written = answer
+            .number("totalLinesWritten")
+            .ok_or_else(|| unsupported("`getLog` does not tell how many lines were written"))?;
+        let lines = answer
+            .get_array("log")
+            .map_err(|_| unsupported("the answer to `getLog` has no `log`"))?;
+        let lines: Vec<&str> = lines.iter().filter_map(Bson::as_str).collect();
+        if lines.last().is_some_and(|line| !line.starts_with('{')) {
+            return Err(unsupported(
+                "the lines of the log are not JSON, as before MongoDB 4.4",
+            ));
+        }
+        let before = self.before.replace((at_s, written));
+        let Some((before_s, written_before)) = before else {
+            return Ok(());
+        };
+        let (duration_s, new) = (at_s - before_s, written - written_before);
+        if duration_s <= 0.0 || new < 0.0 {
+            return Ok(());
+        }
+        let left = new.min(lines.len() as f64);
+        let weight = if left > 0.0 { new / left } else { 0.0 } / duration_s;
+        let is_slow = |line: &&&str| is_slow_operation(line);
+        let slow = || lines.iter().rev().take(left as usize).filter(is_slow);
+        let of_collection = slow().filter(|line| line.contains(&self.namespace));
+        told.put(self.all.clone(), slow().count() as f64 * weight);
+        told.put(
+            self.of_collection.clone(),
+            of_collection.count() as f64 * weight,
+        );
+        Ok(())
+    }
+}
+
+/// Whether a line of the log is about a slow operation. Its message comes before the attributes, in which a
+/// client's text could be anything.
+fn is_slow_operation(line: &str) -> bool {
+    let message = line.split_once("\"msg\":\"").map(|(_, rest)| rest);
+    message.is_some_and(|rest| rest.starts_with("Slow query\""))
+}

@@ -1,0 +1,137 @@
+//! From the numbers of `serverStatus` to metrics, by the table of them.
+
+use super::fields::Fields;
+use super::table::{AREAS, Measure, Paths, ROWS, Row};
+use crate::health::Health;
+use crate::watch::rates::Rates;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+
+/// The state from one reading to the next.
+pub(crate) struct Status {
+    entries: Vec<Entry>,
+    rates: Rates,
+    uptime_s: Option<f64>,
+    /// Whether what the server lacks was told since it started.
+    has_told_missing: bool,
+    /// Where the numbers are from, for what is missing.
+    place: &'static str,
+}
+
+/// A line of the table for this server.
+struct Entry {
+    row: &'static Row,
+    id: MetricId,
+    /// Under which the totals of the row are remembered, in the order of its paths.
+    totals: Vec<MetricId>,
+}
+
+impl Status {
+    /// For a server of this name; `place` is where its numbers are from, such as "`serverStatus`".
+    pub(crate) fn new(instance: &str, place: &'static str) -> Status {
+        let entry = |row: &'static Row| Entry {
+            row,
+            id: MetricId::of_instance(row.area, instance, row.name),
+            totals: row.measure.paths().map(total).collect(),
+        };
+        Status {
+            entries: ROWS.iter().map(entry).collect(),
+            rates: Rates::default(),
+            uptime_s: None,
+            has_told_missing: false,
+            place,
+        }
+    }
+
+    /// Takes a reading, and says whether the server was started again since the last one: then all its totals
+    /// are first ones.
+    pub(crate) fn take(&mut self, at_s: f64, fields: &dyn Fields, told: &mut Told) -> bool {
+        let uptime_s = fields
+            .number("uptimeMillis")
+            .map(|uptime_ms| uptime_ms / 1000.0)
+            .or_else(|| fields.number("uptime"));
+        let is_restarted = matches!((uptime_s, self.uptime_s), (Some(now), Some(before)) if now < before);
+        self.uptime_s = uptime_s;
+        if is_restarted {
+            self.rates = Rates::default();
+            self.has_told_missing = false;
+        }
+        self.rates.begin(at_s);
+        let mut absent = Vec::new();
+        for entry in &self.entries {
+            let is_there = |paths| of(fields, paths).is_some();
+            if entry.row.measure.paths().all(is_there) {
+                let value = entry.value(fields, &mut self.rates);
+                told.put_if_known(entry.id.clone(), value);
+            } else {
+                absent.push(entry.row);
+            }
+        }
+        if !self.has_told_missing {
+            self.has_told_missing = true;
+            self.miss(&absent, told);
+        }
+        is_restarted
+    }
+
+    /// Tells what the server lacks, once for each area.
+    fn miss(&self, absent: &[&'static Row], told: &mut Told) {
+        for (area, section) in AREAS {
+            let is_of_area = |row: &&&'static Row| row.area == *area;
+            let lacks: Vec<String> = absent
+                .iter()
+                .filter(is_of_area)
+                .map(|row| format!("`{}`", row.name))
+                .collect();
+            let rows = ROWS.iter().filter(|row| row.area == *area).count();
+            let place = self.place;
+            let reason = match lacks.len() {
+                0 => continue,
+                count if count == rows => format!("`{section}` is not in {place}"),
+                _ => format!("not in {place}: what {} come from", lacks.join(", ")),
+            };
+            told.miss(area, Health::Unsupported { reason });
+        }
+    }
+}
+
+impl Entry {
+    /// The value, of a row whose numbers are all there; `None` if it needs an earlier reading or has no meaning, as a mean
+    /// of nothing.
+    fn value(&self, fields: &dyn Fields, rates: &mut Rates) -> Option<f64> {
+        let number = |paths| of(fields, paths);
+        let mut growth =
+            |place: usize, paths| rates.growth(self.totals.get(place)?, of(fields, paths)?);
+        match self.row.measure {
+            Measure::Gauge(paths, factor) => Some(number(paths)? * factor),
+            Measure::Flag(paths) => Some(f64::from(u8::from(number(paths)? != 0.0))),
+            Measure::Rate(paths, factor) => {
+                let growth = growth(0, paths);
+                Some(growth? / rates.duration_s()? * factor)
+            }
+            Measure::Share(part, whole) => quotient(number(part)?, number(whole)?),
+            Measure::Mean(sum, count, factor) => {
+                let (sum, count) = (growth(0, sum), growth(1, count));
+                Some(quotient(sum?, count?)? * factor)
+            }
+            Measure::Hits(misses, requests) => {
+                let (misses, requests) = (growth(0, misses), growth(1, requests));
+                // Pages read ahead were not requested yet, so that there may be more misses than requests.
+                Some((1.0 - quotient(misses?, requests?)?).max(0.0))
+            }
+        }
+    }
+}
+
+/// Under which a total is remembered: all rows that need it share it.
+fn total(paths: Paths) -> MetricId {
+    MetricId::of("total", paths.first().copied().unwrap_or_default())
+}
+
+fn of(fields: &dyn Fields, paths: Paths) -> Option<f64> {
+    paths.iter().find_map(|path| fields.number(path))
+}
+
+fn quotient(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
