@@ -2,8 +2,10 @@
 //! metrics of the run, so that one that hangs holds up no other.
 
 mod board;
+pub mod exporter;
 mod host;
 mod rates;
+pub mod server;
 mod source;
 mod watcher;
 

@@ -3,8 +3,10 @@
 use crate::session::lab::Lab;
 use crate::session::server::ServerUnderTest;
 use dyno_load::clock::Clock;
-use dyno_load::connect::Connector;
+use dyno_load::connect::{Connector, Control};
 use dyno_observe::doctor::network;
+use dyno_observe::watch::exporter::exporter;
+use dyno_observe::watch::server::{Ask, AskError, ServerSubject, server};
 use dyno_observe::watch::{Host as HostSource, HostSubject, Keep, Now, Source, Watcher};
 use dyno_plan::Plan;
 use dyno_plan::uri::Host;
@@ -41,6 +43,22 @@ pub(crate) fn start(
     if observe.host {
         let subject = host_subject(lab, data_folder);
         sources.push(Box::new(HostSource::new(Path::new("/"), subject)));
+    }
+    if observe.server {
+        for witness in lab.witnesses() {
+            let subject = ServerSubject {
+                name: witness.name,
+                address: witness.address,
+                database: plan.data.database.clone(),
+                collection: plan.data.collection.clone(),
+            };
+            let asker = Asker::new(witness.connector);
+            sources.push(Box::new(server(subject, Box::new(asker))));
+        }
+    }
+    for other in &observe.exporters {
+        let source = exporter(other.name.clone(), other.url.clone(), other.of_server);
+        sources.push(Box::new(source));
     }
     if sources.is_empty() {
         return None;
@@ -104,6 +122,60 @@ pub(crate) fn caveats(records: &[SourceRecord]) -> Vec<Caveat> {
         }
     };
     doubtful.map(caveat).collect()
+}
+
+/// Asks one server over a connection of its own, which is opened when it is needed.
+struct Asker {
+    connector: Connector,
+    control: Option<Control>,
+}
+
+impl Asker {
+    fn new(connector: Connector) -> Self {
+        Asker {
+            connector,
+            control: None,
+        }
+    }
+}
+
+impl Ask for Asker {
+    fn ask(&mut self, database: &str, command: bson::Document) -> Result<bson::Document, AskError> {
+        let control = match &mut self.control {
+            Some(control) => control,
+            None => {
+                let opened = self.connector.control();
+                let mut control = opened.map_err(|error| lost(&error))?;
+                control.set_limit(Some(QUESTION_LIMIT));
+                self.control.insert(control)
+            }
+        };
+        control
+            .run(database, command)
+            .map_err(|error| match error.code() {
+                Some(code) => AskError::Refused {
+                    code,
+                    message: error.to_string(),
+                },
+                None => {
+                    self.control = None;
+                    lost(&error)
+                }
+            })
+    }
+}
+
+/// An error with its causes, without credentials.
+fn lost(error: &dyn std::error::Error) -> AskError {
+    let mut reason = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        reason.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    AskError::Lost {
+        reason: dyno_plan::uri::redact(&reason),
+    }
 }
 
 /// Names of servers that run already: `server`, or `member-N` of several.

@@ -197,7 +197,10 @@ fn words_of(name: &str, sample: &Sample<'_>) -> String {
 
 /// The words of a path, as the rules of the exporter make them.
 fn words(path: &str) -> String {
-    let renamed = [("wiredTiger.transaction.", "wt txn "), ("wiredTiger.", "wt ")];
+    let renamed = [
+        ("wiredTiger.transaction.", "wt txn "),
+        ("wiredTiger.", "wt "),
+    ];
     let found = renamed
         .iter()
         .find_map(|(prefix, short)| Some((*short, path.strip_prefix(prefix)?)));
@@ -237,7 +240,10 @@ mod tests {
         for (path, number) in [
             ("opcounters.insert", 4.0),
             ("wiredTiger.cache.bytes currently in the cache", 5.0),
-            ("wiredTiger.transaction.transaction checkpoint total time (msecs)", 6.0),
+            (
+                "wiredTiger.transaction.transaction checkpoint total time (msecs)",
+                6.0,
+            ),
             ("wiredTiger.block-manager.bytes read", 7.0),
             ("wiredTiger.concurrentTransactions.read.out", 8.0),
             ("opLatencies.reads.latency", 9.0),

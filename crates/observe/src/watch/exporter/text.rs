@@ -58,10 +58,12 @@ impl<'a> Scrape<'a> {
             } else if !line.is_empty() {
                 match sample(line) {
                     Some(sample) => scrape.add(sample),
-                    None => scrape.bad = Some(match scrape.bad {
-                        Some((first, count)) => (first, count + 1),
-                        None => (line, 1),
-                    }),
+                    None => {
+                        scrape.bad = Some(match scrape.bad {
+                            Some((first, count)) => (first, count + 1),
+                            None => (line, 1),
+                        })
+                    }
                 }
             }
         }
@@ -257,16 +259,35 @@ mod tests {
         let scrape = Scrape::of(text);
         let of = |role| move |name: &&str| scrape.role(name) == role;
         let names = [
-            "a_total", "b", "b_total", "b_created", "c", "d_bucket", "d_sum", "d_count", "e",
-            "e_sum", "f", "f_total", "g_info", "h", "i_count", "x", "x_total",
+            "a_total",
+            "b",
+            "b_total",
+            "b_created",
+            "c",
+            "d_bucket",
+            "d_sum",
+            "d_count",
+            "e",
+            "e_sum",
+            "f",
+            "f_total",
+            "g_info",
+            "h",
+            "i_count",
+            "x",
+            "x_total",
         ];
         let counters: Vec<&str> = names.into_iter().filter(of(Role::Counter)).collect();
         assert_eq!(
             counters,
-            ["a_total", "b", "b_total", "d_sum", "d_count", "e_sum", "f_total", "x_total"]
+            [
+                "a_total", "b", "b_total", "d_sum", "d_count", "e_sum", "f_total", "x_total"
+            ]
         );
         let scrape = Scrape::of(text);
-        let gauges = names.into_iter().filter(|name| scrape.role(name) == Role::Gauge);
+        let gauges = names
+            .into_iter()
+            .filter(|name| scrape.role(name) == Role::Gauge);
         assert_eq!(gauges.collect::<Vec<_>>(), ["c", "f", "h", "i_count", "x"]);
     }
 }

@@ -72,7 +72,9 @@ fn of_parts(parts: &[&Document]) -> Result<CollectionStatistics, Health> {
         pages_read: sum("wiredTiger.cache.pages read into cache"),
         ..CollectionStatistics::default()
     };
-    let indexes = parts.iter().filter_map(|part| part.get_document("indexSizes").ok());
+    let indexes = parts
+        .iter()
+        .filter_map(|part| part.get_document("indexSizes").ok());
     for (name, _) in indexes.clone().flatten() {
         let sizes = indexes.clone().filter_map(|sizes| size_of(sizes, name));
         statistics.index_bytes.insert(name.clone(), sizes.sum());

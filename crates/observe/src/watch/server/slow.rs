@@ -88,9 +88,9 @@ impl SlowOperations {
             .get_array("log")
             .map_err(|_| unsupported("the answer to `getLog` has no `log`"))?;
         let lines: Vec<&str> = lines.iter().filter_map(Bson::as_str).collect();
-        if lines.last().is_some_and(|line| !line.starts_with('{')) {
+        if lines.last().is_some_and(|line| is_of_old_form(line)) {
             return Err(unsupported(
-                "the lines of the log are not JSON, as before MongoDB 4.4",
+                "the lines of the log have the form of before MongoDB 4.4",
             ));
         }
         let before = self.before.replace((at_s, written));
@@ -102,22 +102,31 @@ impl SlowOperations {
             return Ok(());
         }
         let left = new.min(lines.len() as f64);
-        let weight = if left > 0.0 { new / left } else { 0.0 } / duration_s;
+        let per_s = |count: usize| match left > 0.0 {
+            true => count as f64 * new / left / duration_s,
+            false => 0.0,
+        };
         let is_slow = |line: &&&str| is_slow_operation(line);
         let slow = || lines.iter().rev().take(left as usize).filter(is_slow);
         let of_collection = slow().filter(|line| line.contains(&self.namespace));
-        told.put(self.all.clone(), slow().count() as f64 * weight);
-        told.put(
-            self.of_collection.clone(),
-            of_collection.count() as f64 * weight,
-        );
+        told.put(self.all.clone(), per_s(slow().count()));
+        told.put(self.of_collection.clone(), per_s(of_collection.count()));
         Ok(())
     }
 }
 
 /// Whether a line of the log is about a slow operation. Its message comes before the attributes, in which a
-/// client's text could be anything.
+/// client's text could be anything. The embedded server writes `TIME I COMMAND Slow query {…}` instead of JSON.
 fn is_slow_operation(line: &str) -> bool {
-    let message = line.split_once("\"msg\":\"").map(|(_, rest)| rest);
-    message.is_some_and(|rest| rest.starts_with("Slow query\""))
+    let message = match line.starts_with('{') {
+        true => line.split_once("\"msg\":\"").map(|(_, rest)| rest),
+        false => line.splitn(4, ' ').nth(3),
+    };
+    message.is_some_and(|rest| rest.starts_with("Slow query"))
+}
+
+/// Whether a line is `TIME I  COMMAND  [conn1] …`: slow operations have no message of their own there.
+fn is_of_old_form(line: &str) -> bool {
+    let thread = line.split_whitespace().nth(3);
+    !line.starts_with('{') && thread.is_some_and(|word| word.starts_with('['))
 }

@@ -50,7 +50,8 @@ impl Status {
             .number("uptimeMillis")
             .map(|uptime_ms| uptime_ms / 1000.0)
             .or_else(|| fields.number("uptime"));
-        let is_restarted = matches!((uptime_s, self.uptime_s), (Some(now), Some(before)) if now < before);
+        let is_restarted =
+            matches!((uptime_s, self.uptime_s), (Some(now), Some(before)) if now < before);
         self.uptime_s = uptime_s;
         if is_restarted {
             self.rates = Rates::default();

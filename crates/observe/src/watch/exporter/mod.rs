@@ -1,0 +1,104 @@
+//! Watches anything that tells metrics in the format of Prometheus: what `node_exporter` and `mongodb_exporter` tell
+//! gets the names that the host and server sources use, all else is kept as it is.
+
+mod fetch;
+mod mongodb;
+mod node;
+mod other;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use crate::health::{Health, Reading};
+use crate::watch::rates::Rates;
+use crate::watch::server::status::Status;
+use crate::watch::source::{Description, Source, Told};
+use dyno_record::model::SourceKind;
+use mongodb::Wanted;
+use other::Others;
+use text::{Sample, Scrape};
+use ureq::Agent;
+
+/// Longest line that is shown of a text that cannot be read.
+const SHOWN: usize = 60;
+
+/// A source that reads the exporter at `url`, over plain HTTP and without credentials. `of_server` says whether it is about a
+/// machine that a server under test runs on, or such a server. Metrics of a server carry `name`.
+pub fn exporter(name: String, url: String, of_server: bool) -> impl Source {
+    Exporter {
+        of_server,
+        client: fetch::client(),
+        rates: Rates::default(),
+        wanted: Wanted::of_table(),
+        status: Status::new(&name, "what the exporter tells"),
+        others: Others::default(),
+        name,
+        url,
+    }
+}
+
+struct Exporter {
+    name: String,
+    url: String,
+    of_server: bool,
+    client: Agent,
+    rates: Rates,
+    /// Which of its metrics are about a server.
+    wanted: Wanted,
+    status: Status,
+    others: Others,
+}
+
+impl Source for Exporter {
+    fn description(&self) -> Description {
+        Description {
+            name: self.name.clone(),
+            kind: SourceKind::Exporter,
+            subject: self.url.clone(),
+            of_server: self.of_server,
+        }
+    }
+
+    fn read(&mut self, at_s: f64) -> Reading<Told> {
+        let text = fetch::text(&self.client, &self.url)?;
+        let scrape = Scrape::of(&text);
+        if scrape.samples.is_empty() {
+            return Err(Health::Failed {
+                reason: format!("`{}`: {}", self.url, no_metrics(&scrape)),
+            });
+        }
+        let mut told = Told::default();
+        self.rates.begin(at_s);
+        node::tell(&scrape, &mut self.rates, &mut told);
+        let of_server = self.wanted.among(&scrape);
+        if !of_server.is_empty() {
+            self.status.take(at_s, &of_server, &mut told);
+            mongodb::tell_replication(&scrape, &mut told);
+        }
+        let is_other = |(place, sample): &(usize, &Sample<'_>)| {
+            !of_server.places.contains(place) && !node::is_known(sample.name)
+        };
+        let samples = scrape.samples.iter().enumerate().filter(is_other);
+        let samples = samples.map(|(_, sample)| sample);
+        self.others
+            .tell(&scrape, samples, &mut self.rates, &mut told);
+        if let Some((line, count)) = scrape.bad {
+            let reason = format!("{count} lines cannot be read, such as `{}`", shown(line));
+            told.miss("text", Health::Degraded { reason });
+        }
+        Ok(told)
+    }
+}
+
+fn no_metrics(scrape: &Scrape<'_>) -> String {
+    match scrape.bad {
+        Some((line, _)) => format!("its answer is not metrics: `{}`", shown(line)),
+        None => "its answer has no metrics".to_owned(),
+    }
+}
+
+/// The start of a line, without what a terminal would take for orders.
+fn shown(line: &str) -> String {
+    let plain = |c: char| if c.is_control() { '?' } else { c };
+    line.chars().take(SHOWN).map(plain).collect()
+}

@@ -1,0 +1,86 @@
+//! The metrics of `node_exporter` under the names of the host source, so that a machine elsewhere is judged as this one
+//! is.
+//!
+//! What the exporter does not tell: which device holds data, processes, control groups, and reclaim by those who
+//! allocate. Its `node_vmstat_pswp*` count pages, whose size it does not tell either: they are taken for 4 KiB.
+
+use super::text::{Sample, Scrape};
+use crate::health::Health;
+use crate::watch::rates::Rates;
+use crate::watch::source::Told;
+use dyno_record::metrics::MetricId;
+
+mod cpu;
+mod disk;
+mod machine;
+
+/// Parts of a machine, with a metric of each that must be there.
+const PARTS: [(&str, &str); 11] = [
+    ("cpu", "node_cpu_seconds_total"),
+    ("load", "node_procs_running"),
+    ("pressure", "node_pressure_cpu_waiting_seconds_total"),
+    ("memory", "node_memory_MemAvailable_bytes"),
+    ("paging", "node_vmstat_pgpgin"),
+    ("disk", "node_disk_io_time_seconds_total"),
+    ("storage", "node_filesystem_avail_bytes"),
+    ("network", "node_network_receive_bytes_total"),
+    ("tcp", "node_netstat_Tcp_RetransSegs"),
+    ("frequency", "node_cpu_scaling_frequency_hertz"),
+    ("temperature", "node_hwmon_temp_celsius"),
+];
+
+/// Tells what a scrape says of a machine; nothing if it is that of another exporter.
+pub(super) fn tell(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Told) {
+    if !PARTS.iter().any(|(_, name)| has(scrape, name)) {
+        return;
+    }
+    cpu::tell(scrape, rates, told);
+    cpu::tell_frequency(scrape, told);
+    disk::tell(scrape, rates, told);
+    disk::tell_storage(scrape, told);
+    machine::tell_values(scrape, rates, told);
+    machine::tell_network(scrape, rates, told);
+    machine::tell_temperature(scrape, told);
+    for (part, name) in PARTS {
+        if !has(scrape, name) {
+            let reason = format!("the exporter does not tell `{name}`");
+            told.miss(part, Health::Unsupported { reason });
+        }
+    }
+}
+
+/// Whether a metric is told here, or is of no use beside those that are.
+pub(super) fn is_known(name: &str) -> bool {
+    let of_part = |names: &[&str]| names.contains(&name);
+    name.starts_with("node_")
+        && (of_part(&cpu::NAMES)
+            || of_part(&disk::NAMES)
+            || of_part(&machine::NAMES)
+            || machine::VALUES.iter().any(|value| value.series == name))
+}
+
+fn has(scrape: &Scrape<'_>, name: &str) -> bool {
+    scrape.named(name).next().is_some()
+}
+
+/// The values of a label among the numbers of a metric, each once, in the order of the text.
+fn instances<'s>(scrape: &'s Scrape<'_>, name: &str, label: &str) -> Vec<&'s str> {
+    let mut instances = Vec::new();
+    for instance in scrape.named(name).filter_map(|sample| sample.label(label)) {
+        if instances.last() != Some(&instance) && !instances.contains(&instance) {
+            instances.push(instance);
+        }
+    }
+    instances
+}
+
+/// The number of a metric for one of several things.
+fn of_instance(scrape: &Scrape<'_>, name: &str, label: &str, instance: &str) -> Option<f64> {
+    let is_it = |sample: &&Sample<'_>| sample.label(label) == Some(instance);
+    scrape.named(name).find(is_it).map(|sample| sample.value)
+}
+
+/// Growth of a total since the reading before.
+fn growth(rates: &mut Rates, name: &str, instance: &str, total: f64) -> Option<f64> {
+    rates.growth(&MetricId::of_instance("node", instance, name), total)
+}
