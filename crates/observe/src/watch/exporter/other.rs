@@ -13,6 +13,9 @@ const MOST: usize = 2_000;
 /// Metrics about the exporter itself begin with one of these.
 const OF_ITSELF: [&str; 3] = ["go_", "process_", "promhttp_"];
 
+/// Longest values of labels, joined: a text of a query is no name.
+const LONGEST: usize = 300;
+
 const GROUP: &str = "exporter";
 
 /// Which metrics were told; these are told again, and no others once there are too many.
@@ -30,7 +33,7 @@ impl Others {
         rates: &mut Rates,
         told: &mut Told,
     ) {
-        let mut left_out = 0;
+        let (mut beyond, mut unnamed) = (0, 0);
         let mut seen = HashSet::new();
         for sample in samples {
             let role = scrape.role(sample.name);
@@ -38,14 +41,14 @@ impl Others {
             if role == Role::Other || is_of_itself || !sample.value.is_finite() {
                 continue;
             }
-            let id = id(sample, role);
-            // Two that differ in the names of their labels alone.
-            if !seen.insert(id.clone()) {
+            // Two may differ in the names of their labels alone.
+            let Some(id) = id(sample, role).filter(|id| seen.insert(id.clone())) else {
+                unnamed += 1;
                 continue;
-            }
+            };
             if !self.told.contains(&id) {
                 if self.told.len() >= MOST {
-                    left_out += 1;
+                    beyond += 1;
                     continue;
                 }
                 self.told.insert(id.clone());
@@ -56,14 +59,21 @@ impl Others {
             };
             told.put_if_known(id, value);
         }
-        if left_out > 0 {
-            let reason = format!("{left_out} metrics beyond the first {MOST} are left out");
+        if beyond > 0 {
+            let reason = format!("{beyond} metrics beyond the first {MOST} are left out");
             told.miss("others", Health::Unsupported { reason });
+        }
+        if unnamed > 0 {
+            let reason = format!(
+                "{unnamed} metrics are left out, whose labels are too long or no different from others"
+            );
+            told.miss("labels", Health::Unsupported { reason });
         }
     }
 }
 
-fn id(sample: &Sample<'_>, role: Role) -> MetricId {
+/// The name of a metric; `None` if its labels are too long for one.
+fn id(sample: &Sample<'_>, role: Role) -> Option<MetricId> {
     let name = match role {
         Role::Counter => {
             let stem = sample.name.strip_suffix("_total").unwrap_or(sample.name);
@@ -71,13 +81,12 @@ fn id(sample: &Sample<'_>, role: Role) -> MetricId {
         }
         _ => sample.name.to_owned(),
     };
-    let values: Vec<&str> = sample
-        .labels
-        .iter()
-        .map(|(_, value)| value.as_ref())
-        .collect();
-    match values.is_empty() {
-        true => MetricId::of(GROUP, &name),
-        false => MetricId::of_instance(GROUP, &values.join("/"), &name),
+    let labels = sample.labels.iter();
+    let values: Vec<&str> = labels.map(|(_, value)| value.as_ref()).collect();
+    let values = values.join("/");
+    match (sample.labels.is_empty(), values.len()) {
+        (true, _) => Some(MetricId::of(GROUP, &name)),
+        (false, 0..=LONGEST) => Some(MetricId::of_instance(GROUP, &values, &name)),
+        _ => None,
     }
 }

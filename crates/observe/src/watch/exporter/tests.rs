@@ -146,6 +146,24 @@ fn too_many_metrics_are_cut_and_the_first_ones_stay() {
 }
 
 #[test]
+fn metrics_without_a_name_of_their_own_are_left_out_and_counted() {
+    let long = "x".repeat(301);
+    let text = format!("m{{a=\"1\"}} 1\nm{{b=\"1\"}} 2\nm{{a=\"{long}\"}} 3\n");
+    let told = read_all(&[&text]);
+    assert_eq!(
+        values(&told[0]),
+        BTreeMap::from([("exporter.1.m".to_owned(), 1.0)])
+    );
+    let (part, health) = &told[0].missing[0];
+    assert_eq!(*part, "labels");
+    assert!(
+        health
+            .reason()
+            .is_some_and(|reason| reason.starts_with("2 metrics"))
+    );
+}
+
+#[test]
 fn metrics_of_a_mongodb_exporter_have_the_names_of_the_server_source() {
     let text = |n: u64| {
         format!(
