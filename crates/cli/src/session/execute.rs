@@ -33,7 +33,7 @@ use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
 use dyno_record::model::{
-    Caveat, CaveatKind, PhaseKind, ResourceUse, RunDocument, RunStatus, ServerRecord,
+    Caveat, CaveatKind, PhaseEdge, PhaseKind, ResourceUse, RunDocument, RunStatus, ServerRecord,
 };
 use dyno_record::reader::Run;
 use dyno_record::writer::RunWriter;
@@ -329,6 +329,7 @@ impl<'a> Session<'a> {
         }
         self.check_machine(&lab.servers, &mut controls);
         self.load_what_is_missing(lab, &mut controls)?;
+        self.note_collections(&mut controls, PhaseEdge::Start);
         for (number, control) in controls.iter_mut().enumerate() {
             self.check_collection(number, control)?;
         }
@@ -348,8 +349,30 @@ impl<'a> Session<'a> {
         for (number, control) in controls.iter_mut().enumerate() {
             self.look_back(number, control);
         }
+        self.note_collections(&mut controls, PhaseEdge::End);
         self.document_servers();
         Ok(())
+    }
+
+    /// Records what the servers say of their collections before or after the measured load.
+    fn note_collections(&mut self, controls: &mut [Control], at: PhaseEdge) {
+        let phase = match self.conduct.extent {
+            Extent::Whole | Extent::BlindMix => PhaseKind::Measure,
+            Extent::Load | Extent::BlindLoad => PhaseKind::Load,
+        };
+        if !self.plan.observe.server || self.hands.interrupt.requested() {
+            return;
+        }
+        let is_one = controls.len() == 1;
+        for (number, control) in controls.iter_mut().enumerate() {
+            let instance = if is_one {
+                "server".to_owned()
+            } else {
+                format!("pair-{number}")
+            };
+            let found = observation::collection(control, self.plan, instance, phase, at);
+            self.document.collections.extend(found);
+        }
     }
 
     /// Passes the processes that were started to the records of those that they belong to.

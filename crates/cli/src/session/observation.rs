@@ -3,14 +3,16 @@
 use crate::session::lab::Lab;
 use crate::session::server::ServerUnderTest;
 use dyno_load::clock::Clock;
-use dyno_load::connect::{Connector, Control};
+use dyno_load::connect::{Connector, Control, ControlError};
 use dyno_observe::doctor::network;
 use dyno_observe::watch::exporter::exporter;
-use dyno_observe::watch::server::{Ask, AskError, ServerSubject, server};
+use dyno_observe::watch::server::{Ask, AskError, ServerSubject, collection_statistics, server};
 use dyno_observe::watch::{Host as HostSource, HostSubject, Keep, Now, Source, Watcher};
 use dyno_plan::Plan;
 use dyno_plan::uri::Host;
-use dyno_record::model::{Caveat, CaveatKind, SourceHealth, SourceRecord};
+use dyno_record::model::{
+    Caveat, CaveatKind, CollectionRecord, PhaseEdge, PhaseKind, SourceHealth, SourceRecord,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,18 +152,54 @@ impl Ask for Asker {
                 self.control.insert(control)
             }
         };
-        control
+        let answer = control
             .run(database, command)
-            .map_err(|error| match error.code() {
-                Some(code) => AskError::Refused {
-                    code,
-                    message: error.to_string(),
-                },
-                None => {
-                    self.control = None;
-                    lost(&error)
-                }
-            })
+            .map_err(|error| refused_or_lost(&error));
+        if matches!(answer, Err(AskError::Lost { .. })) {
+            self.control = None;
+        }
+        answer
+    }
+}
+
+/// Asks over a connection that is there already.
+struct Borrowed<'a>(&'a mut Control);
+
+impl Ask for Borrowed<'_> {
+    fn ask(&mut self, database: &str, command: bson::Document) -> Result<bson::Document, AskError> {
+        self.0
+            .run(database, command)
+            .map_err(|error| refused_or_lost(&error))
+    }
+}
+
+/// What a server says of the collection under test; nothing if it does not tell.
+pub(crate) fn collection(
+    control: &mut Control,
+    plan: &Plan,
+    instance: String,
+    phase: PhaseKind,
+    at: PhaseEdge,
+) -> Option<CollectionRecord> {
+    let (database, collection) = (&plan.data.database, &plan.data.collection);
+    let statistics = collection_statistics(&mut Borrowed(control), database, collection).ok()?;
+    Some(CollectionRecord {
+        phase,
+        at,
+        instance,
+        database: database.clone(),
+        collection: collection.clone(),
+        statistics,
+    })
+}
+
+fn refused_or_lost(error: &ControlError) -> AskError {
+    match error.code() {
+        Some(code) => AskError::Refused {
+            code,
+            message: error.to_string(),
+        },
+        None => lost(error),
     }
 }
 
