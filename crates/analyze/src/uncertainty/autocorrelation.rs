@@ -24,11 +24,16 @@ pub(crate) fn autocovariances(values: &[f64], lags: usize) -> Vec<f64> {
 /// The number of independent values whose mean would be known as well as that of `values`: between
 /// 1 and their number, which it is for a series without variation. 0 for an empty one.
 pub fn effective_size(values: &[f64]) -> f64 {
+    effective_size_within(values, values.len() / 2)
+}
+
+/// [`effective_size`] for a memory that is known to reach no further than `lags`, in O(n · lags).
+pub(crate) fn effective_size_within(values: &[f64], lags: usize) -> f64 {
     let n = values.len() as f64;
     if values.len() < 4 {
         return n;
     }
-    let covariances = autocovariances(values, values.len() / 2);
+    let covariances = autocovariances(values, lags.min(values.len() / 2));
     let magnitude = values
         .iter()
         .fold(0.0, |most: f64, value| most.max(value.abs()));

@@ -1,0 +1,296 @@
+//! Where the level of a series changed within one run, such as the rate of its windows when the burst credits of a
+//! volume were spent, and whether it drifted.
+//!
+//! Windows of a benchmark resemble their neighbours, have outliers and dip with every checkpoint. So a change counts
+//! if it stays for a while ([`LevelShiftSettings::least_windows`]), moves the *median* by what matters
+//! ([`LevelShiftSettings::least_ratio`]), and is larger than what a stationary series of the same memory shows anywhere:
+//!
+//! 1. Values become logarithms where none is negative, so that changes are ratios, then scores: distances from the median
+//!    in units of the noise between neighbours, cut off at ±2, so that no outlier weighs more than another (`scores`).
+//! 2. The score sums of two sides are compared at all places of intervals of all lengths, so that a short loss in a long run
+//!    is found too: seeded binary segmentation, S. Kovács, P. Bühlmann, H. Li and A. Munk, *Biometrika* 110 (2023)
+//!    (`scan`).
+//! 3. The memory is estimated from differences over several distances, which a few steps do not touch (`memory`), and
+//!    the largest difference of sides is set against those of simulated series of that memory and length, which pass
+//!    through the same steps. Their maxima follow a Gumbel distribution, whose tail gives the p value (`significance`).
+//! 4. A change splits the series, both sides are looked at again, each with its share of the false alarms, and in the end
+//!    each place is moved to where the absolute deviations from the two medians are smallest.
+//!
+//! A slow drift is a slope, not a flight of steps: the series is looked at again without the slope inside its levels, and
+//! without that of the whole, and what describes it best with the fewest parameters counts (`drift`).
+//!
+//! Assumed: windows of equal length, and a memory that an autoregression of first order with independent noise on
+//! top describes. What changes more slowly than that, such as a cycle of ten minutes, is a change of level here.
+//!
+//! Complexity: O(n log n) for each change and simulated series, of which there are [`SIMULATED_SERIES`] at most.
+
+mod drift;
+mod levels;
+mod memory;
+mod scan;
+mod scores;
+mod significance;
+
+use drift::Slope;
+use levels::Levels;
+use schemars::JsonSchema;
+use scores::Scale;
+use serde::{Deserialize, Serialize};
+
+/// Fewest windows in which a change is looked for.
+pub const FEWEST_WINDOWS: usize = 20;
+
+/// Share of stationary series in which a change of level is told where none is.
+pub const FALSE_ALARM_RATIO: f64 = 0.01;
+
+/// A change of the level by a smaller share is not told, unless another one is asked for.
+pub const DEFAULT_LEAST_RATIO: f64 = 0.05;
+
+/// A level that holds for fewer windows is a dip or a peak, unless another number is asked for.
+pub const DEFAULT_LEAST_WINDOWS: usize = 10;
+
+/// Most series that are simulated for one p value.
+pub const SIMULATED_SERIES: usize = 240;
+
+/// How to look for changes of level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LevelShiftSettings {
+    /// Length of a window in seconds, above 0.
+    pub window_s: f64,
+    /// Smallest change that is told, as a share of the level before.
+    pub least_ratio: f64,
+    /// Fewest windows of a level, at least 5. A cycle whose slow part is longer than this, such as a checkpoint of
+    /// 20 s, is told as changes of level.
+    pub least_windows: usize,
+    /// Probability of a false alarm in a stationary series.
+    pub false_alarm_ratio: f64,
+    /// Seed of the simulated series.
+    pub seed: u64,
+}
+
+impl LevelShiftSettings {
+    /// The defaults for windows of this length.
+    pub fn seeded(window_s: f64, seed: u64) -> LevelShiftSettings {
+        LevelShiftSettings {
+            window_s,
+            least_ratio: DEFAULT_LEAST_RATIO,
+            least_windows: DEFAULT_LEAST_WINDOWS,
+            false_alarm_ratio: FALSE_ALARM_RATIO,
+            seed,
+        }
+    }
+}
+
+/// A change of level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelShift {
+    /// Start of the first window of the new level, in seconds from the start of the series.
+    pub at_s: f64,
+    /// Number of windows before the change.
+    pub index: usize,
+    /// Earliest number of windows before the change that the series leaves likely.
+    pub earliest_index: usize,
+    /// Latest number of windows before the change that the series leaves likely.
+    pub latest_index: usize,
+    /// Median of the level before, in the unit of the series; where the level drifts, its end.
+    pub before: f64,
+    /// Median of the level after, in the unit of the series; where the level drifts, its start.
+    pub after: f64,
+    /// `after / before − 1`; `None` if the level before is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_ratio: Option<f64>,
+    /// Probability that a stationary series of the same memory shows as large a change anywhere.
+    pub p_value_ratio: f64,
+}
+
+/// A slow change in one direction within the levels.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Drift {
+    /// Change in an hour as a share of the level at its start, extrapolated if the series is shorter.
+    pub per_hour_ratio: f64,
+    /// Change from the start of the series to its end as a share of the level at the start, steps left out.
+    pub over_series_ratio: f64,
+    /// Probability that a series without a drift shows as many pairs in one order.
+    pub p_value_ratio: f64,
+}
+
+/// What changed in a series.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelChanges {
+    /// Changes of level from the first to the last.
+    pub shifts: Vec<LevelShift>,
+    /// The drift that is left between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
+}
+
+/// Why a series cannot be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum LevelShiftError {
+    /// Too short to tell a change from noise.
+    #[error("a change of level needs `{fewest}` windows, the series has `{windows}`")]
+    TooFewWindows {
+        /// Windows of the series.
+        windows: usize,
+        /// Windows that are needed.
+        fewest: usize,
+    },
+    /// A value is missing.
+    #[error("the value of window `{index}` is not finite")]
+    NotFinite {
+        /// Position of the first such window, from 0.
+        index: usize,
+    },
+    /// A setting is out of its range.
+    #[error("`{name}` cannot be `{value}`")]
+    Setting {
+        /// Name of the setting.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+    },
+}
+
+/// Finds the changes of level and the drift of a series of evenly spaced windows.
+pub fn level_shifts(
+    series: &[f64],
+    settings: LevelShiftSettings,
+) -> Result<LevelChanges, LevelShiftError> {
+    check(series, settings)?;
+    let scale = Scale::of(series);
+    let values = scale.forth(series);
+    let found = best_description(&values, scale, settings);
+    Ok(LevelChanges {
+        shifts: told_shifts(&found, scale, settings),
+        drift: told_drift(&found, &values, scale, settings),
+    })
+}
+
+fn check(series: &[f64], settings: LevelShiftSettings) -> Result<(), LevelShiftError> {
+    let fewest = FEWEST_WINDOWS.max(2 * settings.least_windows);
+    if series.len() < fewest {
+        return Err(LevelShiftError::TooFewWindows {
+            windows: series.len(),
+            fewest,
+        });
+    }
+    if let Some(index) = series.iter().position(|value| !value.is_finite()) {
+        return Err(LevelShiftError::NotFinite { index });
+    }
+    let checks = [
+        ("window_s", settings.window_s, settings.window_s > 0.0),
+        (
+            "least_ratio",
+            settings.least_ratio,
+            settings.least_ratio >= 0.0,
+        ),
+        (
+            "least_windows",
+            settings.least_windows as f64,
+            settings.least_windows >= 5,
+        ),
+        (
+            "false_alarm_ratio",
+            settings.false_alarm_ratio,
+            settings.false_alarm_ratio > 0.0 && settings.false_alarm_ratio < 1.0,
+        ),
+    ];
+    match checks.iter().find(|(_, _, is_usable)| !is_usable) {
+        Some((name, value, _)) => Err(LevelShiftError::Setting {
+            name,
+            value: *value,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Levels with the slope that was taken out of the series before they were looked for.
+struct Description {
+    levels: Levels,
+    slope: Slope,
+}
+
+/// Steps alone, a line alone, or steps on a line: what leaves the least unexplained for its parameters.
+fn best_description(values: &[f64], scale: Scale, settings: LevelShiftSettings) -> Description {
+    let described = |slope: Slope| Description {
+        levels: Levels::found(&slope.removed_from(values), slope.per_window, scale, settings),
+        slope,
+    };
+    let steps = described(Slope::default());
+    if steps.levels.changes().is_empty() {
+        return with_slope_inside(steps, values);
+    }
+    let mut candidates = vec![
+        described(Slope::within(values, &[0..values.len()])),
+        described(Slope::within(values, &steps.levels.ranges())),
+    ];
+    candidates.extend(
+        candidates
+            .iter()
+            .map(|one| described(Slope::within(values, &one.levels.ranges())))
+            .collect::<Vec<_>>(),
+    );
+    candidates.push(steps);
+    let best = candidates.into_iter().min_by(|a, b| {
+        let cost = |one: &Description| one.levels.cost(one.slope.per_window != 0.0);
+        cost(a).total_cmp(&cost(b))
+    });
+    best.expect("there is always the description by steps alone")
+}
+
+/// A series of one level may still drift.
+fn with_slope_inside(steps: Description, values: &[f64]) -> Description {
+    Description {
+        slope: Slope::within(values, &steps.levels.ranges()),
+        ..steps
+    }
+}
+
+fn told_shifts(
+    found: &Description,
+    scale: Scale,
+    settings: LevelShiftSettings,
+) -> Vec<LevelShift> {
+    let told = |change: &levels::Change| {
+        let drifted = match found.levels.changes().is_empty() {
+            true => 0.0,
+            false => found.slope.per_window * change.index as f64,
+        };
+        let before = scale.back(change.before + drifted);
+        let after = scale.back(change.after + drifted);
+        LevelShift {
+            at_s: change.index as f64 * settings.window_s,
+            index: change.index,
+            earliest_index: change.earliest,
+            latest_index: change.latest,
+            before,
+            after,
+            change_ratio: scores::change_ratio(before, after),
+            p_value_ratio: change.p_value,
+        }
+    };
+    found.levels.changes().iter().map(told).collect()
+}
+
+fn told_drift(
+    found: &Description,
+    values: &[f64],
+    scale: Scale,
+    settings: LevelShiftSettings,
+) -> Option<Drift> {
+    let p_value_ratio = drift::p_value(values, &found.levels.ranges())?;
+    let level = found.levels.overall();
+    let over = |windows: f64| scale.ratio(found.slope.per_window * windows, level);
+    let drift = Drift {
+        per_hour_ratio: over(3600.0 / settings.window_s),
+        over_series_ratio: over((values.len() - 1) as f64),
+        p_value_ratio,
+    };
+    let is_told = drift.p_value_ratio <= settings.false_alarm_ratio
+        && drift.over_series_ratio.abs() >= settings.least_ratio
+        && drift.per_hour_ratio.is_finite();
+    is_told.then_some(drift)
+}
+
+#[cfg(test)]
+mod tests;

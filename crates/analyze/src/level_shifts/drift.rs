@@ -1,0 +1,169 @@
+//! A slope within the levels, and whether it is more than chance.
+//!
+//! Slope: H. Theil, "A rank-invariant method of linear and polynomial regression analysis", *Indagationes
+//! Mathematicae* 12 (1950), and P. K. Sen, *Journal of the American Statistical Association* 63 (1968): the median of
+//! the slopes of all pairs, here of pairs within a level. Significance: H. B. Mann, *Econometrica* 13 (1945), and M. G.
+//! Kendall, *Rank Correlation Methods* (1975), the number of pairs that rise without that of pairs that fall, added up
+//! over the levels. Windows that resemble their neighbours make its variance larger: K. H. Hamed and A. R. Rao, "A modified
+//! Mann-Kendall trend test for autocorrelated data", *Journal of Hydrology* 204 (1998). They add the
+//! autocorrelations of the ranks that are significant; here all up to the first that is not positive count, which
+//! is safer in short series.
+//!
+//! Long levels are taken in blocks of equal length, of which the medians count. O(b²) for b ≤ 300 blocks.
+
+use crate::robust::{median, normal_tail};
+use crate::uncertainty::autocorrelation::autocovariances;
+use std::ops::Range;
+
+/// Most blocks of a series.
+const MOST_BLOCKS: usize = 300;
+
+/// Fewest blocks of a level that tell of a drift.
+const FEWEST_BLOCKS: usize = 8;
+
+/// A change in one direction, on the scale of the values.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Slope {
+    /// Change from one window to the next.
+    pub(super) per_window: f64,
+}
+
+impl Slope {
+    /// The slope within these parts of a series.
+    pub(super) fn within(values: &[f64], parts: &[Range<usize>]) -> Slope {
+        let mut slopes = Vec::new();
+        for part in parts {
+            let blocks = Blocks::of(values, part.clone(), values.len());
+            for (first, before) in blocks.medians.iter().enumerate() {
+                for (second, after) in blocks.medians.iter().enumerate().skip(first + 1) {
+                    let distance = (second - first) as f64 * blocks.length as f64;
+                    slopes.push((after - before) / distance);
+                }
+            }
+        }
+        Slope {
+            per_window: median(slopes).unwrap_or_default(),
+        }
+    }
+
+    /// The values without the slope, which is 0 at the first one.
+    pub(super) fn removed_from(self, values: &[f64]) -> Vec<f64> {
+        let level = |(place, value): (usize, &f64)| value - self.per_window * place as f64;
+        values.iter().enumerate().map(level).collect()
+    }
+}
+
+/// The probability of as many pairs in one order in parts of a stationary series; `None` if all are too short.
+pub(super) fn p_value(values: &[f64], parts: &[Range<usize>]) -> Option<f64> {
+    let (mut score, mut variance) = (0.0, 0.0);
+    for part in parts {
+        let blocks = Blocks::of(values, part.clone(), values.len()).medians;
+        if blocks.len() >= FEWEST_BLOCKS {
+            score += ordered_pairs(&blocks);
+            variance += variance_of_pairs(&blocks);
+        }
+    }
+    (variance > 0.0).then(|| (2.0 * normal_tail(score.abs() / variance.sqrt())).min(1.0))
+}
+
+/// A part of a series in blocks of equal length.
+struct Blocks {
+    length: usize,
+    medians: Vec<f64>,
+}
+
+impl Blocks {
+    fn of(values: &[f64], part: Range<usize>, windows: usize) -> Blocks {
+        let length = windows.div_ceil(MOST_BLOCKS);
+        let medians = values[part].chunks_exact(length);
+        Blocks {
+            length,
+            medians: medians
+                .filter_map(|block| median(block.iter().copied()))
+                .collect(),
+        }
+    }
+}
+
+/// Pairs that rise minus pairs that fall.
+fn ordered_pairs(values: &[f64]) -> f64 {
+    let later = |place: usize| values[place + 1..].iter();
+    let pairs = values.iter().enumerate().flat_map(|(place, value)| {
+        later(place).map(move |after| match after.total_cmp(value) {
+            std::cmp::Ordering::Greater => 1.0,
+            std::cmp::Ordering::Less => -1.0,
+            std::cmp::Ordering::Equal => 0.0,
+        })
+    });
+    pairs.sum()
+}
+
+/// Variance of that number in a stationary series: that of independent values, times what their memory makes of it.
+fn variance_of_pairs(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let independent = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
+    let slope = Slope::within(values, &[0..values.len()]);
+    let ranks = ranks(&slope.removed_from(values));
+    let covariances = autocovariances(&ranks, values.len() / 2);
+    if covariances[0] <= 0.0 {
+        return 0.0;
+    }
+    let terms = covariances.iter().enumerate().skip(1);
+    let remembered: f64 = terms
+        .take_while(|(_, covariance)| **covariance > 0.0)
+        .map(|(lag, covariance)| {
+            let left = n - lag as f64;
+            left * (left - 1.0) * (left - 2.0) * covariance / covariances[0]
+        })
+        .sum();
+    independent * (1.0 + 2.0 * remembered / (n * (n - 1.0) * (n - 2.0)))
+}
+
+/// Ranks from 0; equal values have the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut start = 0;
+    for group in order.chunk_by(|a, b| values[*a] == values[*b]) {
+        let middle = start as f64 + (group.len() - 1) as f64 / 2.0;
+        group.iter().for_each(|place| ranks[*place] = middle);
+        start += group.len();
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slope_is_that_of_the_levels_not_of_their_steps() {
+        let value = |place: usize| 0.5 * place as f64 + if place < 40 { 0.0 } else { 1_000.0 };
+        let values: Vec<f64> = (0..100).map(value).collect();
+        let slope = Slope::within(&values, &[0..40, 40..100]);
+        assert!((slope.per_window - 0.5).abs() < 1e-12);
+        let flat = slope.removed_from(&values);
+        assert!((flat[0] - flat[39]).abs() < 1e-9 && (flat[99] - 1_000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pairs_are_counted_with_their_sign_and_ties_count_nothing() {
+        assert_eq!(ordered_pairs(&[1.0, 2.0, 3.0, 3.0]), 5.0);
+        assert_eq!(ordered_pairs(&[3.0, 2.0, 1.0]), -3.0);
+        assert_eq!(ranks(&[5.0, 1.0, 5.0, 9.0]), [1.5, 0.0, 1.5, 3.0]);
+    }
+
+    #[test]
+    fn memory_makes_chance_orders_more_likely() {
+        use dyno_testkit::simulate::{autoregressive, normal};
+        let ratio = |values: Vec<f64>| {
+            let n = values.len() as f64;
+            variance_of_pairs(&values) / (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0)
+        };
+        let mean = |series: &dyn Fn(u64) -> Vec<f64>| (0..30).map(|s| ratio(series(s))).sum::<f64>() / 30.0;
+        assert!((1.0..1.6).contains(&mean(&|seed| normal(seed, 200))));
+        // (1 + φ) / (1 − φ) = 9, less what the estimate loses.
+        assert!((5.0..12.0).contains(&mean(&|seed| autoregressive(seed, 200, 0.8))));
+    }
+}

@@ -1,0 +1,298 @@
+//! The levels of a series: found by splitting, moved to their exact places, and merged where they hardly differ.
+
+use super::memory::Memory;
+use super::scan::clearest_split;
+use super::scores::{Scale, change_ratio, scores};
+use super::significance::p_value;
+use super::LevelShiftSettings;
+use crate::resampling::Resampling;
+use crate::robust::median;
+use std::ops::Range;
+
+/// Random numbers of this method, see [`Resampling::rng`].
+const STREAM: u64 = 11;
+
+/// A place is likely if the log-likelihood there is lower than at the best one by less than this, which holds
+/// for nearly all true places.
+const LIKELY_LOSS: f64 = 4.0;
+
+/// Times that the places are moved; they stay where they are after two or three.
+const MOST_MOVES: usize = 5;
+
+/// A change between two levels, on the scale of the values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Change {
+    /// Number of windows before it.
+    pub(super) index: usize,
+    /// First likely place.
+    pub(super) earliest: usize,
+    /// Last likely place.
+    pub(super) latest: usize,
+    /// Median of the level before.
+    pub(super) before: f64,
+    /// Median of the level after.
+    pub(super) after: f64,
+    /// Probability of such a split in a stationary series.
+    pub(super) p_value: f64,
+}
+
+/// The levels of a series.
+#[derive(Clone, Debug)]
+pub(super) struct Levels {
+    changes: Vec<Change>,
+    windows: usize,
+    /// Sum of the absolute deviations from the medians.
+    deviations: f64,
+    overall: f64,
+    memory_time: f64,
+}
+
+/// A place to split at, with its p value.
+type Place = (usize, f64);
+
+impl Levels {
+    /// Finds the levels of values from which a slope per window was removed.
+    pub(super) fn found(
+        values: &[f64],
+        slope: f64,
+        scale: Scale,
+        settings: LevelShiftSettings,
+    ) -> Levels {
+        let mut places = Vec::new();
+        split(values, 0..values.len(), settings, &mut places);
+        places.sort_by_key(|(index, _)| *index);
+        let least_ratio = settings.least_ratio;
+        loop {
+            move_to_best(values, &mut places, settings.least_windows);
+            let medians = medians(values, &places);
+            let size = |number: usize| {
+                let drifted = slope * places[number].0 as f64;
+                let before = scale.back(medians[number] + drifted);
+                let after = scale.back(medians[number + 1] + drifted);
+                change_ratio(before, after).map_or(f64::INFINITY, f64::abs)
+            };
+            let smallest = (0..places.len()).min_by(|a, b| size(*a).total_cmp(&size(*b)));
+            match smallest {
+                Some(number) if size(number) < least_ratio => places.remove(number),
+                _ => break,
+            };
+        }
+        Levels::described(values, &places, settings.least_windows)
+    }
+
+    fn described(values: &[f64], places: &[Place], least: usize) -> Levels {
+        let medians = medians(values, places);
+        let ranges = ranges(places, values.len());
+        let residuals: Vec<f64> = ranges
+            .iter()
+            .zip(&medians)
+            .flat_map(|(range, level)| values[range.clone()].iter().map(move |v| v - level))
+            .collect();
+        let deviations: f64 = residuals.iter().map(|residual| residual.abs()).sum();
+        let memory_time = Memory::of(&residuals).time();
+        let likely = LIKELY_LOSS * memory_time * deviations / values.len() as f64;
+        let changes = places.iter().enumerate().map(|(number, (index, p_value))| {
+            let around = ranges[number].start..ranges[number + 1].end;
+            let profile = Profile::of(values, around, medians[number], medians[number + 1], least);
+            let (earliest, latest) = profile.within(*index, likely);
+            Change {
+                index: *index,
+                earliest,
+                latest,
+                before: medians[number],
+                after: medians[number + 1],
+                p_value: *p_value,
+            }
+        });
+        Levels {
+            changes: changes.collect(),
+            windows: values.len(),
+            deviations,
+            overall: median(values.iter().copied()).unwrap_or_default(),
+            memory_time,
+        }
+    }
+
+    pub(super) fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Median of the whole series.
+    pub(super) fn overall(&self) -> f64 {
+        self.overall
+    }
+
+    /// The parts between the changes.
+    pub(super) fn ranges(&self) -> Vec<Range<usize>> {
+        let places: Vec<Place> = self.changes.iter().map(|c| (c.index, c.p_value)).collect();
+        ranges(&places, self.windows)
+    }
+
+    /// What this description leaves unexplained and what it asks for: the information criterion of G. Schwarz,
+    /// *Annals of Statistics* 6 (1978), for Laplace's distribution and the effective number of windows.
+    pub(super) fn cost(&self, has_slope: bool) -> f64 {
+        let windows = self.windows as f64;
+        let effective = (windows / self.memory_time).max(2.0);
+        let parameters = 2 * self.changes.len() + usize::from(has_slope);
+        let deviation = (self.deviations / windows).max(1e-12);
+        2.0 * effective * deviation.ln() + parameters as f64 * effective.ln()
+    }
+}
+
+fn ranges(places: &[Place], windows: usize) -> Vec<Range<usize>> {
+    let starts = std::iter::once(0).chain(places.iter().map(|(index, _)| *index));
+    let ends = places.iter().map(|(index, _)| *index).chain([windows]);
+    starts.zip(ends).map(|(start, end)| start..end).collect()
+}
+
+fn medians(values: &[f64], places: &[Place]) -> Vec<f64> {
+    ranges(places, values.len())
+        .into_iter()
+        .map(|range| median(values[range].iter().copied()).unwrap_or_default())
+        .collect()
+}
+
+/// Splits a part of the series at its clearest place if that is significant, and then both sides. A part has the
+/// share of the false alarms that it has of the windows.
+fn split(
+    values: &[f64],
+    part: Range<usize>,
+    settings: LevelShiftSettings,
+    places: &mut Vec<Place>,
+) {
+    let least = settings.least_windows;
+    let inside = &values[part.clone()];
+    let Some(found) = clearest_split(&scores(inside), least) else {
+        return;
+    };
+    let limit = settings.false_alarm_ratio * part.len() as f64 / values.len() as f64;
+    // The same part draws the same numbers, whatever was looked at before.
+    let seed = settings.seed ^ ((part.start as u64) << 32) ^ part.end as u64;
+    let mut rng = Resampling::seeded(seed).rng(STREAM);
+    let memory = Memory::of(inside);
+    let p_value = p_value(found.size, inside.len(), least, memory, limit, &mut rng);
+    if p_value > limit {
+        return;
+    }
+    let index = part.start + best_place(values, part.clone(), part.start + found.position, least);
+    places.push((index, p_value));
+    split(values, part.start..index, settings, places);
+    split(values, index..part.end, settings, places);
+}
+
+/// The best place near a split that was found on a coarse grid, relative to the start of the part.
+fn best_place(values: &[f64], part: Range<usize>, near: usize, least: usize) -> usize {
+    // A level further away is none of the two that this split separates.
+    let reach = (part.len() / 32).max(2 * least);
+    let around = near.saturating_sub(reach).max(part.start)..(near + reach).min(part.end);
+    let before = median(values[around.start..near].iter().copied());
+    let after = median(values[near..around.end].iter().copied());
+    let levels = before.zip(after);
+    let best = levels.and_then(|(before, after)| {
+        Profile::of(values, around, before, after, least / 2).best()
+    });
+    // Sides keep the least length.
+    let place = best.unwrap_or(near);
+    place.clamp(part.start + least, part.end - least) - part.start
+}
+
+/// Moves each change to where the deviations from the medians of its two levels are smallest.
+fn move_to_best(values: &[f64], places: &mut [Place], least: usize) {
+    for _ in 0..MOST_MOVES {
+        let mut has_moved = false;
+        for number in 0..places.len() {
+            let ranges = ranges(places, values.len());
+            let medians = medians(values, places);
+            let around = ranges[number].start..ranges[number + 1].end;
+            let profile = Profile::of(values, around, medians[number], medians[number + 1], least);
+            if let Some(best) = profile.best().filter(|best| *best != places[number].0) {
+                places[number].0 = best;
+                has_moved = true;
+            }
+        }
+        if !has_moved {
+            break;
+        }
+    }
+}
+
+/// Sums of absolute deviations from two levels, for each place of the change between them.
+struct Profile {
+    first_place: usize,
+    sums: Vec<f64>,
+}
+
+impl Profile {
+    fn of(values: &[f64], around: Range<usize>, before: f64, after: f64, least: usize) -> Profile {
+        let first_place = around.start + least;
+        let last_place = around.end.saturating_sub(least);
+        let mut sum: f64 = values[around.clone()].iter().map(|v| (v - after).abs()).sum();
+        let mut sums = Vec::new();
+        for place in around.start..=around.end {
+            if (first_place..=last_place).contains(&place) {
+                sums.push(sum);
+            }
+            if place < around.end {
+                sum += (values[place] - before).abs() - (values[place] - after).abs();
+            }
+        }
+        Profile { first_place, sums }
+    }
+
+    /// The first of the best places; `None` if there is none.
+    fn best(&self) -> Option<usize> {
+        let sums = self.sums.iter().enumerate();
+        let best = sums.min_by(|(_, a), (_, b)| a.total_cmp(b));
+        best.map(|(offset, _)| self.first_place + offset)
+    }
+
+    /// First and last place whose sum is larger than that at `index` by less than this.
+    fn within(&self, index: usize, allowance: f64) -> (usize, usize) {
+        let Some(least) = index
+            .checked_sub(self.first_place)
+            .and_then(|offset| self.sums.get(offset))
+        else {
+            return (index, index);
+        };
+        let is_likely = |sum: &f64| *sum <= least + allowance;
+        let first = self.sums.iter().position(is_likely);
+        let last = self.sums.iter().rposition(is_likely);
+        (
+            first.map_or(index, |offset| self.first_place + offset),
+            last.map_or(index, |offset| self.first_place + offset),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profile_is_lowest_at_the_change_and_wide_where_it_is_unclear() {
+        let values = [1.0, 1.0, 1.0, 3.0, 5.0, 5.0, 5.0];
+        let profile = Profile::of(&values, 0..7, 1.0, 5.0, 2);
+        assert_eq!(profile.best(), Some(3));
+        // The value in the middle may belong to either level.
+        assert_eq!(profile.within(3, 0.5), (3, 4));
+        let direct = |place: usize| {
+            let before: f64 = values[..place].iter().map(|v| (v - 1.0).abs()).sum();
+            let after: f64 = values[place..].iter().map(|v| (v - 5.0).abs()).sum();
+            before + after
+        };
+        for (offset, sum) in profile.sums.iter().enumerate() {
+            assert!((sum - direct(2 + offset)).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn levels_that_hardly_differ_are_merged() {
+        let mut values = vec![0.0; 60];
+        values[20..40].iter_mut().for_each(|value| *value = 1.0);
+        values[40..].iter_mut().for_each(|value| *value = 1.01);
+        let settings = LevelShiftSettings::seeded(1.0, 1);
+        let scale = Scale::Logarithm { nothing: 1e-6 };
+        let levels = Levels::found(&values, 0.0, scale, settings);
+        assert_eq!(levels.ranges(), [0..20, 20..60]);
+    }
+}

@@ -1,0 +1,198 @@
+//! Periodic patterns in a series, such as the dip of a rate with every checkpoint or the peaks of response times with
+//! every flush of the journal, and what is likely to cause them.
+//!
+//! A pattern is a box: for a part of each period the values are higher or lower. Boxes are looked for as transits of
+//! planets are (box-fitting least squares, G. Kovács, S. Zucker and T. Mazeh, *Astronomy & Astrophysics* 391 (2002)), but on
+//! contrasts that need no model of the noise:
+//!
+//! 1. For widths from one window to a sixth of the series, each place gets its contrast: the mean of the box minus that of
+//!    its neighbourhood on both sides. Levels, trends and slow noise fall out, a step leaves one place. Contrasts become
+//!    normal scores by their rank, so that no burst weighs more than another (`contrast`).
+//! 2. For each period the scores are added up at equal distances from every first place (epoch folding). Contrasts
+//!    a period apart are independent, whatever the memory within it, so that the sum of `m` scores has the standard error
+//!    `√m`. More than [`MOST_CYCLES`] cycles are folded in stretches that may each have their own phase, as a task that
+//!    sleeps between its turns drifts against the clock; more than half of the stretches must show the pattern, so that one
+//!    busy minute does not make one. All trials count (Bonferroni), each octave of periods with the same share of the false
+//!    alarms (`folding`).
+//! 3. The clearest pattern is located in each cycle, measured by the mean over its occurrences, and cut out of the
+//!    series; then the next one is looked for. What only repeats the occurrences of a pattern that was found
+//!    is its harmonic and is not told (`occurrences`).
+//!
+//! False alarms: at most [`FALSE_ALARM_RATIO`] for each series, on noise, autoregressions, bursts and steps alike; in
+//! simulations there are fewer, as Bonferroni's count is too high for trials that resemble each other. Limits: ranks
+//! tell a narrow pattern from chance only with five to six cycles; three are enough for none but wide ones.
+//!
+//! Complexity: O(n²) for each pattern, about twelve additions for each pair of windows.
+
+mod contrast;
+mod folding;
+mod names;
+mod occurrences;
+
+pub use names::{LEAST_CORRELATION, NamedPattern, PatternHints, PatternSource, RecordedSeries, SourceEvidence, name_pattern};
+
+use folding::Candidate;
+use occurrences::Occurrences;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Fewest periods that a series must hold.
+pub const FEWEST_PERIODS: usize = 3;
+
+/// Fewest windows in which a pattern is looked for.
+pub const FEWEST_WINDOWS: usize = 30;
+
+/// Shortest period in windows.
+pub const SHORTEST_PERIOD_WINDOWS: f64 = 4.0;
+
+/// Share of series without a pattern in which one is told.
+pub const FALSE_ALARM_RATIO: f64 = 0.01;
+
+/// Cycles that are folded with one phase. Occurrences whose distances vary by 5 % drift by a tenth of the period in them.
+pub const MOST_CYCLES: usize = 16;
+
+/// Most patterns that are looked for.
+const MOST_PATTERNS: usize = 8;
+
+/// A periodic pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pattern {
+    /// Time from one occurrence to the next, in seconds.
+    pub period_s: f64,
+    /// Half-width of the 95 % interval of the period, in seconds.
+    pub uncertainty_s: f64,
+    /// Start of the affected part of the first occurrence, in seconds from the start of the series.
+    pub phase_s: f64,
+    /// Mean of the affected part minus mean of the rest, in the unit of the series; negative for dips.
+    pub height: f64,
+    /// The height as a share of the mean of the rest; `None` if that is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height_ratio: Option<f64>,
+    /// Share of the period that is affected.
+    pub affected_ratio: f64,
+    /// Occurrences that were found.
+    pub occurrences: usize,
+    /// Probability of as clear a pattern of any period in a series without one.
+    pub p_value_ratio: f64,
+}
+
+impl Pattern {
+    /// Whether a time, in seconds from the start of the series, is in the affected part of a period.
+    pub fn affects(&self, time_s: f64) -> bool {
+        let since_s = (time_s - self.phase_s).rem_euclid(self.period_s);
+        since_s < self.affected_ratio * self.period_s
+    }
+}
+
+/// How to look for patterns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PeriodicitySettings {
+    /// Length of a window in seconds, above 0.
+    pub window_s: f64,
+    /// Probability of a false alarm in a series without a pattern, above 0 and below 1.
+    pub false_alarm_ratio: f64,
+}
+
+impl PeriodicitySettings {
+    /// 1 % of false alarms, for windows of this length.
+    pub fn for_windows(window_s: f64) -> PeriodicitySettings {
+        PeriodicitySettings {
+            window_s,
+            false_alarm_ratio: FALSE_ALARM_RATIO,
+        }
+    }
+}
+
+/// Why a series cannot be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum PeriodicityError {
+    /// Too short for any pattern.
+    #[error("a periodic pattern needs `{FEWEST_WINDOWS}` windows, the series has `{windows}`")]
+    TooFewWindows {
+        /// Windows of the series.
+        windows: usize,
+    },
+    /// A value is missing.
+    #[error("the value of window `{index}` is not finite")]
+    NotFinite {
+        /// Position of the first such window, from 0.
+        index: usize,
+    },
+    /// A setting is out of its range.
+    #[error("`{name}` cannot be `{value}`")]
+    Setting {
+        /// Name of the setting.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+    },
+}
+
+/// Finds the periodic patterns of a series of evenly spaced windows, the clearest one first.
+pub fn periodic_patterns(
+    series: &[f64],
+    settings: PeriodicitySettings,
+) -> Result<Vec<Pattern>, PeriodicityError> {
+    check(series, settings)?;
+    let mut rest = series.to_vec();
+    let mut found: Vec<(Pattern, Occurrences)> = Vec::new();
+    for _ in 0..MOST_PATTERNS {
+        let Some(candidate) = folding::clearest(&rest) else {
+            break;
+        };
+        if candidate.p_value > settings.false_alarm_ratio {
+            break;
+        }
+        let Some(occurrences) = Occurrences::of(&rest, &candidate) else {
+            break;
+        };
+        let pattern = measured(&candidate, &occurrences, settings.window_s);
+        occurrences.cut_out(&mut rest);
+        let is_harmonic = found.iter().any(|(_, other)| occurrences.repeat(other));
+        if !is_harmonic {
+            found.push((pattern, occurrences));
+        }
+    }
+    Ok(found.into_iter().map(|(pattern, _)| pattern).collect())
+}
+
+fn check(series: &[f64], settings: PeriodicitySettings) -> Result<(), PeriodicityError> {
+    if series.len() < FEWEST_WINDOWS {
+        return Err(PeriodicityError::TooFewWindows {
+            windows: series.len(),
+        });
+    }
+    if let Some(index) = series.iter().position(|value| !value.is_finite()) {
+        return Err(PeriodicityError::NotFinite { index });
+    }
+    let ratio = settings.false_alarm_ratio;
+    let checks = [
+        ("window_s", settings.window_s, settings.window_s > 0.0),
+        ("false_alarm_ratio", ratio, ratio > 0.0 && ratio < 1.0),
+    ];
+    match checks.iter().find(|(_, _, is_usable)| !is_usable) {
+        Some((name, value, _)) => Err(PeriodicityError::Setting {
+            name,
+            value: *value,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn measured(candidate: &Candidate, occurrences: &Occurrences, window_s: f64) -> Pattern {
+    let period = occurrences.period();
+    Pattern {
+        period_s: period.value * window_s,
+        uncertainty_s: period.uncertainty * window_s,
+        phase_s: occurrences.first_start() * window_s,
+        height: occurrences.height(),
+        height_ratio: (occurrences.outside() != 0.0)
+            .then(|| occurrences.height() / occurrences.outside().abs()),
+        affected_ratio: (occurrences.width() as f64 / period.value).min(1.0),
+        occurrences: occurrences.count(),
+        p_value_ratio: candidate.p_value,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! Which period, width and phase stand out most, and how likely that is by chance.
+
+use super::contrast::Contrasts;
+use super::{FEWEST_PERIODS, MOST_CYCLES};
+use crate::robust::normal_tail;
+use std::collections::BTreeMap;
+use std::f64::consts::TAU;
+
+/// Grid steps of the period within which an occurrence at the end of a stretch moves by the width of the box.
+const STEPS_PER_WIDTH: f64 = 2.0;
+
+/// Grid steps of the phase within the width of the box.
+const PHASES_PER_WIDTH: usize = 3;
+
+/// A series of up to this many times [`MOST_CYCLES`] cycles is folded as a whole.
+const WHOLE_FACTOR: f64 = 1.5;
+
+/// A pattern that stands out.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Candidate {
+    /// Period in windows.
+    pub(super) period: f64,
+    /// Width of the box in windows.
+    pub(super) width: usize,
+    /// 1 for peaks, −1 for dips.
+    pub(super) direction: f64,
+    /// First window of the first box of each stretch, with the end of the stretch.
+    pub(super) stretches: Vec<(usize, usize)>,
+    /// Probability of such a pattern at any period, width and phase in a series without one.
+    pub(super) p_value: f64,
+}
+
+/// The best trial among those of an octave of periods.
+#[derive(Default)]
+struct Octave {
+    trials: f64,
+    best: Option<Trial>,
+}
+
+/// A period with a width and a direction.
+#[derive(Clone, Copy)]
+struct Trial {
+    period: f64,
+    width: usize,
+    direction: f64,
+    log_p: f64,
+}
+
+/// The pattern that is least likely by chance. `None` if the series is too short.
+pub(super) fn clearest(series: &[f64]) -> Option<Candidate> {
+    let mut octaves: BTreeMap<i32, Octave> = BTreeMap::new();
+    for contrasts in widths(series.len()).filter_map(|width| Contrasts::of(series, width)) {
+        let scores = contrasts.scores();
+        for period in periods(&contrasts) {
+            let octave = octaves.entry(period.log2().floor() as i32).or_default();
+            octave.trials += 2.0;
+            let stretches = folded(&scores, period, contrasts.width);
+            for direction in [1.0, -1.0] {
+                let log_p = log_p_value(&stretches, direction);
+                if octave.best.is_none_or(|best| log_p < best.log_p) {
+                    octave.best = Some(Trial {
+                        period,
+                        width: contrasts.width,
+                        direction,
+                        log_p,
+                    });
+                }
+            }
+        }
+    }
+    let count = octaves.len() as f64;
+    let all = octaves.values().filter_map(|octave| {
+        let log_p = |best: Trial| best.log_p + (octave.trials * count).ln();
+        octave.best.map(|best| (best, log_p(best)))
+    });
+    let (best, log_p) = all.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    candidate(series, best, log_p.exp().min(1.0))
+}
+
+fn candidate(series: &[f64], trial: Trial, p_value: f64) -> Option<Candidate> {
+    let contrasts = Contrasts::of(series, trial.width)?;
+    let stretches = folded(&contrasts.scores(), trial.period, trial.width);
+    let first_box = |stretch: &Stretch| match trial.direction > 0.0 {
+        true => stretch.highest.place,
+        false => stretch.lowest.place,
+    };
+    let stretches = stretches
+        .iter()
+        .map(|stretch| (first_box(stretch) + contrasts.side, stretch.end + contrasts.side));
+    Some(Candidate {
+        period: trial.period,
+        width: trial.width,
+        direction: trial.direction,
+        stretches: stretches.collect(),
+        p_value,
+    })
+}
+
+/// 1, 2, 3, 4, 6, 8, 12, 16 and so on.
+fn widths(windows: usize) -> impl Iterator<Item = usize> {
+    let powers = (1..).map(|power| 1_usize << power);
+    let widths = powers.flat_map(|power| [power, power + power / 2]);
+    std::iter::once(1).chain(widths).take_while(move |width| *width <= windows / 6)
+}
+
+/// Periods from the shortest that the width allows to a third of the series, so dense that no pattern lies between them.
+fn periods(contrasts: &Contrasts) -> impl Iterator<Item = f64> {
+    let windows = contrasts.values.len() as f64;
+    let longest = windows / FEWEST_PERIODS as f64;
+    let width = contrasts.width as f64;
+    let next = move |period: &f64| {
+        let cycles = (windows / period).min(MOST_CYCLES as f64 * WHOLE_FACTOR);
+        Some(period + width / (STEPS_PER_WIDTH * cycles))
+    };
+    std::iter::successors(Some(contrasts.shortest_period()), next)
+        .take_while(move |period| *period <= longest)
+}
+
+/// The sum of scores that stands out most in one direction.
+#[derive(Clone, Copy)]
+struct Extreme {
+    /// The sum in units of its standard error.
+    size: f64,
+    /// Place of its first score.
+    place: usize,
+}
+
+/// A part of the series that is folded with one phase.
+struct Stretch {
+    end: usize,
+    phases: f64,
+    highest: Extreme,
+    lowest: Extreme,
+}
+
+/// Folds the scores by a period, in stretches of equal length.
+fn folded(scores: &[f64], period: f64, width: usize) -> Vec<Stretch> {
+    let cycles = scores.len() as f64 / period;
+    let count = match cycles <= MOST_CYCLES as f64 * WHOLE_FACTOR {
+        true => 1,
+        false => (cycles / MOST_CYCLES as f64).ceil() as usize,
+    };
+    let bound = |number: usize| scores.len() * number / count;
+    let offsets: Vec<usize> = (0..)
+        .map(|cycle| (f64::from(cycle) * period).round() as usize)
+        .take_while(|offset| *offset <= bound(1) + 1)
+        .collect();
+    (0..count)
+        .map(|number| folded_stretch(scores, bound(number), bound(number + 1), &offsets, width))
+        .collect()
+}
+
+/// Folds one stretch; the second offset is the period.
+fn folded_stretch(
+    scores: &[f64],
+    start: usize,
+    end: usize,
+    offsets: &[usize],
+    width: usize,
+) -> Stretch {
+    let none = Extreme {
+        size: 0.0,
+        place: start,
+    };
+    let (mut highest, mut lowest, mut phases) = (none, none, 0.0);
+    let period = offsets.get(1).copied().unwrap_or(end - start);
+    let inside = &scores[start..end];
+    for phase in (0..period).step_by((width / PHASES_PER_WIDTH).max(1)) {
+        let places = offsets.iter().map(|offset| phase + offset);
+        let (mut sum, mut count) = (0.0, 0.0);
+        for score in places.map_while(|place| inside.get(place)) {
+            sum += score;
+            count += 1.0;
+        }
+        let size = sum / f64::max(count, 1.0).sqrt();
+        let place = start + phase;
+        phases += 1.0;
+        if size > highest.size {
+            highest = Extreme { size, place };
+        }
+        if size < lowest.size {
+            lowest = Extreme { size, place };
+        }
+    }
+    Stretch {
+        end,
+        phases,
+        highest,
+        lowest,
+    }
+}
+
+/// Logarithm of the probability that more than half of the stretches stand out as much, by the union bound.
+fn log_p_value(stretches: &[Stretch], direction: f64) -> f64 {
+    let log_p = |stretch: &Stretch| {
+        let size = match direction > 0.0 {
+            true => stretch.highest.size,
+            false => -stretch.lowest.size,
+        };
+        (log_tail(size) + stretch.phases.ln()).min(0.0)
+    };
+    let mut all: Vec<f64> = stretches.iter().map(log_p).collect();
+    let majority = all.len() / 2 + 1;
+    let (_, middle, _) = all.select_nth_unstable_by(majority - 1, f64::total_cmp);
+    let choices: f64 = (0..majority)
+        .map(|k| ((stretches.len() - k) as f64 / (k + 1) as f64).ln())
+        .sum();
+    (choices + majority as f64 * *middle).min(0.0)
+}
+
+/// Logarithm of the probability that a standard normal value is above `z`.
+fn log_tail(z: f64) -> f64 {
+    match z < 8.0 {
+        true => normal_tail(z).ln(),
+        // Mills' ratio, right to 1 % from here on.
+        false => -z * z / 2.0 - (z * TAU.sqrt()).ln(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_adds_up_what_lies_a_period_apart() {
+        let mut scores = vec![0.0; 100];
+        for place in [7, 27, 47, 67, 87] {
+            scores[place] = 2.0;
+        }
+        let stretches = folded(&scores, 20.0, 1);
+        assert_eq!(stretches.len(), 1);
+        assert_eq!(stretches[0].highest.place, 7);
+        assert!((stretches[0].highest.size - 10.0 / 5.0_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(stretches[0].phases, 20.0);
+    }
+
+    #[test]
+    fn one_busy_stretch_does_not_make_a_pattern() {
+        let mut scores = vec![0.0; 640];
+        for cycle in 0..16 {
+            scores[cycle * 10 + 3] = 3.0;
+        }
+        let one = log_p_value(&folded(&scores, 10.0, 1), 1.0);
+        assert_eq!(one, 0.0);
+        for cycle in 16..64 {
+            // Each stretch with a phase of its own.
+            scores[cycle * 10 + cycle / 16] = 3.0;
+        }
+        let all = log_p_value(&folded(&scores, 10.0, 1), 1.0);
+        assert!(all < -100.0, "{all}");
+    }
+
+    #[test]
+    fn the_logarithm_of_the_tail_is_smooth() {
+        assert!((log_tail(7.999) - log_tail(8.001)).abs() < 0.03);
+        assert!((log_tail(1.6449) - 0.05_f64.ln()).abs() < 1e-4);
+        assert!(log_tail(60.0).is_finite());
+    }
+
+    #[test]
+    fn widths_grow_by_a_third_or_a_half() {
+        assert_eq!(widths(100).collect::<Vec<_>>(), [1, 2, 3, 4, 6, 8, 12, 16]);
+        assert_eq!(widths(6).collect::<Vec<_>>(), [1]);
+    }
+}

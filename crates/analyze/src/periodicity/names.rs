@@ -1,0 +1,357 @@
+//! What is likely to cause a periodic pattern: something that was recorded and goes with it, or else a setting of the
+//! server with the same interval.
+//!
+//! Recorded series come first: of those that correlate with the affected parts (Pearson's coefficient with the share of
+//! each window that is affected, at least [`LEAST_CORRELATION`]) the closest one is named. A setting
+//! alone names a pattern only where nothing was recorded that could contradict. mongod waits for its interval after the
+//! turn before has ended, so that the period may be longer than the setting by the affected part.
+
+use super::Pattern;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Correlation from which on a recorded series goes with a pattern.
+pub const LEAST_CORRELATION: f64 = 0.5;
+
+/// Time between checkpoints of a `mongod` with default settings, in seconds.
+const CHECKPOINT_INTERVAL_S: f64 = 60.0;
+
+/// Time between flushes of the journal of a `mongod` with default settings, in seconds.
+const JOURNAL_INTERVAL_S: f64 = 0.1;
+
+/// A period is that of a setting if they differ by at most this share.
+const INTERVAL_TOLERANCE_RATIO: f64 = 0.05;
+
+/// Windows of a period that a recorded series must have to say anything about it.
+const WINDOWS_PER_PERIOD: f64 = 4.0;
+
+/// Something that was recorded beside the series, in evenly spaced windows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedSeries {
+    /// What it is of, such as the name of a process.
+    pub name: String,
+    /// Start of its first window, in seconds from the start of the series that has the pattern.
+    pub start_s: f64,
+    /// Length of a window in seconds.
+    pub window_s: f64,
+    /// Values of the windows.
+    pub values: Vec<f64>,
+}
+
+/// What is known about possible causes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PatternHints {
+    /// Time between checkpoints by the server's settings, in seconds; `None` if it makes none.
+    pub checkpoint_interval_s: Option<f64>,
+    /// Time between flushes of the journal by the server's settings, in seconds; `None` if it has none.
+    pub journal_interval_s: Option<f64>,
+    /// Share of each window in which a checkpoint ran, from 0 to 1, if that was recorded.
+    pub checkpoints: Option<RecordedSeries>,
+    /// Use of the CPU by other processes, in any unit.
+    pub processes: Vec<RecordedSeries>,
+}
+
+impl PatternHints {
+    /// A `mongod` with default settings, and nothing recorded.
+    pub fn mongod_defaults() -> PatternHints {
+        PatternHints {
+            checkpoint_interval_s: Some(CHECKPOINT_INTERVAL_S),
+            journal_interval_s: Some(JOURNAL_INTERVAL_S),
+            checkpoints: None,
+            processes: Vec::new(),
+        }
+    }
+}
+
+/// A likely cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PatternSource {
+    /// The server writes a checkpoint.
+    Checkpoint,
+    /// The server writes its journal to the disk.
+    JournalFlush,
+    /// Another process on the machine is busy.
+    OtherProcess {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl fmt::Display for PatternSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PatternSource::Checkpoint => f.write_str("checkpoint"),
+            PatternSource::JournalFlush => f.write_str("journal flush"),
+            PatternSource::OtherProcess { name } => write!(f, "other process {name}"),
+        }
+    }
+}
+
+/// What speaks for a cause.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceEvidence {
+    /// The period is the interval of a setting.
+    Interval {
+        /// The setting, in seconds.
+        setting_s: f64,
+        /// The period, in seconds.
+        period_s: f64,
+    },
+    /// A recorded series is higher in the affected parts.
+    Correlation {
+        /// Pearson's coefficient with the share of each window that is affected.
+        correlation: f64,
+        /// Mean of the recorded series in the affected parts, in its unit; of checkpoints the share of the time that
+        /// one ran.
+        inside: f64,
+        /// Its mean in the rest.
+        outside: f64,
+    },
+}
+
+/// A cause with its evidence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedPattern {
+    /// The cause.
+    pub source: PatternSource,
+    /// What speaks for it, the strongest first.
+    pub evidence: Vec<SourceEvidence>,
+}
+
+/// Names the likely cause of a pattern; `None` if nothing known fits.
+pub fn name_pattern(pattern: &Pattern, hints: &PatternHints) -> Option<NamedPattern> {
+    let checkpoints = hints.checkpoints.as_ref().and_then(|recorded| goes_with(pattern, recorded));
+    let processes = hints.processes.iter().filter_map(|recorded| {
+        let source = PatternSource::OtherProcess {
+            name: recorded.name.clone(),
+        };
+        goes_with(pattern, recorded).map(|found| (source, found))
+    });
+    let recorded = checkpoints
+        .map(|found| (PatternSource::Checkpoint, found))
+        .into_iter()
+        .chain(processes)
+        .filter(|(_, found)| found.correlation >= LEAST_CORRELATION)
+        .max_by(|(_, a), (_, b)| a.correlation.total_cmp(&b.correlation));
+    let Some((source, found)) = recorded else {
+        return by_setting(pattern, hints, checkpoints.is_some());
+    };
+    let setting = (source == PatternSource::Checkpoint)
+        .then(|| interval(pattern, hints.checkpoint_interval_s))
+        .flatten();
+    Some(NamedPattern {
+        source,
+        evidence: std::iter::once(found.evidence()).chain(setting).collect(),
+    })
+}
+
+/// The setting with the interval of the pattern. Checkpoints that were recorded and do not go with it are none.
+fn by_setting(
+    pattern: &Pattern,
+    hints: &PatternHints,
+    checkpoints_contradict: bool,
+) -> Option<NamedPattern> {
+    let checkpoint = interval(pattern, hints.checkpoint_interval_s)
+        .filter(|_| !checkpoints_contradict)
+        .map(|evidence| (PatternSource::Checkpoint, evidence));
+    let journal = interval(pattern, hints.journal_interval_s)
+        .map(|evidence| (PatternSource::JournalFlush, evidence));
+    let (source, evidence) = checkpoint.or(journal)?;
+    Some(NamedPattern {
+        source,
+        evidence: vec![evidence],
+    })
+}
+
+fn interval(pattern: &Pattern, setting_s: Option<f64>) -> Option<SourceEvidence> {
+    let setting_s = setting_s?;
+    let tolerance_s = pattern.uncertainty_s.max(INTERVAL_TOLERANCE_RATIO * setting_s);
+    let rest_s = pattern.period_s * (1.0 - pattern.affected_ratio);
+    let is_met = setting_s >= rest_s - tolerance_s && setting_s <= pattern.period_s + tolerance_s;
+    is_met.then_some(SourceEvidence::Interval {
+        setting_s,
+        period_s: pattern.period_s,
+    })
+}
+
+/// How a recorded series goes with a pattern.
+#[derive(Clone, Copy)]
+struct Company {
+    correlation: f64,
+    inside: f64,
+    outside: f64,
+}
+
+impl Company {
+    fn evidence(self) -> SourceEvidence {
+        SourceEvidence::Correlation {
+            correlation: self.correlation,
+            inside: self.inside,
+            outside: self.outside,
+        }
+    }
+}
+
+/// `None` if the series is too coarse, too short or constant, so that it says nothing.
+fn goes_with(pattern: &Pattern, recorded: &RecordedSeries) -> Option<Company> {
+    let count = recorded.values.len() as f64;
+    let periods = count * recorded.window_s / pattern.period_s;
+    let is_fine = recorded.window_s * WINDOWS_PER_PERIOD <= pattern.period_s;
+    if !is_fine || periods < super::FEWEST_PERIODS as f64 {
+        return None;
+    }
+    let affected: Vec<f64> = (0..recorded.values.len())
+        .map(|number| {
+            let start_s = recorded.start_s + number as f64 * recorded.window_s;
+            affected_share(pattern, start_s, recorded.window_s)
+        })
+        .collect();
+    let mean = |values: &[f64], weight: &dyn Fn(f64) -> f64| {
+        let weights: f64 = affected.iter().map(|share| weight(*share)).sum();
+        let weighted = values.iter().zip(&affected).map(|(v, share)| v * weight(*share));
+        weighted.sum::<f64>() / weights
+    };
+    let values = &recorded.values;
+    let (all, all_affected) = (mean(values, &|_| 1.0), mean(&affected, &|_| 1.0));
+    let pairs = || values.iter().zip(&affected).map(|(v, a)| (v - all, a - all_affected));
+    let product: f64 = pairs().map(|(v, a)| v * a).sum();
+    let squares: f64 = pairs().map(|(v, _)| v * v).sum();
+    let affected_squares: f64 = pairs().map(|(_, a)| a * a).sum();
+    let correlation = product / (squares * affected_squares).sqrt();
+    correlation.is_finite().then(|| Company {
+        correlation,
+        inside: mean(values, &|share| share),
+        outside: mean(values, &|share| 1.0 - share),
+    })
+}
+
+/// The share of a window that lies in affected parts.
+fn affected_share(pattern: &Pattern, start_s: f64, window_s: f64) -> f64 {
+    // Affected time from the first occurrence to `time_s`, negative before it.
+    let affected_until = |time_s: f64| {
+        let periods = (time_s - pattern.phase_s) / pattern.period_s;
+        let within = (periods - periods.floor()).min(pattern.affected_ratio);
+        (periods.floor() * pattern.affected_ratio + within) * pattern.period_s
+    };
+    (affected_until(start_s + window_s) - affected_until(start_s)) / window_s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_testkit::simulate::normal;
+
+    fn pattern(period_s: f64) -> Pattern {
+        Pattern {
+            period_s,
+            uncertainty_s: 0.01 * period_s,
+            phase_s: 0.1 * period_s,
+            height: -300.0,
+            height_ratio: Some(-0.3),
+            affected_ratio: 0.1,
+            occurrences: 10,
+            p_value_ratio: 1e-9,
+        }
+    }
+
+    /// A series of 10 minutes that is high from `from_s` on for 6 of 60 s.
+    fn busy(name: &str, from_s: usize) -> RecordedSeries {
+        let noise = normal(from_s as u64, 600).into_iter().enumerate();
+        let value = |(place, e): (usize, f64)| {
+            let is_busy = (place + 60 - from_s) % 60 < 6;
+            (if is_busy { 0.9 } else { 0.1 }) + 0.05 * e
+        };
+        RecordedSeries {
+            name: name.to_owned(),
+            start_s: 0.0,
+            window_s: 1.0,
+            values: noise.map(value).collect(),
+        }
+    }
+
+    fn source(pattern: &Pattern, hints: &PatternHints) -> Option<String> {
+        name_pattern(pattern, hints).map(|named| named.source.to_string())
+    }
+
+    #[test]
+    fn the_settings_of_the_server_name_what_was_not_recorded() {
+        let hints = PatternHints::mongod_defaults();
+        let names = [60.0, 64.0, 0.1, 0.105, 10.0, 57.0 - 1.0, 70.0, 0.2].map(|s| source(&pattern(s), &hints));
+        let named = |name: &str| Some(name.to_owned());
+        let expected = [
+            named("checkpoint"),
+            // The interval begins when the checkpoint before has ended.
+            named("checkpoint"),
+            named("journal flush"),
+            named("journal flush"),
+            None,
+            None,
+            None,
+            None,
+        ];
+        assert_eq!(names, expected);
+        let none = PatternHints {
+            checkpoint_interval_s: None,
+            ..hints
+        };
+        assert_eq!(source(&pattern(60.0), &none), None);
+    }
+
+    #[test]
+    fn what_was_recorded_decides_and_comes_with_its_evidence() {
+        let mut hints = PatternHints {
+            checkpoints: Some(busy("checkpoints", 6)),
+            processes: vec![busy("java", 30), busy("backup", 6)],
+            ..PatternHints::mongod_defaults()
+        };
+        hints.processes[1].values[3] = 5.0;
+        let named = name_pattern(&pattern(60.0), &hints).unwrap();
+        assert_eq!(named.source, PatternSource::Checkpoint);
+        let SourceEvidence::Correlation {
+            correlation,
+            inside,
+            outside,
+        } = named.evidence[0]
+        else {
+            panic!("{named:?}");
+        };
+        assert!(correlation > 0.9, "{correlation}");
+        assert!((inside - 0.9).abs() < 0.05 && (outside - 0.1).abs() < 0.05);
+        assert!(matches!(named.evidence[1], SourceEvidence::Interval { .. }));
+        // Checkpoints at another time are not the cause, though the interval fits.
+        hints.checkpoints = Some(busy("checkpoints", 40));
+        let named = source(&pattern(60.0), &hints);
+        assert_eq!(named.as_deref(), Some("other process backup"));
+        hints.processes.truncate(1);
+        assert_eq!(source(&pattern(60.0), &hints), None);
+    }
+
+    #[test]
+    fn a_series_that_is_too_coarse_or_too_short_says_nothing() {
+        let hints = PatternHints {
+            checkpoints: Some(busy("checkpoints", 40)),
+            ..PatternHints::mongod_defaults()
+        };
+        assert!(goes_with(&pattern(0.1), &busy("java", 6)).is_none());
+        let named = name_pattern(&pattern(0.1), &hints).unwrap();
+        assert_eq!(named.source, PatternSource::JournalFlush);
+        let mut short = busy("java", 6);
+        short.values.truncate(150);
+        assert!(goes_with(&pattern(60.0), &short).is_none());
+    }
+
+    #[test]
+    fn the_affected_share_of_a_window_is_that_of_its_time() {
+        let pattern = pattern(10.0);
+        // Affected from 1 to 2, 11 to 12, and so on.
+        let shares = [0.0, 0.5, 1.0, 1.5, 11.0, -9.0].map(|start| affected_share(&pattern, start, 1.0));
+        for (share, expected) in shares.iter().zip([0.0, 0.5, 1.0, 0.5, 1.0, 1.0]) {
+            assert!((share - expected).abs() < 1e-9, "{shares:?}");
+        }
+        assert!((affected_share(&pattern, 3.0, 20.0) - 0.1).abs() < 1e-9);
+        assert!(pattern.affects(11.5) && !pattern.affects(12.5));
+    }
+}

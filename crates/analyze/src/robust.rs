@@ -1,0 +1,56 @@
+//! Medians and normal probabilities, shared by the methods on series with outliers.
+
+use statrs::function::erf::{erfc, erfc_inv};
+use std::f64::consts::SQRT_2;
+
+/// A standard normal deviation per median of absolute deviations.
+pub(crate) const DEVIATION_PER_MEDIAN: f64 = 1.482_602_218_505_602;
+
+/// The median, which for an even number is the mean of the middle two. `None` without values.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    let count = values.len();
+    if count == 0 {
+        return None;
+    }
+    let (below, upper, _) = values.select_nth_unstable_by(count / 2, f64::total_cmp);
+    let upper = *upper;
+    match count % 2 {
+        1 => Some(upper),
+        _ => {
+            let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            Some((lower + upper) / 2.0)
+        }
+    }
+}
+
+/// The probability that a standard normal value is above `z`.
+pub(crate) fn normal_tail(z: f64) -> f64 {
+    erfc(z / SQRT_2) / 2.0
+}
+
+/// The value that a standard normal one stays below with this probability, between 0 and 1.
+pub(crate) fn normal_quantile(probability: f64) -> f64 {
+    -SQRT_2 * erfc_inv(2.0 * probability)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_or_the_mean_of_the_middle_two() {
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4.0, 1.0, 9.0, 2.0]), Some(3.0));
+        assert_eq!(median([7.0, 7.0]), Some(7.0));
+        assert_eq!(median([]), None);
+    }
+
+    #[test]
+    fn normal_probabilities_agree_with_the_printed_tables() {
+        assert!((normal_tail(1.96) - 0.024_998).abs() < 1e-6);
+        assert!((normal_quantile(0.975) - 1.959_964).abs() < 1e-6);
+        assert!(normal_quantile(0.5).abs() < 1e-12);
+        assert!((normal_tail(6.0) / 9.866e-10 - 1.0).abs() < 1e-3);
+    }
+}
