@@ -16,8 +16,8 @@
 //! 4. A change splits the series, both sides are looked at again, each with its share of the false alarms, and in the end
 //!    each place is moved to where the absolute deviations from the two medians are smallest.
 //!
-//! A slow drift is a slope, not a flight of steps: the series is looked at again without the slope inside its levels, and
-//! without that of the whole, and what describes it best with the fewest parameters counts (`drift`).
+//! A slow drift is a slope, not a flight of steps: the series is looked at again without that of the whole, by a constant
+//! amount or by a constant ratio, and without the one inside its levels, and what describes it best with the fewest parameters counts (`drift`).
 //!
 //! Assumed: windows of equal length, and a memory that an autoregression of first order with independent noise on
 //! top describes. What changes more slowly than that, such as a cycle of ten minutes, is a change of level here.
@@ -51,6 +51,9 @@ pub const DEFAULT_LEAST_WINDOWS: usize = 10;
 
 /// Most series that are simulated for one p value.
 pub const SIMULATED_SERIES: usize = 240;
+
+/// Times that the slope within the levels is taken out and the levels are looked for again.
+const REFINEMENTS: usize = 2;
 
 /// How to look for changes of level.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -210,40 +213,44 @@ struct Description {
     slope: Slope,
 }
 
-/// Steps alone, a line alone, or steps on a line: what leaves the least unexplained for its parameters.
+/// Steps alone, a drift alone, or steps on a drift: what leaves the least unexplained for its parameters.
 fn best_description(values: &[f64], scale: Scale, settings: LevelShiftSettings) -> Description {
     let described = |slope: Slope| Description {
-        levels: Levels::found(&slope.removed_from(values), slope.per_window, scale, settings),
+        levels: Levels::found(values, slope, scale, settings),
         slope,
     };
-    let steps = described(Slope::default());
-    if steps.levels.changes().is_empty() {
-        return with_slope_inside(steps, values);
+    let mut all = vec![described(Slope::default())];
+    if all[0].levels.changes().is_empty() {
+        all[0].slope = Slope::within(values, &all[0].levels.ranges());
+        return all.remove(0);
     }
-    let mut candidates = vec![
-        described(Slope::within(values, &[0..values.len()])),
-        described(Slope::within(values, &steps.levels.ranges())),
-    ];
-    candidates.extend(
-        candidates
-            .iter()
-            .map(|one| described(Slope::within(values, &one.levels.ranges())))
-            .collect::<Vec<_>>(),
-    );
-    candidates.push(steps);
-    let best = candidates.into_iter().min_by(|a, b| {
-        let cost = |one: &Description| one.levels.cost(one.slope.per_window != 0.0);
-        cost(a).total_cmp(&cost(b))
+    for slope in Slope::of_whole(values, scale) {
+        all.push(described(slope));
+    }
+    for _ in 0..REFINEMENTS {
+        let last = &all[best_of(&all)];
+        all.push(described(Slope::within(values, &last.levels.ranges())));
+    }
+    // A slope that is not told must not move the levels.
+    let mut number = 0;
+    all.retain(|one| {
+        number += 1;
+        number == 1 || told_drift(one, values, scale, settings).is_some()
     });
-    best.expect("there is always the description by steps alone")
+    let best = best_of(&all);
+    all.swap_remove(best)
 }
 
-/// A series of one level may still drift.
-fn with_slope_inside(steps: Description, values: &[f64]) -> Description {
-    Description {
-        slope: Slope::within(values, &steps.levels.ranges()),
-        ..steps
-    }
+/// The description with the smallest cost, the first one of equals.
+fn best_of(all: &[Description]) -> usize {
+    let times = all.iter().map(|one| one.levels.memory_time());
+    let memory_time = times.fold(1.0, f64::max);
+    let cost = |number: &usize| {
+        let one = &all[*number];
+        one.levels.cost(one.slope != Slope::default(), memory_time)
+    };
+    let best = (0..all.len()).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    best.unwrap_or_default()
 }
 
 fn told_shifts(
@@ -252,10 +259,7 @@ fn told_shifts(
     settings: LevelShiftSettings,
 ) -> Vec<LevelShift> {
     let told = |change: &levels::Change| {
-        let drifted = match found.levels.changes().is_empty() {
-            true => 0.0,
-            false => found.slope.per_window * change.index as f64,
-        };
+        let drifted = found.slope.at(change.index as f64);
         let before = scale.back(change.before + drifted);
         let after = scale.back(change.after + drifted);
         LevelShift {
@@ -280,7 +284,7 @@ fn told_drift(
 ) -> Option<Drift> {
     let p_value_ratio = drift::p_value(values, &found.levels.ranges())?;
     let level = found.levels.overall();
-    let over = |windows: f64| scale.ratio(found.slope.per_window * windows, level);
+    let over = |windows: f64| scale.ratio(found.slope.at(windows), level);
     let drift = Drift {
         per_hour_ratio: over(3600.0 / settings.window_s),
         over_series_ratio: over((values.len() - 1) as f64),

@@ -11,6 +11,7 @@
 //!
 //! Long levels are taken in blocks of equal length, of which the medians count. O(b²) for b ≤ 300 blocks.
 
+use super::scores::Scale;
 use crate::robust::{median, normal_tail};
 use crate::uncertainty::autocorrelation::autocovariances;
 use std::ops::Range;
@@ -21,11 +22,17 @@ const MOST_BLOCKS: usize = 300;
 /// Fewest blocks of a level that tell of a drift.
 const FEWEST_BLOCKS: usize = 8;
 
+/// What a drift by a constant amount leaves of the level, at least.
+const LEAST_REMAINDER: f64 = 0.05;
+
 /// A change in one direction, on the scale of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Slope {
-    /// Change from one window to the next.
-    pub(super) per_window: f64,
+    /// Change from the first window to the next.
+    per_window: f64,
+    /// Whether the amount is the same from each window to the next where values are logarithms, so that their
+    /// difference is not.
+    is_amount: bool,
 }
 
 impl Slope {
@@ -43,12 +50,42 @@ impl Slope {
         }
         Slope {
             per_window: median(slopes).unwrap_or_default(),
+            is_amount: false,
+        }
+    }
+
+    /// The slopes of the whole series: by a constant difference on its scale, and on that of logarithms also by a constant
+    /// amount.
+    pub(super) fn of_whole(values: &[f64], scale: Scale) -> Vec<Slope> {
+        let whole = 0..values.len();
+        let mut slopes = vec![Slope::within(values, std::slice::from_ref(&whole))];
+        if scale != Scale::Linear {
+            let amounts: Vec<f64> = values.iter().map(|value| value.exp()).collect();
+            let slope = Slope::within(&amounts, &[whole]).per_window;
+            let starts = amounts.iter().enumerate();
+            let start = median(starts.map(|(place, amount)| amount - slope * place as f64));
+            let per_window = slope / start.unwrap_or(1.0);
+            // A line that reaches 0 within the series describes none of positive values.
+            let is_positive = 1.0 + per_window * values.len() as f64 > LEAST_REMAINDER;
+            slopes.extend(is_positive.then_some(Slope {
+                per_window,
+                is_amount: true,
+            }));
+        }
+        slopes
+    }
+
+    /// The change from the first window to this one, on the scale of the values.
+    pub(super) fn at(self, place: f64) -> f64 {
+        match self.is_amount {
+            true => (self.per_window * place).max(LEAST_REMAINDER - 1.0).ln_1p(),
+            false => self.per_window * place,
         }
     }
 
     /// The values without the slope, which is 0 at the first one.
     pub(super) fn removed_from(self, values: &[f64]) -> Vec<f64> {
-        let level = |(place, value): (usize, &f64)| value - self.per_window * place as f64;
+        let level = |(place, value): (usize, &f64)| value - self.at(place as f64);
         values.iter().enumerate().map(level).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! The levels of a series: found by splitting, moved to their exact places, and merged where they hardly differ.
 
+use super::drift::Slope;
 use super::memory::Memory;
 use super::scan::clearest_split;
 use super::scores::{Scale, change_ratio, scores};
@@ -15,6 +16,9 @@ const STREAM: u64 = 11;
 /// A place is likely if the log-likelihood there is lower than at the best one by less than this, which holds
 /// for nearly all true places.
 const LIKELY_LOSS: f64 = 4.0;
+
+/// Effective windows from which on the memory of a series is known well enough.
+const WELL_KNOWN_WINDOWS: f64 = 25.0;
 
 /// Times that the places are moved; they stay where they are after two or three.
 const MOST_MOVES: usize = 5;
@@ -51,13 +55,14 @@ pub(super) struct Levels {
 type Place = (usize, f64);
 
 impl Levels {
-    /// Finds the levels of values from which a slope per window was removed.
+    /// Finds the levels of values that are left without a slope.
     pub(super) fn found(
         values: &[f64],
-        slope: f64,
+        slope: Slope,
         scale: Scale,
         settings: LevelShiftSettings,
     ) -> Levels {
+        let values = &slope.removed_from(values);
         let mut places = Vec::new();
         split(values, 0..values.len(), settings, &mut places);
         places.sort_by_key(|(index, _)| *index);
@@ -66,7 +71,7 @@ impl Levels {
             move_to_best(values, &mut places, settings.least_windows);
             let medians = medians(values, &places);
             let size = |number: usize| {
-                let drifted = slope * places[number].0 as f64;
+                let drifted = slope.at(places[number].0 as f64);
                 let before = scale.back(medians[number] + drifted);
                 let after = scale.back(medians[number + 1] + drifted);
                 change_ratio(before, after).map_or(f64::INFINITY, f64::abs)
@@ -89,7 +94,7 @@ impl Levels {
             .flat_map(|(range, level)| values[range.clone()].iter().map(move |v| v - level))
             .collect();
         let deviations: f64 = residuals.iter().map(|residual| residual.abs()).sum();
-        let memory_time = Memory::of(&residuals).time();
+        let memory_time = Memory::of(&residuals, least).time();
         let likely = LIKELY_LOSS * memory_time * deviations / values.len() as f64;
         let changes = places.iter().enumerate().map(|(number, (index, p_value))| {
             let around = ranges[number].start..ranges[number + 1].end;
@@ -128,11 +133,16 @@ impl Levels {
         ranges(&places, self.windows)
     }
 
+    /// Windows that are worth one independent window, between the changes.
+    pub(super) fn memory_time(&self) -> f64 {
+        self.memory_time
+    }
+
     /// What this description leaves unexplained and what it asks for: the information criterion of G. Schwarz,
     /// *Annals of Statistics* 6 (1978), for Laplace's distribution and the effective number of windows.
-    pub(super) fn cost(&self, has_slope: bool) -> f64 {
+    pub(super) fn cost(&self, has_slope: bool, memory_time: f64) -> f64 {
         let windows = self.windows as f64;
-        let effective = (windows / self.memory_time).max(2.0);
+        let effective = (windows / memory_time).max(2.0);
         let parameters = 2 * self.changes.len() + usize::from(has_slope);
         let deviation = (self.deviations / windows).max(1e-12);
         2.0 * effective * deviation.ln() + parameters as f64 * effective.ln()
@@ -165,11 +175,11 @@ fn split(
     let Some(found) = clearest_split(&scores(inside), least) else {
         return;
     };
-    let limit = settings.false_alarm_ratio * part.len() as f64 / values.len() as f64;
+    let memory = Memory::of(inside, least);
+    let limit = limit(part.len(), memory, settings) * part.len() as f64 / values.len() as f64;
     // The same part draws the same numbers, whatever was looked at before.
     let seed = settings.seed ^ ((part.start as u64) << 32) ^ part.end as u64;
     let mut rng = Resampling::seeded(seed).rng(STREAM);
-    let memory = Memory::of(inside);
     let p_value = p_value(found.size, inside.len(), least, memory, limit, &mut rng);
     if p_value > limit {
         return;
@@ -178,6 +188,13 @@ fn split(
     places.push((index, p_value));
     split(values, part.start..index, settings, places);
     split(values, index..part.end, settings, places);
+}
+
+/// The probability of a false alarm that is allowed: less than asked for where so few windows are independent
+/// that their memory is not well known.
+fn limit(windows: usize, memory: Memory, settings: LevelShiftSettings) -> f64 {
+    let effective = windows as f64 / memory.time();
+    settings.false_alarm_ratio * (effective / WELL_KNOWN_WINDOWS).min(1.0)
 }
 
 /// The best place near a split that was found on a coarse grid, relative to the start of the part.
@@ -292,7 +309,7 @@ mod tests {
         values[40..].iter_mut().for_each(|value| *value = 1.01);
         let settings = LevelShiftSettings::seeded(1.0, 1);
         let scale = Scale::Logarithm { nothing: 1e-6 };
-        let levels = Levels::found(&values, 0.0, scale, settings);
+        let levels = Levels::found(&values, Slope::default(), scale, settings);
         assert_eq!(levels.ranges(), [0..20, 20..60]);
     }
 }

@@ -1,12 +1,16 @@
 //! How windows resemble their neighbours, estimated so that changes of level do not count as memory.
 //!
-//! Model: an autoregression of first order, which has a share of the variance, and independent noise. Half the mean square of
-//! the differences over a distance `h` is `variance · (1 − share · correlationʰ)`. A step touches only the `h` pairs
-//! that lie across it; to be deaf to those, the largest fifth of the differences is left out at every distance, and distances end
-//! where a step would touch more than a twelfth of the pairs. The model whose ratios to distance 1 are closest to the
-//! observed ones is taken, after these were raised by their standard error: too little memory raises false alarms, too
-//! much only costs power. Idea of differences at two distances: S. Chakar, E. Lebarbier, C. Lévy-Leduc and
-//! S. Robin, "A robust approach for estimating change-points in the mean of an AR(1) process", *Bernoulli* 23 (2017).
+//! Model: independent noise, an autoregression of first order, or both, with a share of the variance for the second.
+//! Half the mean square of the differences over a distance `h` is then `variance · (1 − share · correlationʰ)`. A step
+//! touches only the `h` pairs that lie across it: pairs across the clearest splits are left out, and so is the largest fifth
+//! of the other differences, at every distance. The model whose ratios to distance 1 are closest to the observed
+//! ones is taken, where each parameter has to earn its place (H. Akaike, *IEEE Transactions on Automatic Control* 19 (1974)),
+//! after the ratios were raised by about their standard error: too little memory raises false alarms, too much
+//! only costs power. Idea of differences at two distances: S. Chakar, E. Lebarbier, C. Lévy-Leduc and S. Robin, "A robust
+//! approach for estimating change-points in the mean of an AR(1) process", *Bernoulli* 23 (2017).
+
+use super::scan::clearest_split;
+use super::scores::scores;
 
 /// Share of the differences that counts, the smaller ones.
 const COUNTED_RATIO: f64 = 0.8;
@@ -15,10 +19,20 @@ const COUNTED_RATIO: f64 = 0.8;
 const DISTANCES: [usize; 10] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48];
 
 /// Windows per window of distance.
-const WINDOWS_PER_DISTANCE: usize = 12;
+const WINDOWS_PER_DISTANCE: usize = 15;
 
-/// Ratios are raised by this over the root of the number of windows: about a standard error.
+/// Ratios are raised by this over the root of the number of windows.
 const SAFETY: f64 = 1.5;
+
+/// Variance of the logarithm of a ratio, times the number of windows.
+const RATIO_VARIANCE: f64 = 2.0;
+
+/// Windows for each split whose pairs are left out, and most of those splits.
+const WINDOWS_PER_SPLIT: usize = 60;
+const MOST_SPLITS: usize = 16;
+
+/// A split that is less clear would not disturb.
+const LEAST_SPLIT: f64 = 4.0;
 
 /// The memory of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,17 +44,13 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Estimates the memory of values that may change their level a few times.
-    pub(super) fn of(values: &[f64]) -> Memory {
-        let observed = observed_ratios(values);
-        let mut best = (f64::INFINITY, Memory::none());
-        for model in models() {
-            let error = model.error(&observed);
-            if error < best.0 {
-                best = (error, model);
-            }
-        }
-        best.1
+    /// Estimates the memory of values that may change their level a few times, to levels of at least `least` windows.
+    pub(super) fn of(values: &[f64], least: usize) -> Memory {
+        let observed = observed_ratios(values, &levels(values, least));
+        let precision = values.len() as f64 / RATIO_VARIANCE;
+        let cost = |model: &Memory| precision * model.error(&observed) + model.price();
+        let best = models().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        best.unwrap_or(Memory::none())
     }
 
     fn none() -> Memory {
@@ -53,6 +63,15 @@ impl Memory {
     /// How many windows in a row are worth one independent window, for a mean over many.
     pub(super) fn time(self) -> f64 {
         1.0 + 2.0 * self.share * self.correlation / (1.0 - self.correlation)
+    }
+
+    /// What the parameters cost.
+    fn price(self) -> f64 {
+        match self {
+            Memory { correlation, .. } if correlation == 0.0 => 0.0,
+            Memory { share, .. } if share == 1.0 => 2.0,
+            _ => 4.0,
+        }
     }
 
     /// Sum of squared differences of the logarithms of the ratios.
@@ -75,9 +94,34 @@ fn models() -> impl Iterator<Item = Memory> {
     )
 }
 
+/// The number of the level that each value belongs to, by the clearest splits.
+fn levels(values: &[f64], least: usize) -> Vec<usize> {
+    let most = (values.len() / WINDOWS_PER_SPLIT).clamp(1, MOST_SPLITS);
+    let clearest = |start: usize, end: usize| {
+        let split = clearest_split(&scores(&values[start..end]), least);
+        (start, end, split.filter(|split| split.size >= LEAST_SPLIT))
+    };
+    let mut parts = vec![clearest(0, values.len())];
+    for _ in 0..most {
+        let size = |part: &(usize, usize, Option<_>)| part.2.map_or(0.0, |split: super::scan::Split| split.size);
+        let widest = (0..parts.len()).max_by(|a, b| size(&parts[*a]).total_cmp(&size(&parts[*b])));
+        let Some((number, (start, end, Some(split)))) = widest.map(|number| (number, parts[number])) else {
+            break;
+        };
+        let place = start + split.position;
+        parts[number] = clearest(start, place);
+        parts.push(clearest(place, end));
+    }
+    let mut levels = vec![0; values.len()];
+    for (number, (start, end, _)) in parts.into_iter().enumerate() {
+        levels[start..end].fill(number);
+    }
+    levels
+}
+
 /// Distances with the mean square of their differences relative to that of distance 1, each a little raised.
-fn observed_ratios(values: &[f64]) -> Vec<(usize, f64)> {
-    let neighbours = trimmed_square(values, 1);
+fn observed_ratios(values: &[f64], levels: &[usize]) -> Vec<(usize, f64)> {
+    let neighbours = trimmed_square(values, levels, 1);
     if neighbours == 0.0 {
         return Vec::new();
     }
@@ -85,17 +129,16 @@ fn observed_ratios(values: &[f64]) -> Vec<(usize, f64)> {
     DISTANCES
         .into_iter()
         .filter(|distance| *distance == 2 || distance * WINDOWS_PER_DISTANCE <= values.len())
-        .map(|distance| (distance, trimmed_square(values, distance) / neighbours * raised))
+        .map(|distance| (distance, trimmed_square(values, levels, distance) / neighbours * raised))
         .filter(|(_, ratio)| *ratio > 0.0)
         .collect()
 }
 
-/// Mean square of the smaller differences over this distance.
-fn trimmed_square(values: &[f64], distance: usize) -> f64 {
-    let mut squares: Vec<f64> = values
-        .iter()
-        .zip(values.iter().skip(distance))
-        .map(|(a, b)| (b - a).powi(2))
+/// Mean square of the smaller differences over this distance within a level.
+fn trimmed_square(values: &[f64], levels: &[usize], distance: usize) -> f64 {
+    let mut squares: Vec<f64> = (distance..values.len())
+        .filter(|place| levels[*place] == levels[place - distance])
+        .map(|place| (values[place] - values[place - distance]).powi(2))
         .collect();
     let counted = (squares.len() as f64 * COUNTED_RATIO) as usize;
     if counted == 0 {
@@ -111,7 +154,7 @@ mod tests {
     use dyno_testkit::simulate::{autoregressive, normal};
 
     fn mean_time(series: impl Fn(u64) -> Vec<f64>) -> f64 {
-        (0..60).map(|seed| Memory::of(&series(seed)).time()).sum::<f64>() / 60.0
+        (0..60).map(|seed| Memory::of(&series(seed), 10).time()).sum::<f64>() / 60.0
     }
 
     #[test]
@@ -145,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_series_without_variation_has_no_memory() {
-        assert_eq!(Memory::of(&[3.0; 50]), Memory::none());
+        assert_eq!(Memory::of(&[3.0; 50], 10), Memory::none());
         assert_eq!(Memory::none().time(), 1.0);
     }
 }

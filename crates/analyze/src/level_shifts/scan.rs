@@ -131,9 +131,11 @@ mod tests {
             let intervals = intervals(count, 20);
             assert_eq!(intervals[0], (0, count));
             assert!(intervals.iter().all(|(start, end)| end - start >= 20 && *end <= count));
-            let shortest: Vec<_> = intervals.iter().filter(|(s, e)| e - s <= 28).collect();
-            let covered = shortest.windows(2).all(|pair| pair[1].0 <= pair[0].1);
-            assert!(covered && shortest.last().is_some_and(|(_, end)| *end == count));
+            for same in intervals.chunk_by(|a, b| a.1 - a.0 == b.1 - b.0) {
+                let overlap = |pair: &[(usize, usize)]| 2 * pair[1].0 <= pair[0].0 + pair[0].1 + 1;
+                assert!(same.windows(2).all(overlap), "{same:?}");
+                assert_eq!((same[0].0, same[same.len() - 1].1), (0, count));
+            }
         }
     }
 

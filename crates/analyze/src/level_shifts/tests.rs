@@ -80,7 +80,7 @@ fn false_alarms(load: Load, windows: usize, series: u64) -> (usize, usize) {
 
 #[test]
 fn lab() {
-    for windows in [20, 60, 120, 300, 600] {
+    for windows in [20, 60, 120, 300] {
         for (name, load) in STATIONARY {
             let start = std::time::Instant::now();
             let alarms = false_alarms(load, windows, 400);
@@ -93,7 +93,7 @@ fn place_rate(levels: &[(f64, usize)], noise: f64, within: usize) -> (usize, usi
     let expected: Vec<usize> = levels.iter().scan(0, |sum, (_, count)| { *sum += count; Some(*sum) }).collect();
     let expected = &expected[..levels.len() - 1];
     let mut right = 0; let mut drifts = 0;
-    for seed in 0..200 {
+    for seed in 0..100 {
         let found = found(&stepped(seed, noise, levels), seed);
         let ok = found.shifts.len() == expected.len() && found.shifts.iter().zip(expected).all(|(s, e)| s.index.abs_diff(*e) <= within);
         right += usize::from(ok);
@@ -111,7 +111,6 @@ fn power_lab() {
         (vec![(1000.0, 20), (800.0, 20)], 0.05, 2),
         (vec![(1000.0, 40), (800.0, 20)], 0.05, 2),
         (vec![(1000.0, 60), (800.0, 60)], 0.05, 2),
-        (vec![(1000.0, 500), (800.0, 100)], 0.05, 2),
         (vec![(1000.0, 200), (200.0, 100)], 0.05, 1),
         (vec![(1000.0, 100), (800.0, 100), (600.0, 100)], 0.05, 2),
         (vec![(1000.0, 100), (800.0, 20), (1000.0, 180)], 0.05, 2),

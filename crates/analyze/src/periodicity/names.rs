@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn the_settings_of_the_server_name_what_was_not_recorded() {
         let hints = PatternHints::mongod_defaults();
-        let names = [60.0, 64.0, 0.1, 0.105, 10.0, 57.0 - 1.0, 70.0, 0.2].map(|s| source(&pattern(s), &hints));
+        let names = [60.0, 64.0, 0.1, 0.105, 10.0, 56.0, 75.0, 0.2].map(|s| source(&pattern(s), &hints));
         let named = |name: &str| Some(name.to_owned());
         let expected = [
             named("checkpoint"),
