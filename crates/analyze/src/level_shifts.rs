@@ -253,11 +253,7 @@ fn best_of(all: &[Description]) -> usize {
     best.unwrap_or_default()
 }
 
-fn told_shifts(
-    found: &Description,
-    scale: Scale,
-    settings: LevelShiftSettings,
-) -> Vec<LevelShift> {
+fn told_shifts(found: &Description, scale: Scale, settings: LevelShiftSettings) -> Vec<LevelShift> {
     let told = |change: &levels::Change| {
         let drifted = found.slope.at(change.index as f64);
         let before = scale.back(change.before + drifted);

@@ -29,7 +29,10 @@ mod folding;
 mod names;
 mod occurrences;
 
-pub use names::{LEAST_CORRELATION, NamedPattern, PatternHints, PatternSource, RecordedSeries, SourceEvidence, name_pattern};
+pub use names::{
+    LEAST_CORRELATION, NamedPattern, PatternHints, PatternSource, RecordedSeries, SourceEvidence,
+    name_pattern,
+};
 
 use folding::Candidate;
 use occurrences::Occurrences;

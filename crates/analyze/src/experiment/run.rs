@@ -9,6 +9,7 @@ use super::figures::{
 };
 use super::findings::single_run;
 use super::sweep::{knows_server, stations};
+use crate::course::Course;
 use crate::estimate::Quantity;
 use crate::laws;
 use crate::laws::demand::{self, Demand};
@@ -43,6 +44,9 @@ pub struct RunAnalysis {
     /// The resource that saturates first; absent where the server was not watched, as it may be any other then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Bottleneck>,
+    /// What changed over the measured time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// What held the run up, as far as it was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
@@ -137,6 +141,7 @@ pub fn analyze(
         without_interval,
         stations,
         bottleneck: None,
+        course: None,
         verdict: None,
         findings: Vec::new(),
     };

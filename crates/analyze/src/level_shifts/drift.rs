@@ -198,7 +198,9 @@ mod tests {
             let n = values.len() as f64;
             variance_of_pairs(&values) / (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0)
         };
-        let mean = |series: &dyn Fn(u64) -> Vec<f64>| (0..30).map(|s| ratio(series(s))).sum::<f64>() / 30.0;
+        let mean = |series: &dyn Fn(u64) -> Vec<f64>| {
+            (0..30).map(|s| ratio(series(s))).sum::<f64>() / 30.0
+        };
         assert!((1.0..1.6).contains(&mean(&|seed| normal(seed, 200))));
         // (1 + φ) / (1 − φ) = 9, less what the estimate loses.
         assert!((5.0..12.0).contains(&mean(&|seed| autoregressive(seed, 200, 0.8))));

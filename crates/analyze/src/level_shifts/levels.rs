@@ -1,11 +1,11 @@
 //! The levels of a series: found by splitting, moved to their exact places, and merged where they hardly differ.
 
+use super::LevelShiftSettings;
 use super::drift::Slope;
 use super::memory::Memory;
 use super::scan::clearest_split;
 use super::scores::{Scale, change_ratio, scores};
 use super::significance::p_value;
-use super::LevelShiftSettings;
 use crate::resampling::Resampling;
 use crate::robust::median;
 use std::ops::Range;
@@ -205,9 +205,8 @@ fn best_place(values: &[f64], part: Range<usize>, near: usize, least: usize) -> 
     let before = median(values[around.start..near].iter().copied());
     let after = median(values[near..around.end].iter().copied());
     let levels = before.zip(after);
-    let best = levels.and_then(|(before, after)| {
-        Profile::of(values, around, before, after, least / 2).best()
-    });
+    let best = levels
+        .and_then(|(before, after)| Profile::of(values, around, before, after, least / 2).best());
     // Sides keep the least length.
     let place = best.unwrap_or(near);
     place.clamp(part.start + least, part.end - least) - part.start
@@ -243,7 +242,10 @@ impl Profile {
     fn of(values: &[f64], around: Range<usize>, before: f64, after: f64, least: usize) -> Profile {
         let first_place = around.start + least;
         let last_place = around.end.saturating_sub(least);
-        let mut sum: f64 = values[around.clone()].iter().map(|v| (v - after).abs()).sum();
+        let mut sum: f64 = values[around.clone()]
+            .iter()
+            .map(|v| (v - after).abs())
+            .sum();
         let mut sums = Vec::new();
         for place in around.start..=around.end {
             if (first_place..=last_place).contains(&place) {

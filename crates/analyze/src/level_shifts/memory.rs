@@ -89,8 +89,7 @@ fn models() -> impl Iterator<Item = Memory> {
     let shares = [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1.0];
     let correlations = (1..50).map(|step| f64::from(step) * 0.02);
     std::iter::once(Memory::none()).chain(
-        correlations
-            .flat_map(move |correlation| shares.map(|share| Memory { correlation, share })),
+        correlations.flat_map(move |correlation| shares.map(|share| Memory { correlation, share })),
     )
 }
 
@@ -103,9 +102,13 @@ fn levels(values: &[f64], least: usize) -> Vec<usize> {
     };
     let mut parts = vec![clearest(0, values.len())];
     for _ in 0..most {
-        let size = |part: &(usize, usize, Option<_>)| part.2.map_or(0.0, |split: super::scan::Split| split.size);
+        let size = |part: &(usize, usize, Option<_>)| {
+            part.2.map_or(0.0, |split: super::scan::Split| split.size)
+        };
         let widest = (0..parts.len()).max_by(|a, b| size(&parts[*a]).total_cmp(&size(&parts[*b])));
-        let Some((number, (start, end, Some(split)))) = widest.map(|number| (number, parts[number])) else {
+        let Some((number, (start, end, Some(split)))) =
+            widest.map(|number| (number, parts[number]))
+        else {
             break;
         };
         let place = start + split.position;
@@ -129,7 +132,12 @@ fn observed_ratios(values: &[f64], levels: &[usize]) -> Vec<(usize, f64)> {
     DISTANCES
         .into_iter()
         .filter(|distance| *distance == 2 || distance * WINDOWS_PER_DISTANCE <= values.len())
-        .map(|distance| (distance, trimmed_square(values, levels, distance) / neighbours * raised))
+        .map(|distance| {
+            (
+                distance,
+                trimmed_square(values, levels, distance) / neighbours * raised,
+            )
+        })
         .filter(|(_, ratio)| *ratio > 0.0)
         .collect()
 }
@@ -154,7 +162,10 @@ mod tests {
     use dyno_testkit::simulate::{autoregressive, normal};
 
     fn mean_time(series: impl Fn(u64) -> Vec<f64>) -> f64 {
-        (0..60).map(|seed| Memory::of(&series(seed), 10).time()).sum::<f64>() / 60.0
+        (0..60)
+            .map(|seed| Memory::of(&series(seed), 10).time())
+            .sum::<f64>()
+            / 60.0
     }
 
     #[test]
@@ -181,7 +192,9 @@ mod tests {
     fn steps_are_hardly_taken_for_memory() {
         let time = mean_time(|seed| {
             let noise = normal(seed, 240).into_iter().enumerate();
-            noise.map(|(place, e)| e + 30.0 * (place / 120) as f64).collect()
+            noise
+                .map(|(place, e)| e + 30.0 * (place / 120) as f64)
+                .collect()
         });
         assert!(time < 4.0, "{time}");
     }

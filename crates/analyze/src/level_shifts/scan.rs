@@ -116,12 +116,18 @@ mod tests {
 
     #[test]
     fn a_short_loss_in_a_long_series_is_a_clear_split() {
-        let mut scores: Vec<f64> = (0..7_200)
-            .map(|place| f64::from(place % 2) - 0.5)
-            .collect();
-        scores[5_000..5_012].iter_mut().for_each(|score| *score += 2.0);
+        let mut scores: Vec<f64> = (0..7_200).map(|place| f64::from(place % 2) - 0.5).collect();
+        scores[5_000..5_012]
+            .iter_mut()
+            .for_each(|score| *score += 2.0);
         let found = clearest_split(&scores, 10).unwrap();
-        assert!(found.position.abs_diff(5_000).min(found.position.abs_diff(5_012)) <= 3);
+        assert!(
+            found
+                .position
+                .abs_diff(5_000)
+                .min(found.position.abs_diff(5_012))
+                <= 3
+        );
         assert!(found.size > 5.0, "{found:?}");
     }
 
@@ -130,7 +136,11 @@ mod tests {
         for count in [20, 61, 7_200] {
             let intervals = intervals(count, 20);
             assert_eq!(intervals[0], (0, count));
-            assert!(intervals.iter().all(|(start, end)| end - start >= 20 && *end <= count));
+            assert!(
+                intervals
+                    .iter()
+                    .all(|(start, end)| end - start >= 20 && *end <= count)
+            );
             for same in intervals.chunk_by(|a, b| a.1 - a.0 == b.1 - b.0) {
                 let overlap = |pair: &[(usize, usize)]| 2 * pair[1].0 <= pair[0].0 + pair[0].1 + 1;
                 assert!(same.windows(2).all(overlap), "{same:?}");

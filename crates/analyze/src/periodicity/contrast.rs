@@ -79,7 +79,11 @@ mod tests {
         series[31] -= 8.0;
         let contrasts = Contrasts::of(&series, 2).unwrap();
         assert!((contrasts.values[30 - contrasts.side] + 8.0).abs() < 1e-6);
-        assert!(contrasts.values[..25].iter().all(|value| value.abs() < 1e-6));
+        assert!(
+            contrasts.values[..25]
+                .iter()
+                .all(|value| value.abs() < 1e-6)
+        );
         let scores = contrasts.scores();
         let least = scores.iter().copied().fold(f64::INFINITY, f64::min);
         assert_eq!(scores[30 - contrasts.side], least);

@@ -84,9 +84,12 @@ fn candidate(series: &[f64], trial: Trial, p_value: f64) -> Option<Candidate> {
         true => stretch.highest.place,
         false => stretch.lowest.place,
     };
-    let stretches = stretches
-        .iter()
-        .map(|stretch| (first_box(stretch) + contrasts.side, stretch.end + contrasts.side));
+    let stretches = stretches.iter().map(|stretch| {
+        (
+            first_box(stretch) + contrasts.side,
+            stretch.end + contrasts.side,
+        )
+    });
     Some(Candidate {
         period: trial.period,
         width: trial.width,
@@ -100,7 +103,9 @@ fn candidate(series: &[f64], trial: Trial, p_value: f64) -> Option<Candidate> {
 fn widths(windows: usize) -> impl Iterator<Item = usize> {
     let powers = (1..).map(|power| 1_usize << power);
     let widths = powers.flat_map(|power| [power, power + power / 2]);
-    std::iter::once(1).chain(widths).take_while(move |width| *width <= windows / 6)
+    std::iter::once(1)
+        .chain(widths)
+        .take_while(move |width| *width <= windows / 6)
 }
 
 /// Periods from the shortest that the width allows to a third of the series, so dense that no pattern lies between them.

@@ -123,7 +123,10 @@ pub struct NamedPattern {
 
 /// Names the likely cause of a pattern; `None` if nothing known fits.
 pub fn name_pattern(pattern: &Pattern, hints: &PatternHints) -> Option<NamedPattern> {
-    let checkpoints = hints.checkpoints.as_ref().and_then(|recorded| goes_with(pattern, recorded));
+    let checkpoints = hints
+        .checkpoints
+        .as_ref()
+        .and_then(|recorded| goes_with(pattern, recorded));
     let processes = hints.processes.iter().filter_map(|recorded| {
         let source = PatternSource::OtherProcess {
             name: recorded.name.clone(),
@@ -168,7 +171,9 @@ fn by_setting(
 
 fn interval(pattern: &Pattern, setting_s: Option<f64>) -> Option<SourceEvidence> {
     let setting_s = setting_s?;
-    let tolerance_s = pattern.uncertainty_s.max(INTERVAL_TOLERANCE_RATIO * setting_s);
+    let tolerance_s = pattern
+        .uncertainty_s
+        .max(INTERVAL_TOLERANCE_RATIO * setting_s);
     let rest_s = pattern.period_s * (1.0 - pattern.affected_ratio);
     let is_met = setting_s >= rest_s - tolerance_s && setting_s <= pattern.period_s + tolerance_s;
     is_met.then_some(SourceEvidence::Interval {
@@ -211,12 +216,20 @@ fn goes_with(pattern: &Pattern, recorded: &RecordedSeries) -> Option<Company> {
         .collect();
     let mean = |values: &[f64], weight: &dyn Fn(f64) -> f64| {
         let weights: f64 = affected.iter().map(|share| weight(*share)).sum();
-        let weighted = values.iter().zip(&affected).map(|(v, share)| v * weight(*share));
+        let weighted = values
+            .iter()
+            .zip(&affected)
+            .map(|(v, share)| v * weight(*share));
         weighted.sum::<f64>() / weights
     };
     let values = &recorded.values;
     let (all, all_affected) = (mean(values, &|_| 1.0), mean(&affected, &|_| 1.0));
-    let pairs = || values.iter().zip(&affected).map(|(v, a)| (v - all, a - all_affected));
+    let pairs = || {
+        values
+            .iter()
+            .zip(&affected)
+            .map(|(v, a)| (v - all, a - all_affected))
+    };
     let product: f64 = pairs().map(|(v, a)| v * a).sum();
     let squares: f64 = pairs().map(|(v, _)| v * v).sum();
     let affected_squares: f64 = pairs().map(|(_, a)| a * a).sum();
@@ -279,7 +292,8 @@ mod tests {
     #[test]
     fn the_settings_of_the_server_name_what_was_not_recorded() {
         let hints = PatternHints::mongod_defaults();
-        let names = [60.0, 64.0, 0.1, 0.105, 10.0, 56.0, 75.0, 0.2].map(|s| source(&pattern(s), &hints));
+        let names =
+            [60.0, 64.0, 0.1, 0.105, 10.0, 56.0, 75.0, 0.2].map(|s| source(&pattern(s), &hints));
         let named = |name: &str| Some(name.to_owned());
         let expected = [
             named("checkpoint"),
@@ -347,7 +361,8 @@ mod tests {
     fn the_affected_share_of_a_window_is_that_of_its_time() {
         let pattern = pattern(10.0);
         // Affected from 1 to 2, 11 to 12, and so on.
-        let shares = [0.0, 0.5, 1.0, 1.5, 11.0, -9.0].map(|start| affected_share(&pattern, start, 1.0));
+        let shares =
+            [0.0, 0.5, 1.0, 1.5, 11.0, -9.0].map(|start| affected_share(&pattern, start, 1.0));
         for (share, expected) in shares.iter().zip([0.0, 0.5, 1.0, 0.5, 1.0, 1.0]) {
             assert!((share - expected).abs() < 1e-9, "{shares:?}");
         }

@@ -104,8 +104,12 @@ impl Occurrences {
             .collect();
         let outside = median(means.iter().copied()).unwrap_or_default();
         let excess = |place: isize| {
-            let mean = usize::try_from(place).ok().and_then(|place| means.get(place));
-            mean.map_or(f64::NEG_INFINITY, |mean| candidate.direction * (mean - outside))
+            let mean = usize::try_from(place)
+                .ok()
+                .and_then(|place| means.get(place));
+            mean.map_or(f64::NEG_INFINITY, |mean| {
+                candidate.direction * (mean - outside)
+            })
         };
         // Occurrences wander around the box by its width.
         let near = -first - width..-first + 2 * width;
@@ -148,7 +152,8 @@ impl Occurrences {
         let beside = self.width.div_ceil(2).max(1);
         for start in &self.starts {
             let start = start.saturating_add_signed(self.shift);
-            let inner = start.saturating_sub(margin)..(start + self.width + margin).min(series.len());
+            let inner =
+                start.saturating_sub(margin)..(start + self.width + margin).min(series.len());
             let outer = inner.start.saturating_sub(beside)..(inner.end + beside).min(series.len());
             let sides: Vec<f64> = outer
                 .filter(|place| !inner.contains(place))
@@ -200,7 +205,13 @@ fn located(series: &[f64], candidate: &Candidate) -> Option<Vec<usize>> {
     });
     let usual = median(found.iter().map(|(_, contrast)| *contrast))?;
     let is_clear = |found: &&(usize, f64)| found.1 >= LEAST_CONTRAST_RATIO * usual;
-    Some(found.iter().filter(is_clear).map(|(start, _)| *start).collect())
+    Some(
+        found
+            .iter()
+            .filter(is_clear)
+            .map(|(start, _)| *start)
+            .collect(),
+    )
 }
 
 /// The start of the box with the largest contrast near a place, and that contrast; the middle of equal ones.
@@ -213,8 +224,11 @@ fn largest_near(
     let first = (place - reach).round().max(contrasts.side as f64) as usize;
     let last = ((place + reach).round() as usize).min(contrasts.side + contrasts.values.len() - 1);
     let contrast = |start: &usize| direction * contrasts.values[start - contrasts.side];
-    let largest = (first..=last).map(|start| contrast(&start)).max_by(f64::total_cmp)?;
-    let mut equal = (first..=last).filter(|start| contrast(start) >= largest - 1e-9 * largest.abs());
+    let largest = (first..=last)
+        .map(|start| contrast(&start))
+        .max_by(f64::total_cmp)?;
+    let mut equal =
+        (first..=last).filter(|start| contrast(start) >= largest - 1e-9 * largest.abs());
     let (start, count) = (equal.clone().next()?, equal.by_ref().count());
     Some((start + (count - 1) / 2, largest))
 }
@@ -238,7 +252,10 @@ fn period(starts: &[usize], cycles: &[f64]) -> Period {
     let mean_cycle = cycles.iter().sum::<f64>() / count;
     let products = starts.iter().zip(cycles);
     let products = products.map(|(s, c)| (*s as f64 - mean_start) * (c - mean_cycle));
-    let squares: f64 = cycles.iter().map(|cycle| (cycle - mean_cycle).powi(2)).sum();
+    let squares: f64 = cycles
+        .iter()
+        .map(|cycle| (cycle - mean_cycle).powi(2))
+        .sum();
     let value = products.sum::<f64>() / squares;
     let gaps = starts.windows(2).zip(cycles.windows(2));
     let deviations: f64 = gaps
@@ -272,13 +289,19 @@ mod tests {
     fn a_pattern_is_measured_and_then_gone() {
         let mut series = vec![100.0; 200];
         for start in (12..200).step_by(20) {
-            series[start..start + 3].iter_mut().for_each(|value| *value = 40.0);
+            series[start..start + 3]
+                .iter_mut()
+                .for_each(|value| *value = 40.0);
         }
         let candidate = super::super::folding::clearest(&series).unwrap();
         let found = Occurrences::of(&series, &candidate).unwrap();
         assert_eq!((found.width(), found.count()), (3, 10));
         assert!((found.height() + 60.0).abs() < 1e-9 && (found.outside() - 100.0).abs() < 1e-9);
-        assert!((found.first_start() - 12.0).abs() < 0.51, "{}", found.first_start());
+        assert!(
+            (found.first_start() - 12.0).abs() < 0.51,
+            "{}",
+            found.first_start()
+        );
         found.cut_out(&mut series);
         assert!(series.iter().all(|value| *value == 100.0));
         assert!(found.repeat(&found));

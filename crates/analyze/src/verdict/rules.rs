@@ -224,10 +224,10 @@ pub(super) const RULES: &[Rule] = &[
         load: Load::Any,
         needs: &[
             at_least(Measure::DataOverCacheRatio, 1.0, "the data are {} of the cache", Unit::Percent),
-            at_least(Measure::ReadBytesPerOperation, 512.0, "{} were read from the disk for each operation", Unit::Bytes),
+            at_least(Measure::ReadBytesPerOperation, 512.0, "{} were read into the cache for each operation", Unit::Bytes),
         ],
         supports: &[
-            at_most(Measure::CacheHitRatio, 0.95, "{} of the pages were found in the cache", Unit::Percent),
+            at_most(Measure::CacheHitRatio, 0.97, "{} of the pages were found in the cache", Unit::Percent),
             at_least(Measure::ApplicationEvictionsPerS, 10.0, "threads of the application evicted {} pages", Unit::PerSecond),
             at_least(Measure::DiskSaturationRatio, 0.3, "something waited for the disk {} of the time", Unit::Percent),
         ],

@@ -1,8 +1,9 @@
 //! What a recorded run means, found from its folder.
 
 use crate::exit::Failure;
+use dyno_analyze::course::course;
 use dyno_analyze::experiment::run::{MOST_WINDOWS, RunAnalysis, analyze};
-use dyno_analyze::verdict::{Bench, Verdict, judge};
+use dyno_analyze::verdict::{Bench, judge};
 use dyno_record::model::{PhaseKind, RunDocument};
 use dyno_record::reader::Run;
 use dyno_record::responses::by_operation;
@@ -15,20 +16,21 @@ pub(crate) fn of(run: &Run) -> Result<Option<RunAnalysis>, Failure> {
     }
     let responses = by_operation(&run.directory, PhaseKind::Measure, MOST_WINDOWS)?;
     let analysis = analyze(&run.document, &responses, seed(&run.document)).ok();
-    Ok(analysis.map(|analysis| RunAnalysis {
-        verdict: (!run.metrics.is_empty()).then(|| verdict(run)),
-        ..analysis
+    Ok(analysis.map(|analysis| {
+        let bench = Bench {
+            document: &run.document,
+            tables: &run.metrics,
+            windows: &run.intervals,
+            operations: &run.series,
+        };
+        let course = course(&bench, seed(&run.document));
+        let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &course.moments_s()));
+        RunAnalysis {
+            verdict,
+            course: Some(course),
+            ..analysis
+        }
     }))
-}
-
-fn verdict(run: &Run) -> Verdict {
-    let bench = Bench {
-        document: &run.document,
-        tables: &run.metrics,
-        windows: &run.intervals,
-        operations: &run.series,
-    };
-    judge(&bench, &[])
 }
 
 /// Seed of the resampling: that of the plan, so that the same run always gives the same figures.
