@@ -1,12 +1,16 @@
-//! Cost of one reading of the host source: of this machine with a process of 200 threads, and of the files of one
-//! with 64 cores, 20 disks and as many threads. The second leaves out what the kernel does to make the text.
+//! Cost of one reading of the host source: of this machine with a process of 200 threads, which all do something or
+//! nothing between two readings, and of the files of one with 64 cores, 20 disks and as many threads. The second leaves out what the kernel does to make the text.
+//! The time is CPU time of the thread that reads, so that others on the machine do not matter.
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use dyno_observe::watch::{Host, HostSubject, Source};
+use nix::time::{ClockId, clock_gettime};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 const THREADS: u32 = 200;
 const CORES: u32 = 64;
@@ -21,33 +25,49 @@ fn subject(process: u32) -> HostSubject {
     }
 }
 
-fn measure(criterion: &mut Criterion, name: &str, root: &Path, process: u32) {
+fn measure(criterion: &mut Criterion, name: &str, root: &Path, process: u32, between: impl Fn()) {
     let mut host = Host::new(root, subject(process));
     let mut at_s = 0.0;
-    let mut next = move || {
-        at_s += 1.0;
-        at_s
-    };
     criterion.bench_function(name, |bencher| {
-        bencher.iter_batched(&mut next, |at_s| host.read(at_s), BatchSize::SmallInput);
+        bencher.iter_custom(|readings| {
+            let mut cost = Duration::ZERO;
+            for _ in 0..readings {
+                between();
+                at_s += 1.0;
+                let start = cpu_time();
+                let told = host.read(at_s).expect("the machine can be read");
+                cost += cpu_time() - start;
+                std::hint::black_box(told);
+            }
+            cost
+        });
     });
 }
 
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+    Duration::from(time.expect("the clock is there on Linux"))
+}
+
 fn this_machine(criterion: &mut Criterion) {
-    let (end, threads): (Vec<_>, Vec<_>) = (0..THREADS)
-        .map(|_| {
-            let (end, ended) = mpsc::channel::<()>();
-            // The thread waits until the other end is dropped.
-            (end, std::thread::spawn(move || ended.recv()))
+    let turn = Arc::new(Barrier::new(THREADS as usize + 1));
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let thread = |_| {
+        let (turn, has_ended) = (Arc::clone(&turn), Arc::clone(&has_ended));
+        std::thread::spawn(move || {
+            while !has_ended.load(Ordering::Acquire) {
+                turn.wait();
+            }
         })
-        .unzip();
-    measure(
-        criterion,
-        "this machine",
-        Path::new("/"),
-        std::process::id(),
-    );
-    drop(end);
+    };
+    let threads: Vec<_> = (0..THREADS).map(thread).collect();
+    let (root, own) = (Path::new("/"), std::process::id());
+    measure(criterion, "200 idle threads", root, own, || {});
+    measure(criterion, "200 threads that work", root, own, || {
+        turn.wait();
+    });
+    has_ended.store(true, Ordering::Release);
+    turn.wait();
     for thread in threads {
         let _ = thread.join();
     }
@@ -99,7 +119,7 @@ fn large_machine(criterion: &mut Criterion) {
         let switches = "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t1\n";
         put(&format!("proc/7/task/{thread}/status"), switches);
     }
-    measure(criterion, "64 cores", root.path(), 7);
+    measure(criterion, "files of 64 cores", root.path(), 7, || {});
 }
 
 criterion_group!(benches, this_machine, large_machine);

@@ -10,6 +10,15 @@ use std::path::{Path, PathBuf};
 /// Room for most files at first.
 const FIRST_ROOM: usize = 4096;
 
+/// How the kernel makes a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pieces {
+    /// At once: less than was asked for means that it is all, which saves a call in each of hundreds of files.
+    One,
+    /// As it goes on, for example a disk at a time.
+    Many,
+}
+
 /// The content of the file that was read last.
 #[derive(Debug, Default)]
 pub(super) struct Content {
@@ -18,23 +27,34 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Opens and reads a file.
+    /// Opens and reads a file that the kernel makes in one piece, as those of processes and groups are.
     pub(super) fn read(&mut self, path: &Path) -> io::Result<&str> {
-        self.fill(&File::open(path)?)?;
+        self.read_piece(&File::open(path)?)
+    }
+
+    /// The same of a file that is open.
+    pub(super) fn read_piece(&mut self, file: &File) -> io::Result<&str> {
+        self.fill(file, Pieces::One)?;
         self.text()
     }
 
     /// Reads from the begin: for the kernel that is a new look at its state.
-    fn fill(&mut self, file: &File) -> io::Result<()> {
+    fn fill(&mut self, file: &File, pieces: Pieces) -> io::Result<()> {
         self.length = 0;
         loop {
             if self.length == self.bytes.len() {
                 self.bytes.resize((self.length * 2).max(FIRST_ROOM), 0);
             }
             let room = &mut self.bytes[self.length..];
+            let most = room.len();
             match file.read_at(room, self.length as u64) {
                 Ok(0) => return Ok(()),
-                Ok(count) => self.length += count,
+                Ok(count) => {
+                    self.length += count;
+                    if pieces == Pieces::One && count < most {
+                        return Ok(());
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -73,7 +93,7 @@ impl KeptFile {
         };
         // A file that fails is opened anew the next time.
         let filled = opened.and_then(|file| {
-            self.content.fill(&file)?;
+            self.content.fill(&file, Pieces::Many)?;
             self.file = Some(file);
             self.content.text()
         });
@@ -129,6 +149,26 @@ mod tests {
         assert_eq!(file.read(), Ok(long.as_str()));
         let _fixture = fixture.with("proc/a", "short");
         assert_eq!(file.read(), Ok("short"));
+    }
+
+    #[test]
+    fn a_file_longer_than_the_room_is_read_whole() {
+        let fixture = Fixture::new();
+        let mut content = Content::default();
+        let lengths = [
+            3,
+            FIRST_ROOM - 1,
+            FIRST_ROOM,
+            FIRST_ROOM + 1,
+            5 * FIRST_ROOM,
+            0,
+        ];
+        for length in lengths {
+            let text = "x".repeat(length);
+            let path = fixture.root().join("a");
+            std::fs::write(&path, &text).unwrap();
+            assert!(content.read(&path).unwrap() == text, "{length}");
+        }
     }
 
     #[test]

@@ -6,11 +6,14 @@ use super::file::{Content, first_numbers, health, is_gone};
 use super::present::Present;
 use crate::health::Reading;
 use crate::stat::ProcessStat;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
 use std::fmt::Write;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
-/// Most threads whose files are read: each takes two or three, at some microseconds each.
+/// Most threads whose files are read: each that did something has two or three, at some microseconds each.
 pub(super) const MOST_THREADS: u64 = 512;
 
 /// Places of the counters of a thread.
@@ -21,14 +24,23 @@ pub(super) const INVOLUNTARY: usize = 3;
 pub(super) const IO_DELAY_TICKS: usize = 4;
 type Totals = [u64; 5];
 
+/// A thread at the reading before.
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    totals: Totals,
+    /// What its `schedstat` said, with the times that it was put on a CPU.
+    scheduled: [Option<u64>; 3],
+}
+
 /// The threads of a process.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     last_s: Option<f64>,
-    /// With the totals of the reading before; `None` if a thread is new.
-    known: Present<u32, Option<Totals>>,
+    /// `None` if a thread is new.
+    known: Present<u32, Option<Thread>>,
     content: Content,
-    path: String,
+    /// Room for the name of a file.
+    name: String,
 }
 
 /// What the threads of a process did between two readings.
@@ -69,7 +81,10 @@ impl Threads {
         with_delay: bool,
     ) -> Reading<Option<ThreadGrowth>> {
         let folder = process.join("task");
-        let entries = fs::read_dir(&folder).map_err(|error| health(&folder, &error))?;
+        let failed = |error: io::Error| health(&folder, &error);
+        let entries = fs::read_dir(&folder).map_err(failed)?;
+        // The files are opened from here, which saves the way from the root for each.
+        let tasks = File::open(&folder).map_err(failed)?;
         let before_s = self.last_s.replace(at_s);
         let mut growth = ThreadGrowth {
             duration_s: before_s.map_or(0.0, |before_s| at_s - before_s),
@@ -79,16 +94,18 @@ impl Threads {
         };
         self.known.begin();
         for entry in entries {
-            let name = entry.map_err(|error| health(&folder, &error))?.file_name();
-            let Some(thread) = name.to_str().and_then(|name| name.parse().ok()) else {
+            let name = entry.map_err(failed)?.file_name();
+            let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            let Some(totals) = self.totals(&folder, thread, with_delay)? else {
+            let before = *self.known.see(&number, || None);
+            let read = self.thread(&tasks, number, before.as_ref(), with_delay);
+            let Some(thread) = read.map_err(failed)? else {
                 continue;
             };
-            growth.total_run_ns += totals[RUN_NS];
-            let before = self.known.see(&thread, || None).replace(totals);
-            let grown = grown(&totals, before.as_ref());
+            *self.known.see(&number, || None) = Some(thread);
+            growth.total_run_ns += thread.totals[RUN_NS];
+            let grown = grown(&thread.totals, before.map(|before| before.totals).as_ref());
             for (sum, grown) in growth.sums.iter_mut().zip(grown) {
                 *sum += grown;
             }
@@ -99,48 +116,70 @@ impl Threads {
     }
 
     /// The counters of a thread; `None` if it has ended.
-    fn totals(&mut self, folder: &Path, thread: u32, with_delay: bool) -> Reading<Option<Totals>> {
+    fn thread(
+        &mut self,
+        tasks: &File,
+        number: u32,
+        before: Option<&Thread>,
+        with_delay: bool,
+    ) -> io::Result<Option<Thread>> {
+        // Kernels without it have no such file, which the process tells.
+        let text = self.text(tasks, number, "schedstat")?;
+        let scheduled = first_numbers(text.unwrap_or(""));
+        // One that had no CPU since did nothing else either. Where it is not counted, it is 0.
+        let has_run = scheduled[RUN_NS].is_some_and(|run_ns| run_ns > 0);
+        if let Some(before) = before.filter(|before| has_run && before.scheduled == scheduled) {
+            return Ok(Some(*before));
+        }
         let mut totals = Totals::default();
-        let Some(status) = self.text(folder, thread, "status")? else {
+        totals[RUN_NS] = scheduled[RUN_NS].unwrap_or(0);
+        totals[WAIT_NS] = scheduled[WAIT_NS].unwrap_or(0);
+        let Some(status) = self.text(tasks, number, "status")? else {
             return Ok(None);
         };
-        // They are among the last lines.
-        for line in status.lines().rev() {
-            match line.split_once(':') {
-                Some(("voluntary_ctxt_switches", count)) => {
-                    totals[VOLUNTARY] = count.trim().parse().unwrap_or(0);
-                    break;
-                }
-                Some(("nonvoluntary_ctxt_switches", count)) => {
-                    totals[INVOLUNTARY] = count.trim().parse().unwrap_or(0);
-                }
-                _ => {}
-            }
-        }
-        // Kernels without it have no such file, which the process tells.
-        if let Some(text) = self.text(folder, thread, "schedstat")? {
-            let [run_ns, wait_ns] = first_numbers(text);
-            totals[RUN_NS] = run_ns.unwrap_or(0);
-            totals[WAIT_NS] = wait_ns.unwrap_or(0);
-        }
-        if with_delay && let Some(text) = self.text(folder, thread, "stat")? {
+        [totals[VOLUNTARY], totals[INVOLUNTARY]] = switches(status);
+        if with_delay && let Some(text) = self.text(tasks, number, "stat")? {
             let stat = ProcessStat::parse(text);
             totals[IO_DELAY_TICKS] = stat.and_then(|stat| stat.io_delay_ticks).unwrap_or(0);
         }
-        Ok(Some(totals))
+        Ok(Some(Thread { totals, scheduled }))
     }
 
-    fn text(&mut self, folder: &Path, thread: u32, file: &str) -> Reading<Option<&str>> {
-        self.path.clear();
-        write!(self.path, "{}/{thread}/{file}", folder.display())
-            .expect("writing to a string cannot fail");
-        let path = Path::new(&self.path);
-        match self.content.read(path) {
+    /// A file of a thread; `None` if it is not there.
+    fn text(&mut self, tasks: &File, thread: u32, file: &str) -> io::Result<Option<&str>> {
+        self.name.clear();
+        write!(self.name, "{thread}/{file}").expect("writing to a string cannot fail");
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        let read = openat(tasks, self.name.as_str(), flags, Mode::empty())
+            .map_err(io::Error::from)
+            .and_then(|file| self.content.read_piece(&File::from(file)));
+        match read {
             Ok(text) => Ok(Some(text)),
             Err(error) if is_gone(&error) => Ok(None),
-            Err(error) => Err(health(path, &error)),
+            Err(error) => Err(error),
         }
     }
+}
+
+/// Context switches that a thread asked for and those that it did not, from its `status`, where they are among the
+/// last lines.
+fn switches(status: &str) -> [u64; 2] {
+    let mut found = [0; 2];
+    for line in status.lines().rev() {
+        let Some((name, count)) = line.split_once(':') else {
+            continue;
+        };
+        let count = count.trim().parse().unwrap_or(0);
+        match name {
+            "nonvoluntary_ctxt_switches" => found[1] = count,
+            "voluntary_ctxt_switches" => {
+                found[0] = count;
+                break;
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// A thread that is new, or has the number of one that ended, has done all that it did since the reading before.
@@ -165,7 +204,7 @@ mod tests {
     use crate::host::tests::Fixture;
 
     /// Files of a thread: time on a CPU, time waiting, switches, ticks of delay.
-    pub(super) fn thread(
+    fn thread(
         fixture: Fixture,
         number: u32,
         [run_ns, wait_ns, voluntary, involuntary, delay]: Totals,
@@ -224,6 +263,22 @@ mod tests {
         );
         threads.forget();
         assert_eq!(read(&mut threads, &fixture, 4.0), None);
+    }
+
+    #[test]
+    fn a_thread_that_had_no_cpu_did_nothing_unless_that_is_not_counted() {
+        let mut threads = Threads::default();
+        let fixture = thread(Fixture::new(), 7, [100, 0, 5, 0, 0]);
+        let fixture = thread(fixture, 8, [0, 0, 5, 0, 0]);
+        read(&mut threads, &fixture, 1.0);
+        let fixture = thread(fixture, 7, [100, 0, 6, 0, 0]);
+        let fixture = thread(fixture, 8, [0, 0, 7, 0, 0]);
+        let growth = read(&mut threads, &fixture, 2.0).unwrap();
+        assert_eq!(growth.sums, [0, 0, 2, 0, 0]);
+        // What was not looked at is told once the thread runs.
+        let fixture = thread(fixture, 7, [130, 0, 9, 0, 0]);
+        let growth = read(&mut threads, &fixture, 3.0).unwrap();
+        assert_eq!(growth.sums, [30, 0, 4, 0, 0]);
     }
 
     #[test]

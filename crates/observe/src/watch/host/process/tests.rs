@@ -99,7 +99,9 @@ fn the_delay_by_disks_is_told_where_the_kernel_counts_it() {
         .with("proc/7/task/7/stat", &of_thread(100));
     let mut processes = watched(&fixture);
     read(&mut processes, 1.0);
-    let _fixture = fixture.with("proc/7/task/7/stat", &of_thread(150));
+    let _fixture = fixture
+        .with("proc/7/task/7/schedstat", "1000001 2000000 6\n")
+        .with("proc/7/task/7/stat", &of_thread(150));
     let told = read(&mut processes, 2.0);
     let expected = 50.0 / ticks_per_s();
     assert_values(&told, &[("process.server.delay_io_ratio", expected)]);
