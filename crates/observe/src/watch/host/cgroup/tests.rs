@@ -186,3 +186,18 @@ fn what_cannot_be_seen_or_understood_is_told() {
         Some(Health::Degraded { .. })
     ));
 }
+
+#[test]
+fn a_process_without_limits_has_none() {
+    let no_limit = "9223372036854771712\n";
+    let mut watched = Watched::new(ONE, "3:blkio:/\n2:memory:/\n1:cpu:/\n")
+        .with("cg/cpu/cpu.cfs_quota_us", "-1\n")
+        .with("cg/cpu/cpu.cfs_period_us", "100000\n")
+        .with("cg/memory/memory.limit_in_bytes", no_limit)
+        .with("cg/memory/memory.usage_in_bytes", "1000\n")
+        .with("cg/blkio/blkio.throttle.read_iops_device", "\n");
+    watched.read(1.0);
+    let told = watched.read(2.0);
+    assert_values(&told, &[("cgroup.server.io_limited_count", 0.0)]);
+    assert_eq!((told.values.len(), told.missing.len()), (1, 0));
+}
