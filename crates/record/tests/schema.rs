@@ -5,7 +5,8 @@
 mod common;
 
 use dyno_record::model::{
-    Arrivals, Caveat, CaveatKind, KeyShares, PhaseKind, RunStatus, StorageRecord,
+    Arrivals, Caveat, CaveatKind, CollectionRecord, CollectionStatistics, KeyShares, PhaseEdge,
+    PhaseKind, RunStatus, StorageRecord,
 };
 use dyno_record::schema::run_schema;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,20 @@ fn a_running_and_a_full_document_satisfy_the_schema() {
     document.environment.data_storage = Some(StorageRecord::default());
     document.environment.clock_read_ns = Some(22.5);
     document.selfcheck = Some(serde_json::json!({"rate_per_s": 1.0}));
+    let told = CollectionStatistics {
+        documents: 1000,
+        cached_bytes: Some(1 << 20),
+        index_bytes: [("_id_".to_owned(), 4096)].into(),
+        ..CollectionStatistics::default()
+    };
+    document.collections = vec![CollectionRecord {
+        phase: PhaseKind::Measure,
+        at: PhaseEdge::End,
+        instance: "server".to_owned(),
+        database: "ycsb".to_owned(),
+        collection: "usertable".to_owned(),
+        statistics: told,
+    }];
     document.caveats = vec![Caveat {
         kind: CaveatKind::Partial,
         message: "stopped early".to_owned(),
@@ -61,6 +76,7 @@ fn a_running_and_a_full_document_satisfy_the_schema() {
         phase: Some(PhaseKind::Measure),
     }];
     let full = serde_json::to_value(&document).unwrap();
+    assert_eq!(full["collections"][0]["at"], "end");
     assert_eq!(
         validator.validate(&full).map_err(|error| error.to_string()),
         Ok(())

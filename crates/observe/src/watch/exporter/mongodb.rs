@@ -91,31 +91,28 @@ const OLD: &[(&str, &str, &str)] = &[
 ];
 
 /// Which fields of `serverStatus` are of use, by their words.
-pub(crate) struct Wanted(HashSet<String>);
+pub(crate) struct Wanted(HashMap<String, &'static str>);
 
 impl Wanted {
     /// The fields of the table of the server, and its time up.
     pub(crate) fn of_table() -> Wanted {
         let paths = ROWS.iter().flat_map(|row| row.measure.paths()).flatten();
-        Wanted(paths.copied().chain(["uptimeMillis"]).map(words).collect())
+        let paths = paths.copied().chain(["uptimeMillis"]);
+        Wanted(paths.map(|path| (words(path), path)).collect())
     }
 
     /// Those that an exporter tells.
     pub(crate) fn among(&self, scrape: &Scrape<'_>) -> Scraped {
         let mut scraped = Scraped::default();
         for (place, sample) in scrape.samples.iter().enumerate() {
-            let Some(name) = sample.name.strip_prefix("mongodb_") else {
-                continue;
-            };
-            let words = match name.strip_prefix("ss_") {
-                Some(name) => words_of(name, sample),
-                None => match old(name, sample) {
-                    Some(path) => words(path),
-                    None => continue,
-                },
-            };
-            if self.0.contains(&words) && sample.value.is_finite() {
-                scraped.numbers.entry(words).or_insert(sample.value);
+            let path = sample.name.strip_prefix("mongodb_").and_then(|name| {
+                match name.strip_prefix("ss_") {
+                    Some(name) => self.0.get(&words_of(name, sample)).copied(),
+                    None => old(name, sample),
+                }
+            });
+            if let Some(path) = path.filter(|_| sample.value.is_finite()) {
+                scraped.numbers.entry(path).or_insert(sample.value);
                 scraped.places.insert(place);
             }
         }
@@ -123,10 +120,10 @@ impl Wanted {
     }
 }
 
-/// Numbers of `serverStatus` by the words of their paths.
+/// Numbers of `serverStatus` by their paths.
 #[derive(Debug, Default)]
 pub(crate) struct Scraped {
-    numbers: HashMap<String, f64>,
+    numbers: HashMap<&'static str, f64>,
     /// Places of the samples that they come from.
     pub(crate) places: HashSet<usize>,
 }
@@ -140,7 +137,7 @@ impl Scraped {
 
 impl Fields for Scraped {
     fn number(&self, path: &str) -> Option<f64> {
-        self.numbers.get(&words(path)).copied()
+        self.numbers.get(path).copied()
     }
 }
 
