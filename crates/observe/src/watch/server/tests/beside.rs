@@ -173,13 +173,8 @@ fn slow(before: i64, written: i64, lines: Vec<String>) -> Option<(f64, f64)> {
 #[test]
 fn new_lines_about_slow_operations_are_counted() {
     let own = || line("Slow query", "ycsb.usertable");
-    let lines = vec![
-        own(),
-        own(),
-        line("Slow query", "a.b"),
-        line("Connection ended", "-"),
-        own(),
-    ];
+    let (other, ended) = (line("Slow query", "a.b"), line("Connection ended", "-"));
+    let lines = vec![own(), own(), other, own(), ended];
     // The first line was there before.
     assert_eq!(slow(1, 5, lines), Some((0.3, 0.2)));
     assert_eq!(slow(1, 1, vec![own()]), Some((0.0, 0.0)));
