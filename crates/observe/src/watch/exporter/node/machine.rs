@@ -133,6 +133,7 @@ pub(super) const VALUES: &[Value] = &[
     gauge("node_memory_Writeback_bytes", "memory", "writeback_bytes"),
     gauge("node_memory_AnonPages_bytes", "memory", "anonymous_bytes"),
     gauge("node_memory_Slab_bytes", "memory", "slab_bytes"),
+    gauge("node_memory_AnonHugePages_bytes", "memory", "transparent_hugepages_bytes"),
 
     total("node_vmstat_pgpgin", "paging", "in_bytes_per_s", KIBIBYTE),
     total("node_vmstat_pgpgout", "paging", "out_bytes_per_s", KIBIBYTE),
