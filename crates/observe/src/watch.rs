@@ -2,14 +2,16 @@
 //! metrics of the run, so that one that hangs holds up no other.
 
 mod board;
-pub mod exporter;
+mod exporter;
 mod host;
 mod rates;
-pub mod server;
+mod server;
 mod source;
 mod watcher;
 
 pub use board::{Board, Latest};
+pub use exporter::exporter;
 pub use host::{Host, HostSubject};
+pub use server::{Ask, AskError, ServerSubject, collection_statistics, server};
 pub use source::{Description, Source, Told};
 pub use watcher::{Keep, Now, Watcher};

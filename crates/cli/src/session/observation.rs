@@ -5,9 +5,10 @@ use crate::session::server::ServerUnderTest;
 use dyno_load::clock::Clock;
 use dyno_load::connect::{Connector, Control, ControlError};
 use dyno_observe::doctor::network;
-use dyno_observe::watch::exporter::exporter;
-use dyno_observe::watch::server::{Ask, AskError, ServerSubject, collection_statistics, server};
-use dyno_observe::watch::{Host as HostSource, HostSubject, Keep, Now, Source, Watcher};
+use dyno_observe::watch::{
+    Ask, AskError, Host as HostSource, HostSubject, Keep, Now, ServerSubject, Source, Watcher,
+    collection_statistics, exporter, server,
+};
 use dyno_plan::Plan;
 use dyno_plan::uri::Host;
 use dyno_record::model::{
