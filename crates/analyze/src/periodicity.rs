@@ -12,8 +12,8 @@
 //!    a period apart are independent, whatever the memory within it, so that the sum of `m` scores has the standard error
 //!    `√m`. More than [`MOST_CYCLES`] cycles are folded in stretches that may each have their own phase, as a task that
 //!    sleeps between its turns drifts against the clock; more than half of the stretches must show the pattern, so that one
-//!    busy minute does not make one. All trials count (Bonferroni), each octave of periods with the same share of the false
-//!    alarms (`folding`).
+//!    busy minute does not make one. All trials count (Bonferroni), each width with each octave of periods with the same
+//!    share of the false alarms (`folding`).
 //! 3. The clearest pattern is located in each cycle, measured by the mean over its occurrences, and cut out of the
 //!    series; then the next one is looked for. What only repeats the occurrences of a pattern that was found
 //!    is its harmonic and is not told (`occurrences`).

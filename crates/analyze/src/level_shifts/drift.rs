@@ -6,14 +6,17 @@
 //! Kendall, *Rank Correlation Methods* (1975), the number of pairs that rise without that of pairs that fall, added up
 //! over the levels. Windows that resemble their neighbours make its variance larger: K. H. Hamed and A. R. Rao, "A modified
 //! Mann-Kendall trend test for autocorrelated data", *Journal of Hydrology* 204 (1998). They add the
-//! autocorrelations of the ranks that are significant; here all up to the first that is not positive count, which
-//! is safer in short series.
+//! autocorrelations of the ranks that are significant; here all up to the first that is not positive count, and Student's
+//! distribution replaces the normal one, with the degrees of freedom of the effective number of blocks: in short series
+//! the memory is as uncertain as the drift.
 //!
 //! Long levels are taken in blocks of equal length, of which the medians count. O(b²) for b ≤ 300 blocks.
 
 use super::scores::Scale;
-use crate::robust::{median, normal_tail};
-use crate::uncertainty::autocorrelation::autocovariances;
+use crate::robust::median;
+use crate::student::MIN_DEGREES_OF_FREEDOM;
+use crate::uncertainty::autocorrelation::{autocovariances, degrees_of_freedom};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::ops::Range;
 
 /// Most blocks of a series.
@@ -90,17 +93,23 @@ impl Slope {
     }
 }
 
-/// The probability of as many pairs in one order in parts of a stationary series; `None` if all are too short.
-pub(super) fn p_value(values: &[f64], parts: &[Range<usize>]) -> Option<f64> {
-    let (mut score, mut variance) = (0.0, 0.0);
+/// The probability of as many pairs in one order in parts of a stationary series, with the memory that is left without
+/// the slope; `None` if all parts are too short.
+pub(super) fn p_value(values: &[f64], parts: &[Range<usize>], slope: Slope) -> Option<f64> {
+    let flat = slope.removed_from(values);
+    let (mut score, mut variance, mut effective) = (0.0, 0.0, 0.0);
     for part in parts {
         let blocks = Blocks::of(values, part.clone(), values.len()).medians;
         if blocks.len() >= FEWEST_BLOCKS {
             score += ordered_pairs(&blocks);
-            variance += variance_of_pairs(&blocks);
+            let memory = memory_factor(&Blocks::of(&flat, part.clone(), values.len()).medians)?;
+            variance += memory * independent_variance(blocks.len());
+            effective += blocks.len() as f64 / memory;
         }
     }
-    (variance > 0.0).then(|| (2.0 * normal_tail(score.abs() / variance.sqrt())).min(1.0))
+    let freedom = degrees_of_freedom(effective).max(MIN_DEGREES_OF_FREEDOM / 3.0);
+    let distribution = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    (variance > 0.0).then(|| (2.0 * distribution.sf(score.abs() / variance.sqrt())).min(1.0))
 }
 
 /// A part of a series in blocks of equal length.
@@ -135,16 +144,17 @@ fn ordered_pairs(values: &[f64]) -> f64 {
     pairs.sum()
 }
 
-/// Variance of that number in a stationary series: that of independent values, times what their memory makes of it.
-fn variance_of_pairs(values: &[f64]) -> f64 {
+/// Variance of that number for independent values.
+fn independent_variance(count: usize) -> f64 {
+    let n = count as f64;
+    n * (n - 1.0) * (2.0 * n + 5.0) / 18.0
+}
+
+/// What the memory of a series without drift makes of that variance, 1 without any. `None` for a series without variation.
+fn memory_factor(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
-    let independent = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
-    let slope = Slope::within(values, &[0..values.len()]);
-    let ranks = ranks(&slope.removed_from(values));
+    let ranks = ranks(values);
     let covariances = autocovariances(&ranks, values.len() / 2);
-    if covariances[0] <= 0.0 {
-        return 0.0;
-    }
     let terms = covariances.iter().enumerate().skip(1);
     let remembered: f64 = terms
         .take_while(|(_, covariance)| **covariance > 0.0)
@@ -153,7 +163,7 @@ fn variance_of_pairs(values: &[f64]) -> f64 {
             left * (left - 1.0) * (left - 2.0) * covariance / covariances[0]
         })
         .sum();
-    independent * (1.0 + 2.0 * remembered / (n * (n - 1.0) * (n - 2.0)))
+    (covariances[0] > 0.0).then(|| 1.0 + 2.0 * remembered / (n * (n - 1.0) * (n - 2.0)))
 }
 
 /// Ranks from 0; equal values have the mean of theirs.
@@ -194,10 +204,7 @@ mod tests {
     #[test]
     fn memory_makes_chance_orders_more_likely() {
         use dyno_testkit::simulate::{autoregressive, normal};
-        let ratio = |values: Vec<f64>| {
-            let n = values.len() as f64;
-            variance_of_pairs(&values) / (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0)
-        };
+        let ratio = |values: Vec<f64>| memory_factor(&values).unwrap();
         let mean = |series: &dyn Fn(u64) -> Vec<f64>| {
             (0..30).map(|s| ratio(series(s))).sum::<f64>() / 30.0
         };

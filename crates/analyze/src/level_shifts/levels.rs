@@ -18,7 +18,7 @@ const STREAM: u64 = 11;
 const LIKELY_LOSS: f64 = 4.0;
 
 /// Effective windows from which on the memory of a series is known well enough.
-const WELL_KNOWN_WINDOWS: f64 = 25.0;
+const WELL_KNOWN_WINDOWS: f64 = 40.0;
 
 /// Times that the places are moved; they stay where they are after two or three.
 const MOST_MOVES: usize = 5;
@@ -242,18 +242,15 @@ impl Profile {
     fn of(values: &[f64], around: Range<usize>, before: f64, after: f64, least: usize) -> Profile {
         let first_place = around.start + least;
         let last_place = around.end.saturating_sub(least);
-        let mut sum: f64 = values[around.clone()]
-            .iter()
-            .map(|v| (v - after).abs())
-            .sum();
+        let part = &values[around.clone()];
+        let mut sum: f64 = part.iter().map(|v| (v - after).abs()).sum();
+        let moved = part.iter().map(|v| (v - before).abs() - (v - after).abs());
         let mut sums = Vec::new();
-        for place in around.start..=around.end {
+        for (place, gain) in (around.start..=around.end).zip(moved.chain([0.0])) {
             if (first_place..=last_place).contains(&place) {
                 sums.push(sum);
             }
-            if place < around.end {
-                sum += (values[place] - before).abs() - (values[place] - after).abs();
-            }
+            sum += gain;
         }
         Profile { first_place, sums }
     }

@@ -2,9 +2,9 @@
 //!
 //! Model: independent noise, an autoregression of first order, or both, with a share of the variance for the second.
 //! Half the mean square of the differences over a distance `h` is then `variance · (1 − share · correlationʰ)`. A step
-//! touches only the `h` pairs that lie across it: pairs across the clearest splits are left out, and so is the largest fifth
+//! touches only the `h` pairs that lie across it: pairs across the clearest splits are left out, if these explain more than an autoregression does, and so is the largest fifth
 //! of the other differences, at every distance. The model whose ratios to distance 1 are closest to the observed
-//! ones is taken, where each parameter has to earn its place (H. Akaike, *IEEE Transactions on Automatic Control* 19 (1974)),
+//! ones is taken, where noise on top has to earn its place (H. Akaike, *IEEE Transactions on Automatic Control* 19 (1974)),
 //! after the ratios were raised by about their standard error: too little memory raises false alarms, too much
 //! only costs power. Idea of differences at two distances: S. Chakar, E. Lebarbier, C. Lévy-Leduc and S. Robin, "A robust
 //! approach for estimating change-points in the mean of an AR(1) process", *Bernoulli* 23 (2017).
@@ -22,7 +22,7 @@ const DISTANCES: [usize; 10] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48];
 const WINDOWS_PER_DISTANCE: usize = 15;
 
 /// Ratios are raised by this over the root of the number of windows.
-const SAFETY: f64 = 1.5;
+const SAFETY: f64 = 2.0;
 
 /// Variance of the logarithm of a ratio, times the number of windows.
 const RATIO_VARIANCE: f64 = 2.0;
@@ -31,8 +31,8 @@ const RATIO_VARIANCE: f64 = 2.0;
 const WINDOWS_PER_SPLIT: usize = 60;
 const MOST_SPLITS: usize = 16;
 
-/// A split that is less clear would not disturb.
-const LEAST_SPLIT: f64 = 4.0;
+/// What a split costs, in parameters: two for its place and its level, and three as it is the clearest of many.
+const PARAMETERS_PER_SPLIT: f64 = 5.0;
 
 /// The memory of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,12 +65,11 @@ impl Memory {
         1.0 + 2.0 * self.share * self.correlation / (1.0 - self.correlation)
     }
 
-    /// What the parameters cost.
+    /// What noise on top costs. An autoregression alone costs nothing, as the raised ratios ask for one.
     fn price(self) -> f64 {
-        match self {
-            Memory { correlation, .. } if correlation == 0.0 => 0.0,
-            Memory { share, .. } if share == 1.0 => 2.0,
-            _ => 4.0,
+        match self.share > 0.0 && self.share < 1.0 {
+            true => 2.0,
+            false => 0.0,
         }
     }
 
@@ -93,33 +92,85 @@ fn models() -> impl Iterator<Item = Memory> {
     )
 }
 
-/// The number of the level that each value belongs to, by the clearest splits.
+/// The number of the level that each value belongs to: as many of the clearest splits as explain more than the
+/// memory of the series would, by G. Schwarz' criterion with a price for the choice of each split.
 fn levels(values: &[f64], least: usize) -> Vec<usize> {
+    let scores = scores(values);
     let most = (values.len() / WINDOWS_PER_SPLIT).clamp(1, MOST_SPLITS);
-    let clearest = |start: usize, end: usize| {
-        let split = clearest_split(&scores(&values[start..end]), least);
-        (start, end, split.filter(|split| split.size >= LEAST_SPLIT))
-    };
-    let mut parts = vec![clearest(0, values.len())];
-    for _ in 0..most {
-        let size = |part: &(usize, usize, Option<_>)| {
-            part.2.map_or(0.0, |split: super::scan::Split| split.size)
-        };
-        let widest = (0..parts.len()).max_by(|a, b| size(&parts[*a]).total_cmp(&size(&parts[*b])));
-        let Some((number, (start, end, Some(split)))) =
-            widest.map(|number| (number, parts[number]))
+    let mut parts = vec![Part::of(values, 0, values.len(), least)];
+    let mut best = numbers(&parts, values.len());
+    let mut least_cost = innovation_cost(&scores, &best);
+    for splits in 1..=most {
+        let widest = (0..parts.len()).max_by(|a, b| parts[*a].size().total_cmp(&parts[*b].size()));
+        let Some((number, place)) =
+            widest.and_then(|number| Some((number, parts[number].place?.0)))
         else {
             break;
         };
-        let place = start + split.position;
-        parts[number] = clearest(start, place);
-        parts.push(clearest(place, end));
+        let Part { start, end, .. } = parts[number];
+        parts[number] = Part::of(values, start, place, least);
+        parts.push(Part::of(values, place, end, least));
+        let numbers = numbers(&parts, values.len());
+        let price = (splits as f64 * PARAMETERS_PER_SPLIT) * (values.len() as f64).ln();
+        let cost = innovation_cost(&scores, &numbers) + price;
+        if cost < least_cost {
+            (least_cost, best) = (cost, numbers);
+        }
     }
-    let mut levels = vec![0; values.len()];
-    for (number, (start, end, _)) in parts.into_iter().enumerate() {
-        levels[start..end].fill(number);
+    best
+}
+
+/// A part of the series with its clearest split and the size of that.
+struct Part {
+    start: usize,
+    end: usize,
+    place: Option<(usize, f64)>,
+}
+
+impl Part {
+    fn of(values: &[f64], start: usize, end: usize, least: usize) -> Part {
+        let split = clearest_split(&scores(&values[start..end]), least);
+        Part {
+            start,
+            end,
+            place: split.map(|split| (start + split.position, split.size)),
+        }
     }
-    levels
+
+    fn size(&self) -> f64 {
+        self.place.map_or(0.0, |(_, size)| size)
+    }
+}
+
+/// The number of the part that each value is in.
+fn numbers(parts: &[Part], count: usize) -> Vec<usize> {
+    let mut numbers = vec![0; count];
+    for (number, part) in parts.iter().enumerate() {
+        numbers[part.start..part.end].fill(number);
+    }
+    numbers
+}
+
+/// `n ln s²` with the variance `s²` of what an autoregression of first order around the means of the levels does not
+/// explain.
+fn innovation_cost(scores: &[f64], levels: &[usize]) -> f64 {
+    let count = levels.iter().max().map_or(0, |most| most + 1);
+    let (mut sums, mut sizes) = (vec![0.0; count], vec![0.0; count]);
+    for (score, level) in scores.iter().zip(levels) {
+        sums[*level] += score;
+        sizes[*level] += 1.0;
+    }
+    let rest = scores.iter().zip(levels);
+    let rest: Vec<f64> = rest
+        .map(|(score, level)| score - sums[*level] / sizes[*level])
+        .collect();
+    let product = |lag: usize| -> f64 { rest.iter().zip(&rest[lag..]).map(|(a, b)| a * b).sum() };
+    let (square, neighbours) = (product(0), product(1));
+    let correlation = (neighbours / square).clamp(0.0, 1.0);
+    let unexplained = square - correlation * neighbours;
+    let windows = scores.len() as f64;
+    // Scores without any noise left are as good as this much noise.
+    windows * (unexplained.max(1e-3) / windows).ln()
 }
 
 /// Distances with the mean square of their differences relative to that of distance 1, each a little raised.

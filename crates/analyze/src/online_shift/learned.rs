@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 const REFERENCE: f64 = 1.0;
 
 /// Standard errors by which the memory and the centre are taken to the safe side.
-const MARGIN: f64 = 2.0;
+const MARGIN: f64 = 1.5;
 
 /// Both sums together alarm once in this many times [`WINDOWS_PER_FALSE_ALARM`], as far as theory goes: room for what the
 /// margins do not cover.
-const SAFETY: f64 = 5.0;
+const SAFETY: f64 = 3.0;
 
 /// Lags over which autocorrelations are added up.
 const MOST_LAGS: usize = 80;
@@ -61,6 +61,12 @@ impl Learned {
     /// Whether there are enough values.
     pub(super) fn is_ready(&self) -> bool {
         !self.sorted.is_empty()
+    }
+
+    /// Memory of what is kept.
+    #[cfg(test)]
+    pub(super) fn remembered_bytes(&self) -> usize {
+        (self.values.capacity() + self.sorted.capacity()) * size_of::<f64>()
     }
 
     fn look(&mut self) {

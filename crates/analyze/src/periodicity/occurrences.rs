@@ -16,6 +16,12 @@ const EDGE_RATIO: f64 = 0.5;
 /// A pattern whose occurrences are met by this share of another one's is a harmonic of it.
 const REPEATED_RATIO: f64 = 0.6;
 
+/// Times that occurrences are located again.
+const REFINEMENTS: usize = 3;
+
+/// Periods that differ by less, as a share, are taken for the same.
+const SAME_PERIOD_RATIO: f64 = 0.05;
+
 /// Standard errors of a 95 % interval.
 const INTERVAL: f64 = 1.96;
 
@@ -43,13 +49,32 @@ pub(super) struct Occurrences {
 }
 
 impl Occurrences {
-    /// Locates and measures a candidate. `None` if fewer than three cycles show it.
+    /// Locates and measures a candidate, and again with the width that was measured as long as that shows it more clearly.
+    /// `None` if fewer than three cycles show it.
     pub(super) fn of(series: &[f64], candidate: &Candidate) -> Option<Occurrences> {
+        let mut best = Occurrences::at_width(series, candidate)?;
+        for _ in 0..REFINEMENTS {
+            let moved =
+                |(first, end): &(usize, usize)| (first.saturating_add_signed(best.shift), *end);
+            let refined = Candidate {
+                width: best.width,
+                stretches: candidate.stretches.iter().map(moved).collect(),
+                ..candidate.clone()
+            };
+            match Occurrences::at_width(series, &refined) {
+                Some(found) if found.height.abs() > best.height.abs() => best = found,
+                _ => break,
+            }
+        }
+        Some(best)
+    }
+
+    fn at_width(series: &[f64], candidate: &Candidate) -> Option<Occurrences> {
         let starts = located(series, candidate)?;
-        let cycles = numbered(&starts, candidate.period);
         if starts.len() < super::FEWEST_PERIODS {
             return None;
         }
+        let cycles = numbered(&starts, candidate.period);
         let period = period(&starts, &cycles);
         let mut found = Occurrences {
             starts,
@@ -166,8 +191,13 @@ impl Occurrences {
         }
     }
 
-    /// Whether these are only occurrences of `other` again, or those of `other` only some of these.
+    /// Whether these are only occurrences of `other` again, or those of `other` only some of these. Two parts of the
+    /// same period are one pattern: what is high for half of it is low for the rest.
     pub(super) fn repeat(&self, other: &Occurrences) -> bool {
+        let apart = (self.period.value - other.period.value).abs();
+        if apart <= SAME_PERIOD_RATIO * other.period.value {
+            return true;
+        }
         let reach = other.width + self.width;
         let met = |of: &Occurrences, by: &Occurrences| {
             let is_met = |start: &&usize| by.starts.iter().any(|s| s.abs_diff(**start) <= reach);
