@@ -336,7 +336,8 @@ pub(crate) struct SloArguments {
     /// Largest share of operations that may fail, 0 to 1; 0 if it is not given
     #[arg(long, value_name = "RATIO", help_heading = "Objective")]
     pub(crate) errors: Option<f64>,
-    /// Distance of neighbouring rates, such as `4%` or `0.04`: the rate is found to within this
+    /// Distance of neighbouring rates, such as `4%` or `0.04`: runs are made until the interval of the answer
+    /// reaches 1.25 times as far to either side
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "4%", help_heading = "Search")]
     pub(crate) resolution: f64,
     /// Most runs

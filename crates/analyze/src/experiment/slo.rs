@@ -120,7 +120,7 @@ pub struct SloAnswer {
     pub objectives: Objectives,
     /// Rate of a closed loop with the same clients, which the search began from.
     pub closed_rate_per_s: f64,
-    /// The boundary.
+    /// The boundary, and how often each rate was tried.
     pub search: ObjectiveResult,
     /// All measurements in their order.
     pub attempts: Vec<Attempt>,

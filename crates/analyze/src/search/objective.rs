@@ -3,18 +3,50 @@
 //!
 //! Rates lie on a logarithmic grid, whose steps are the resolution. From the start rate the search
 //! goes up or down by factors of 2, 4, 16 and so on (a stride on the grid that doubles) until the
-//! objective changes sides, then bisects, with one measurement for each rate. When two neighbours of the grid disagree, both are measured again until a majority of
-//! [`ObjectiveSettings::votes`] is certain, and if one changes sides the search goes on from there,
-//! in growing steps: an unlucky early measurement costs time, not truth. It stops when a majority
-//! says "kept" at one rate and "missed" at the next.
+//! objective changes sides, then bisects, with one measurement for each rate, until the two sides
+//! are [`BRACKET`] apart.
 //!
-//! The boundary found is the rate that keeps the objective in half of all measurements, to within a
-//! step of the grid, if that share falls with the rate: for each end to be wrong, most votes at it
-//! must be.
+//! From there on each measurement is one of many, and none decides: the share of them that keep is
+//! taken as a curve over the rate ([`boundary`]), and all that were made say what is known about the
+//! rate that half of them keep. Each is made where it is expected to tell most about it. The search
+//! stops when the interval of that rate is narrow: soon where no two measurements contradict each
+//! other, later where chance decides over a wide range. An unlucky early measurement costs time,
+//! not truth.
 
+pub mod boundary;
+mod posterior;
+
+use boundary::Boundary;
+use posterior::{Expected, Posterior};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// Bisection ends when the rates on both sides of the boundary differ by less than this, as a logarithm, or are
+/// neighbours.
+const BRACKET: f64 = 0.18;
+
+/// The search ends when the interval of the boundary reaches this many steps of the grid to either side.
+const INTERVAL_STEPS: f64 = 1.25;
+
+/// Measurements of the lowest or the highest rate of which the majority decides that there is no boundary above or below
+/// it; odd.
+const VOTES_AT_LIMIT: u32 = 3;
+
+/// The boundary is beyond the limits if this much of what is known says so.
+const CERTAIN_RATIO: f64 = 0.975;
+
+/// Most rates that are weighed against each other for the next measurement.
+const MOST_CANDIDATES: i32 = 24;
+
+/// Widest columns of possible boundaries, as a logarithm.
+const WIDEST_COLUMN: f64 = 0.01;
+
+/// Fewest columns in a step of the grid.
+const COLUMNS_PER_STEP: f64 = 4.0;
+
+/// How far from the bracket the boundary may easily be, as a logarithm.
+const BRACKET_ERROR: f64 = 0.25;
 
 /// Limits and costs of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,23 +57,21 @@ pub struct ObjectiveSettings {
     pub min_rate_per_s: f64,
     /// No rate above is tried.
     pub max_rate_per_s: f64,
-    /// Distance of neighbouring rates as a share of the lower one; above 0.
+    /// Distance of neighbouring rates as a share of the lower one; above 0. The boundary is wanted to within 1.25 times
+    /// this share on either side, with a confidence of 95 %.
     pub resolution_ratio: f64,
-    /// Measurements of a rate of which the majority decides; odd.
-    pub votes: u32,
     /// The search ends after this many measurements, decided or not.
     pub max_measurements: u32,
 }
 
 impl ObjectiveSettings {
-    /// Steps of 4 %, best of five, at most 60 measurements between 1 and 10 million per second.
+    /// Steps of 4 %, at most 60 measurements between 1 and 10 million per second.
     pub fn starting_at(start_rate_per_s: f64) -> ObjectiveSettings {
         ObjectiveSettings {
             start_rate_per_s,
             min_rate_per_s: 1.0,
             max_rate_per_s: 1e7,
             resolution_ratio: 0.04,
-            votes: 5,
             max_measurements: 60,
         }
     }
@@ -63,13 +93,13 @@ pub enum ObjectiveStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectiveEnd {
-    /// Neighbouring rates were decided on either side of the boundary.
+    /// The interval of the boundary is as narrow as was asked for.
     Resolved,
     /// The objective is kept at the highest rate that may be tried.
     AlwaysKept,
     /// The objective is missed at the lowest rate that may be tried.
     NeverKept,
-    /// The number of measurements was spent first; the rate is the best guess so far.
+    /// The number of measurements was spent first; the interval of the boundary, if there is one, says what is known.
     OutOfMeasurements,
 }
 
@@ -84,11 +114,16 @@ pub struct TriedRate {
     pub missed_count: u32,
 }
 
-/// The boundary.
+/// What a search found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectiveResult {
-    /// Highest rate that keeps the objective, operations per second; absent if none was found.
+    /// The rate that half of the measurements keep, operations per second; where no boundary was found, the highest one
+    /// that was kept; absent if none was.
     pub rate_per_s: Option<f64>,
+    /// The boundary with its intervals; absent if the objective was never kept or never missed, and in documents of
+    /// versions that did not estimate it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<Boundary>,
     /// The highest rate that was tried below all rates at which a measurement missed the objective; absent if the
     /// lowest of all has a miss. This and `always_missed_from_per_s` say what the measurements made say, and have no
     /// stated confidence: one more could contradict them.
@@ -106,16 +141,16 @@ pub struct ObjectiveResult {
 #[derive(Clone, Debug)]
 pub struct ObjectiveSearch {
     settings: ObjectiveSettings,
+    /// Distance of neighbouring rates on the grid, as a logarithm.
+    step: f64,
     /// Positions on the grid of the lowest and the highest rate; that of the start rate is 0.
     ends: (i32, i32),
-    /// Highest position that counts as kept.
-    kept: Option<i32>,
-    /// Lowest position that counts as missed, above `kept`.
-    missed: Option<i32>,
-    /// Steps to go while only one side is known.
-    stride: i32,
     votes: BTreeMap<i32, Votes>,
     measurements: u32,
+    /// What is known about the boundary; absent while it is not bracketed.
+    posterior: Option<Posterior>,
+    /// Where to measure next, or why nothing more is measured.
+    next: Result<i32, ObjectiveEnd>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,26 +180,28 @@ impl ObjectiveSearch {
             .start_rate_per_s
             .clamp(*limits.start(), *limits.end());
         let distance = |rate: f64| (rate / start).ln() / step;
-        ObjectiveSearch {
+        let mut search = ObjectiveSearch {
             settings: ObjectiveSettings {
                 start_rate_per_s: start,
                 ..settings
             },
+            step,
             ends: (
                 distance(*limits.start()).floor() as i32,
                 distance(*limits.end()).ceil() as i32,
             ),
-            kept: None,
-            missed: None,
-            stride: ((2f64.ln() / step).round() as i32).max(1),
             votes: BTreeMap::new(),
             measurements: 0,
-        }
+            posterior: None,
+            next: Ok(0),
+        };
+        search.next = search.next_position();
+        search
     }
 
     /// What to do next. The same until an outcome is recorded.
     pub fn step(&self) -> ObjectiveStep {
-        match self.next_position() {
+        match self.next {
             Ok(position) => ObjectiveStep::Measure {
                 rate_per_s: self.rate(position),
             },
@@ -174,7 +211,7 @@ impl ObjectiveSearch {
 
     /// Takes the outcome of the step that [`Self::step`] asks for; without effect after the end.
     pub fn record(&mut self, kept: bool) {
-        let Ok(position) = self.next_position() else {
+        let Ok(position) = self.next else {
             return;
         };
         self.measurements += 1;
@@ -183,100 +220,129 @@ impl ObjectiveSearch {
             true => votes.kept += 1,
             false => votes.missed += 1,
         }
-        self.update(position);
-    }
-
-    /// Moves the sides after a vote at `position`.
-    fn update(&mut self, position: i32) {
-        let votes = self.votes[&position];
-        match votes.side() {
-            // A tie is measured again where it lies.
-            None => return,
-            Some(true) => {
-                self.kept = Some(position);
-                if self.missed.is_some_and(|missed| missed <= position) {
-                    self.missed = None;
-                }
-            }
-            Some(false) => {
-                self.missed = Some(position);
-                if self.kept.is_some_and(|kept| kept >= position) {
-                    self.kept = None;
-                }
-            }
+        let place = self.place(position);
+        match &mut self.posterior {
+            Some(posterior) => posterior.observe(place, kept),
+            None => self.posterior = self.narrow_bracket().map(|sides| self.known(sides)),
         }
-        match self.kept.is_some() && self.missed.is_some() {
-            // Should a side be lost again, the boundary is near.
-            true => self.stride = 1,
-            false if self.measurements > 1 => self.stride = self.stride.saturating_mul(2),
-            false => {}
-        }
-        self.remember();
-    }
-
-    /// A side that was lost may be known from earlier: the nearest certain rate beyond the other.
-    fn remember(&mut self) {
-        let of = self.settings.votes;
-        let certain =
-            |votes: &Votes, side: bool| votes.is_certain(of) && votes.side() == Some(side);
-        match (self.kept, self.missed) {
-            (Some(kept), None) => {
-                let mut above = self.votes.range(kept + 1..);
-                self.missed = above.find(|(_, v)| certain(v, false)).map(|(p, _)| *p);
-            }
-            (None, Some(missed)) => {
-                let mut below = self.votes.range(..missed).rev();
-                self.kept = below.find(|(_, v)| certain(v, true)).map(|(p, _)| *p);
-            }
-            _ => {}
-        }
+        self.next = self.next_position();
     }
 
     /// Where to measure, or why nothing more is measured. What the last measurement that was allowed has decided is
     /// decided.
     fn next_position(&self) -> Result<i32, ObjectiveEnd> {
-        let wanted = self.wanted_position()?;
+        let wanted = match &self.posterior {
+            None => self.position_for_bracket(),
+            Some(posterior) => self.position_for_boundary(posterior),
+        }?;
         match self.measurements >= self.settings.max_measurements {
             true => Err(ObjectiveEnd::OutOfMeasurements),
             false => Ok(wanted),
         }
     }
 
-    /// Where to measure for a decision, or the decision.
-    fn wanted_position(&self) -> Result<i32, ObjectiveEnd> {
+    /// The highest position that counts as kept, and the lowest that counts as missed.
+    fn sides(&self) -> (Option<i32>, Option<i32>) {
+        let of = |side: bool| {
+            let all = self.votes.iter();
+            all.filter(move |(_, votes)| votes.side() == Some(side))
+                .map(|(position, _)| *position)
+        };
+        (of(true).next_back(), of(false).next())
+    }
+
+    /// Both sides, once they are near to each other.
+    fn narrow_bracket(&self) -> Option<(i32, i32)> {
+        let (kept, missed) = self.sides();
+        let (kept, missed) = kept.zip(missed)?;
+        let most = ((BRACKET / self.step) as i32).max(1);
+        (missed - kept <= most).then_some((kept, missed))
+    }
+
+    /// Where to measure to have a narrow bracket, or why there is none.
+    fn position_for_bracket(&self) -> Result<i32, ObjectiveEnd> {
         let (lowest, highest) = self.ends;
         let tie = self.votes.iter().find(|(_, votes)| votes.side().is_none());
         if let Some((position, _)) = tie {
             return Ok(*position);
         }
-        match (self.kept, self.missed) {
+        match self.sides() {
             (None, None) => Ok(0),
             (Some(kept), None) if kept >= highest => {
                 self.confirm(kept).ok_or(ObjectiveEnd::AlwaysKept)
             }
-            (Some(kept), None) => Ok(kept.saturating_add(self.stride).min(highest)),
+            (Some(kept), None) => Ok(kept.saturating_add(self.stride()).min(highest)),
             (None, Some(missed)) if missed <= lowest => {
                 self.confirm(missed).ok_or(ObjectiveEnd::NeverKept)
             }
-            (None, Some(missed)) => Ok(missed.saturating_sub(self.stride).max(lowest)),
-            (Some(kept), Some(missed)) if missed - kept > 1 => Ok(kept + (missed - kept) / 2),
-            (Some(kept), Some(missed)) => self
-                .confirm(kept)
-                .or_else(|| self.confirm(missed))
-                .ok_or(ObjectiveEnd::Resolved),
+            (None, Some(missed)) => Ok(missed.saturating_sub(self.stride()).max(lowest)),
+            (Some(kept), Some(missed)) => Ok(kept + (missed - kept) / 2),
         }
+    }
+
+    /// Steps to go while only one side is known: a factor of 2 at first, whose logarithm doubles with each rate.
+    fn stride(&self) -> i32 {
+        let first = ((2f64.ln() / self.step).round() as i32).max(1);
+        let doublings = self.votes.len().saturating_sub(1).min(30);
+        first.saturating_mul(1 << doublings)
     }
 
     /// The position, if it needs another vote.
     fn confirm(&self, position: i32) -> Option<i32> {
-        let certain = self.votes[&position].is_certain(self.settings.votes);
+        let certain = self.votes[&position].is_certain(VOTES_AT_LIMIT);
         (!certain).then_some(position)
     }
 
+    /// Where to measure to know the boundary better, or that it is known.
+    fn position_for_boundary(&self, posterior: &Posterior) -> Result<i32, ObjectiveEnd> {
+        let (lowest, highest) = self.ends;
+        if posterior.share_above(self.place(highest)) > CERTAIN_RATIO {
+            return Err(ObjectiveEnd::AlwaysKept);
+        }
+        if posterior.share_above(self.place(lowest)) < 1.0 - CERTAIN_RATIO {
+            return Err(ObjectiveEnd::NeverKept);
+        }
+        if posterior.half_width() <= INTERVAL_STEPS * self.step {
+            return Err(ObjectiveEnd::Resolved);
+        }
+        let position = |share: f64| posterior.quantile(share) / self.step;
+        let first = (position(0.01).floor() as i32 - 1).clamp(lowest, highest);
+        let last = (position(0.99).ceil() as i32 + 1).clamp(lowest, highest);
+        let stride = (last - first) / MOST_CANDIDATES + 1;
+        let candidates = (first..=last).step_by(stride as usize);
+        let places = candidates.clone().map(|position| self.place(position));
+        let best = posterior.most_telling(places);
+        let mut best = best.into_iter().flat_map(|index| candidates.clone().nth(index));
+        Ok(best.next().unwrap_or(first))
+    }
+
+    /// What all measurements say, of which these are the sides of the boundary.
+    fn known(&self, (kept, missed): (i32, i32)) -> Posterior {
+        let (lowest, highest) = self.ends;
+        let columns = (self.step / WIDEST_COLUMN).ceil().max(COLUMNS_PER_STEP);
+        let (low, high) = (self.place(kept), self.place(missed));
+        let expected = Expected {
+            middle: (low + high) / 2.0,
+            distance: BRACKET_ERROR + (high - low) / 2.0,
+        };
+        let ends = (self.place(lowest), self.place(highest));
+        let mut posterior = Posterior::new(ends, self.step / columns, expected);
+        for (position, votes) in &self.votes {
+            for number in 0..votes.kept + votes.missed {
+                posterior.observe(self.place(*position), number < votes.kept);
+            }
+        }
+        posterior
+    }
+
     fn rate(&self, position: i32) -> f64 {
-        let rate = self.settings.start_rate_per_s
-            * (f64::from(position) * self.settings.resolution_ratio.ln_1p()).exp();
+        let rate = self.settings.start_rate_per_s * (f64::from(position) * self.step).exp();
         rate.clamp(self.settings.min_rate_per_s, self.settings.max_rate_per_s)
+    }
+
+    /// Logarithm of the rate at a position, relative to that of the start rate.
+    fn place(&self, position: i32) -> f64 {
+        (self.rate(position) / self.settings.start_rate_per_s).ln()
     }
 
     fn result(&self, end: ObjectiveEnd) -> ObjectiveResult {
@@ -290,12 +356,33 @@ impl ObjectiveSearch {
         let never_kept = self.votes.iter().rev();
         let never_kept = never_kept.take_while(|(_, votes)| votes.kept == 0);
         let rate = |(position, _): (&i32, &Votes)| self.rate(*position);
+        let (rate_per_s, boundary) = self.answer(end);
         ObjectiveResult {
-            rate_per_s: self.kept.map(|kept| self.rate(kept)),
+            rate_per_s,
+            boundary,
             always_kept_up_to_per_s: never_missed.last().map(rate),
             always_missed_from_per_s: never_kept.last().map(rate),
             end,
             tried: self.votes.iter().map(tried).collect(),
+        }
+    }
+
+    /// The rate, and the boundary if there is one.
+    fn answer(&self, end: ObjectiveEnd) -> (Option<f64>, Option<Boundary>) {
+        let (kept, missed) = self.sides();
+        match end {
+            ObjectiveEnd::AlwaysKept => return (Some(self.rate(self.ends.1)), None),
+            ObjectiveEnd::NeverKept => return (None, None),
+            ObjectiveEnd::Resolved | ObjectiveEnd::OutOfMeasurements => {}
+        }
+        let known = match (&self.posterior, kept.zip(missed)) {
+            (Some(known), _) => Some(known.clone()),
+            (None, sides) => sides.map(|sides| self.known(sides)),
+        };
+        let boundary = known.map(|known| known.boundary(self.settings.start_rate_per_s));
+        match boundary {
+            Some(found) => (Some(found.half_per_s.value), boundary),
+            None => (kept.map(|kept| self.rate(kept)), None),
         }
     }
 }

@@ -145,7 +145,6 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         resolution_ratio: campaign.value("resolution")?,
         max_rate_per_s: (closed_rate_per_s * MOST_RATIO).max(1.0),
         max_measurements: campaign.option("max_runs"),
-        votes: VOTES,
         ..ObjectiveSettings::starting_at((closed_rate_per_s * START_RATIO).max(1.0))
     });
     let mut attempts = Vec::new();
@@ -181,9 +180,6 @@ fn windows_of(campaign: &Campaign<'_>, number: usize) -> Result<Vec<WindowRespon
     let directory = campaign.folder().path().join(&point.directory);
     Ok(responses(&directory, PhaseKind::Measure, None)?)
 }
-
-/// Runs of which the majority decides about a rate.
-const VOTES: u32 = 3;
 
 fn rounded(rate_per_s: f64) -> String {
     format!("{rate_per_s:.2}")

@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Whole things, such as clients.
+    /// Whole things, such as clients, and percents.
     Count,
     /// Events per second.
     Rate,

@@ -1,6 +1,6 @@
 //! What a report says about a search for an objective.
 
-use super::figure::unwanted;
+use super::figure::{interval, unwanted};
 use super::model::{Parts, Section, headline};
 use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use super::table::{Cell, Column, Table, Tone};
@@ -8,8 +8,10 @@ use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
 use crate::quantity::Quantity;
+use dyno_analyze::estimate::Estimate;
 use dyno_analyze::experiment::slo::{Attempt, SloAnswer};
-use dyno_analyze::search::objective::ObjectiveEnd;
+use dyno_analyze::search::objective::boundary::Boundary;
+use dyno_analyze::search::objective::{ObjectiveEnd, TriedRate};
 
 /// All that such a search contributes to the report.
 pub(super) fn parts(answer: &SloAnswer, book: &CaveatBook) -> Parts {
@@ -29,41 +31,79 @@ fn name(statistic: &str) -> String {
 fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
     let search = &answer.search;
     let marks = book.marks(Topic::Latency, None);
-    let rate = |value: Option<f64>| Quantity::per_second(value.unwrap_or(f64::NAN));
+    let per_s = search.rate_per_s.unwrap_or(f64::NAN);
     let share = search.rate_per_s.map(|found| {
         let share = Quantity::ratio(found / answer.closed_rate_per_s);
         format!("{share} of a closed loop")
     });
+    let note = match &search.boundary {
+        Some(boundary) => Some(interval_of(&boundary.half_per_s)),
+        None => share.clone(),
+    };
     let found = headline(
         "highest rate that keeps it",
-        rate(search.rate_per_s),
-        share,
+        Quantity::per_second(per_s),
+        note,
         marks,
     );
-    vec![
-        Figure {
-            alarming: search.rate_per_s.is_none(),
-            ..found
-        },
-        headline(
+    let first = Figure {
+        alarming: search.rate_per_s.is_none(),
+        ..found
+    };
+    let between = match &search.boundary {
+        Some(boundary) => of_boundary(boundary),
+        None => of_runs(answer),
+    };
+    let closed = headline(
+        "closed loop",
+        Quantity::per_second(answer.closed_rate_per_s),
+        Some("with the same clients".to_owned()),
+        book.marks(Topic::Rate, None),
+    );
+    std::iter::once(first)
+        .chain(between)
+        .chain(std::iter::once(closed))
+        .collect()
+}
+
+/// Between which rates chance decides.
+fn of_boundary(boundary: &Boundary) -> [Figure; 2] {
+    [
+        ("kept by 95 % of runs", &boundary.most_per_s),
+        ("kept by 5 % of runs", &boundary.few_per_s),
+    ]
+    .map(|(label, rate)| {
+        let note = Some(interval_of(rate));
+        headline(label, Quantity::per_second(rate.value), note, Vec::new())
+    })
+}
+
+/// What the runs that were made say where there is no estimate.
+fn of_runs(answer: &SloAnswer) -> [Figure; 2] {
+    let search = &answer.search;
+    [
+        (
             "always kept up to",
-            rate(search.always_kept_up_to_per_s),
-            Some("no run missed it".to_owned()),
-            Vec::new(),
+            search.always_kept_up_to_per_s,
+            "no run missed it",
         ),
-        headline(
+        (
             "always missed from",
-            rate(search.always_missed_from_per_s),
-            Some("no run kept it".to_owned()),
-            Vec::new(),
-        ),
-        headline(
-            "closed loop",
-            Quantity::per_second(answer.closed_rate_per_s),
-            Some("with the same clients".to_owned()),
-            book.marks(Topic::Rate, None),
+            search.always_missed_from_per_s,
+            "no run kept it",
         ),
     ]
+    .map(|(label, rate, note)| {
+        let rate = Quantity::per_second(rate.unwrap_or(f64::NAN));
+        headline(label, rate, Some(note.to_owned()), Vec::new())
+    })
+}
+
+/// `9,800–10,900/s with 95 %`
+fn interval_of(rate: &Estimate) -> String {
+    let ends = [rate.low, rate.high].map(Quantity::per_second);
+    let confidence = Quantity::ratio(rate.confidence_ratio);
+    format!("{} with {confidence}", interval(ends[0], ends[1]))
 }
 
 fn facts(answer: &SloAnswer) -> Vec<Fact> {
@@ -83,10 +123,13 @@ fn facts(answer: &SloAnswer) -> Vec<Fact> {
     limits.push(format!("failed operations ≤ {failed}"));
     limits.push("no dropped arrivals".to_owned());
     let end = match answer.search.end {
+        ObjectiveEnd::Resolved if answer.search.boundary.is_some() => {
+            "the interval is as narrow as was asked for"
+        }
         ObjectiveEnd::Resolved => "both sides of the boundary are decided",
         ObjectiveEnd::AlwaysKept => "kept at the highest rate that may be tried",
         ObjectiveEnd::NeverKept => "missed at the lowest rate that may be tried",
-        ObjectiveEnd::OutOfMeasurements => "the runs were spent",
+        ObjectiveEnd::OutOfMeasurements => "early: the runs were spent",
     };
     vec![
         Fact::new("Objective", limits.join(", ")),
@@ -116,14 +159,53 @@ fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
             0 => "Failures over offered rate",
             _ => "Response time over offered rate",
         },
-        plots: (0..objectives).map(|place| plot(answer, place)).collect(),
-        tables: vec![Table::new("Runs of the search", columns, rows)],
-        notes: vec![
-            "The runs are in the order in which the search made them. Near the boundary the majority of repeated runs decides."
-                .to_owned(),
+        plots: (0..objectives)
+            .map(|place| plot(answer, place))
+            .chain(answer.search.boundary.as_ref().map(|boundary| share_plot(answer, boundary)))
+            .collect(),
+        tables: vec![
+            Table::new("Runs of the search", columns, rows),
+            tried(answer),
         ],
+        notes: notes(answer),
         ..Section::default()
     }
+}
+
+fn notes(answer: &SloAnswer) -> Vec<String> {
+    let order = "The runs are in the order in which the search made them.";
+    let rule = match answer.search.boundary {
+        Some(_) => {
+            "None decides alone: the share of runs that keep the objective is a curve over the rate, and all runs \
+             together say where it is one half."
+        }
+        None => "Near a boundary runs are repeated.",
+    };
+    vec![format!("{order} {rule}")]
+}
+
+/// How often each rate was tried, beside what the curve says.
+fn tried(answer: &SloAnswer) -> Table {
+    let columns = vec![
+        Column::number("offered", u8::MAX),
+        Column::number("runs", u8::MAX),
+        Column::number("kept", u8::MAX),
+        Column::number("kept by the curve", 100),
+    ];
+    let rows = answer.search.tried.iter().map(|one| {
+        let count = |count: u32| Cell::from(Quantity::count(u64::from(count)).to_string());
+        let curve = answer.search.boundary.as_ref().map(|boundary| {
+            let share = boundary.kept_ratio(one.rate_per_s);
+            Cell::from(format!("{:.0} %", share * 100.0))
+        });
+        vec![
+            Cell::new(Quantity::per_second(one.rate_per_s).to_string(), Tone::Strong),
+            count(one.kept_count + one.missed_count),
+            count(one.kept_count),
+            curve.unwrap_or_default(),
+        ]
+    });
+    Table::new("Rates of the search", columns, rows.collect())
 }
 
 fn row(answer: &SloAnswer, attempt: &Attempt) -> Vec<Cell> {
@@ -239,6 +321,68 @@ fn plot(answer: &SloAnswer, place: usize) -> Plot {
     }
 }
 
+/// Points of the curve.
+const CURVE_POINTS: u32 = 60;
+
+/// The share of runs at each rate that keep the objective, in percent, with the curve.
+fn share_plot(answer: &SloAnswer, boundary: &Boundary) -> Plot {
+    let tried = &answer.search.tried;
+    let share = |one: &TriedRate| {
+        let made = one.kept_count + one.missed_count;
+        let share = f64::from(one.kept_count) / f64::from(made);
+        (one.rate_per_s, share * 100.0)
+    };
+    let runs = tried.iter().map(share);
+    let (low, high) = (tried.first(), tried.last());
+    let ends = low.zip(high).map(|(low, high)| (low.rate_per_s, high.rate_per_s));
+    let (low, high) = ends.unwrap_or((boundary.most_per_s.low, boundary.few_per_s.high));
+    let curve = (0..=CURVE_POINTS).map(|number| {
+        let rate = low * (high / low).powf(f64::from(number) / f64::from(CURVE_POINTS));
+        (rate, boundary.kept_ratio(rate) * 100.0)
+    });
+    let half = &boundary.half_per_s;
+    let mark = |label: &str, at: f64| PlotMark {
+        label: label.to_owned(),
+        is_vertical: true,
+        at,
+    };
+    Plot {
+        id: "plot-objective-share".to_owned(),
+        title: "Share of runs that keep the objective".to_owned(),
+        caption: "Each rate that was offered, and the curve that all runs together fit; where it is one half is the answer, \
+                  with the ends of its interval."
+            .to_owned(),
+        x: PlotAxis {
+            label: "offered operations per second",
+            measure: Measure::Rate,
+            is_logarithmic: false,
+        },
+        y: PlotAxis {
+            label: "runs that keep it, percent",
+            measure: Measure::Count,
+            is_logarithmic: false,
+        },
+        series: vec![
+            PlotSeries::curve("curve", Role::Model, Stroke::Line, curve),
+            points_without_intervals(runs),
+        ],
+        marks: vec![
+            mark("low end", half.low),
+            mark("high end", half.high),
+        ],
+    }
+}
+
+fn points_without_intervals(runs: impl Iterator<Item = (f64, f64)>) -> PlotSeries {
+    let points = PlotSeries::curve("runs", Role::Measured, Stroke::Points, runs);
+    let none = vec![None; points.x.len()];
+    PlotSeries {
+        low: none.clone(),
+        high: none,
+        ..points
+    }
+}
+
 /// The terms that the report of such a search uses.
 const DEFINITIONS: &[Definition] = &[
     Definition {
@@ -248,7 +392,15 @@ const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         term: "highest rate that keeps it",
-        meaning: "The boundary: the highest rate at which most runs keep the objective, while at the next one most miss it.",
+        meaning: "The rate that half of the runs keep. Near it chance decides about a single run: the share of runs that keep \
+                  the objective is taken as a logistic curve over the logarithm of the rate, fitted to all runs of the \
+                  search, and the interval holds the true rate with 95 %. Where there is no interval, it is the highest \
+                  rate that was kept.",
+    },
+    Definition {
+        term: "kept by 95 %, by 5 % of runs",
+        meaning: "Rates on the same curve. The farther they lie apart, the more chance there is in a run on this bench. They \
+                  are known less well than the rate that half of the runs keep.",
     },
     Definition {
         term: "always kept, always missed",

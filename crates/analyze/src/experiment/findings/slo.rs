@@ -1,9 +1,11 @@
 //! What a search for an objective means.
 
 use super::{finding, opportunity, warning};
+use crate::estimate::Estimate;
 use crate::experiment::Finding;
 use crate::experiment::slo::{Attempt, SloAnswer};
 use crate::experiment::words::{count, list, percent, rate, time};
+use crate::search::objective::boundary::Boundary;
 use crate::search::objective::{ObjectiveEnd, TriedRate};
 
 /// Share of the closed-loop rate from which on there is little to gain.
@@ -96,9 +98,16 @@ fn boundary(answer: &SloAnswer) -> Option<Finding> {
             )
         });
     };
+    let kept = match &answer.search.boundary {
+        Some(boundary) => format!(
+            "most runs keep {objective} up to {}{}",
+            rate(found),
+            interval_of(&boundary.half_per_s)
+        ),
+        None => format!("{} keep {objective}", rate(found)),
+    };
     let text = format!(
-        "{} keep {objective}: {} of the {} that a closed loop reaches",
-        rate(found),
+        "{kept}: {} of the {} that a closed loop reaches",
         percent(found / answer.closed_rate_per_s),
         rate(answer.closed_rate_per_s)
     );
@@ -109,6 +118,13 @@ fn boundary(answer: &SloAnswer) -> Option<Finding> {
         .map(|one| attempt(answer, one))
         .collect();
     (!evidence.is_empty()).then(|| finding(text, evidence))
+}
+
+/// ` (95 % interval 9,000/s to 11,000/s)`
+fn interval_of(estimate: &Estimate) -> String {
+    let (low, high) = (rate(estimate.low), rate(estimate.high));
+    let confidence = percent(estimate.confidence_ratio);
+    format!(" ({confidence} interval {low} to {high})")
 }
 
 /// A run that was kept, at the highest rate up to `found` at which most were.
@@ -132,6 +148,46 @@ fn run_at<'a>(answer: &'a SloAnswer, rate: &TriedRate, kept: bool) -> Option<&'a
 
 /// Between which rates the objective is kept at one time and missed at another.
 fn spread(answer: &SloAnswer) -> Option<Finding> {
+    let boundary = answer.search.boundary.as_ref();
+    match boundary.filter(|_| is_contradictory(&answer.search.tried)) {
+        Some(boundary) => by_chance(answer, boundary),
+        None => without_contradiction(answer),
+    }
+}
+
+/// Whether a run missed the objective at a rate at which, or above which, another kept it.
+fn is_contradictory(tried: &[TriedRate]) -> bool {
+    let mut missed = tried.iter().skip_while(|one| one.missed_count == 0);
+    missed.any(|one| one.kept_count > 0)
+}
+
+/// Over which rates chance decides, by the curve.
+fn by_chance(answer: &SloAnswer, boundary: &Boundary) -> Option<Finding> {
+    let (most, few) = (&boundary.most_per_s, &boundary.few_per_s);
+    let between = answer.search.tried.iter();
+    let between: Vec<String> = between
+        .filter(|one| (most.value..=few.value).contains(&one.rate_per_s))
+        .map(|one| {
+            let made = one.kept_count + one.missed_count;
+            format!("{} of {made} at {}", one.kept_count, rate(one.rate_per_s))
+        })
+        .collect();
+    (!between.is_empty()).then(|| {
+        finding(
+            format!(
+                "near the boundary chance decides: 95 % of the runs keep it at {}{}, and 5 % at {}{}",
+                rate(most.value),
+                interval_of(most),
+                rate(few.value),
+                interval_of(few)
+            ),
+            vec![format!("runs between that kept it: {}", list(&between))],
+        )
+    })
+}
+
+/// That no run contradicts another, and between which rates that leaves the boundary.
+fn without_contradiction(answer: &SloAnswer) -> Option<Finding> {
     let low = answer.search.always_kept_up_to_per_s?;
     let high = answer.search.always_missed_from_per_s?;
     let between: Vec<String> = answer
@@ -164,6 +220,10 @@ fn unfinished(answer: &SloAnswer) -> Option<Finding> {
         }
         ObjectiveEnd::NeverKept => {
             "the objective was missed at the lowest rate that was tried: load is not what breaks it"
+        }
+        ObjectiveEnd::OutOfMeasurements if answer.search.boundary.is_some() => {
+            "the search ended early: the runs were spent before the interval was as narrow as `--resolution` asks for; \
+             `--max-runs` allows more, and longer runs (`--duration`) may contradict each other less"
         }
         ObjectiveEnd::OutOfMeasurements => {
             "the runs were spent before the boundary was certain: `--max-runs` allows more"
@@ -214,6 +274,24 @@ mod tests {
     use crate::experiment::slo::{Objective, Objectives};
     use crate::search::objective::ObjectiveResult;
 
+    fn within(value: f64, ratio: f64) -> Estimate {
+        Estimate {
+            value,
+            low: value * (1.0 - ratio),
+            high: value * (1.0 + ratio),
+            confidence_ratio: 0.95,
+        }
+    }
+
+    fn sharp(rate_per_s: f64) -> Boundary {
+        Boundary {
+            half_per_s: within(rate_per_s, 0.05),
+            most_per_s: within(rate_per_s * 0.95, 0.05),
+            few_per_s: within(rate_per_s * 1.05, 0.05),
+            spread_ratio: within(0.02, 0.5),
+        }
+    }
+
     fn answer(rate_per_s: Option<f64>, end: ObjectiveEnd) -> SloAnswer {
         let rows = [
             (5_000.0, 1_000.0, true),
@@ -232,6 +310,7 @@ mod tests {
             closed_rate_per_s: 20_000.0,
             search: ObjectiveResult {
                 rate_per_s,
+                boundary: rate_per_s.map(sharp),
                 always_kept_up_to_per_s: rate_per_s,
                 always_missed_from_per_s: Some(10_400.0),
                 end,
@@ -263,7 +342,8 @@ mod tests {
         let found = all(&answer(Some(10_000.0), ObjectiveEnd::Resolved));
         assert_eq!(
             found[0].text,
-            "10,000/s keep p99.9 at most 5.00 ms: 50 % of the 20,000/s that a closed loop reaches"
+            "most runs keep p99.9 at most 5.00 ms up to 10,000/s (95 % interval 9,500/s to 10,500/s): 50 % of the \
+             20,000/s that a closed loop reaches"
         );
         assert_eq!(
             found[0].evidence,
@@ -278,6 +358,33 @@ mod tests {
         );
         assert!(found[2].text.contains("at 50 % of the maximum"));
         assert_eq!(found.len(), 3);
+    }
+
+    #[test]
+    fn an_answer_of_a_version_without_intervals_is_told_without_one() {
+        let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
+        answer.search.boundary = None;
+        assert_eq!(
+            all(&answer)[0].text,
+            "10,000/s keep p99.9 at most 5.00 ms: 50 % of the 20,000/s that a closed loop reaches"
+        );
+    }
+
+    #[test]
+    fn where_runs_contradict_each_other_it_is_said_over_which_rates_chance_decides() {
+        let mut answer = answer(Some(10_000.0), ObjectiveEnd::OutOfMeasurements);
+        with_outlier(&mut answer, 10_400.0, true);
+        let found = all(&answer);
+        assert_eq!(
+            found[1].text,
+            "near the boundary chance decides: 95 % of the runs keep it at 9,500/s (95 % interval 9,020/s to 9,980/s), \
+             and 5 % at 10,500/s (95 % interval 9,980/s to 11,000/s)"
+        );
+        assert_eq!(
+            found[1].evidence,
+            ["runs between that kept it: 1 of 1 at 10,000/s and 1 of 3 at 10,400/s"]
+        );
+        assert!(found[2].text.starts_with("the search ended early"));
     }
 
     /// More runs at the rate of one that is there: one with the same verdict, and one with the other before and after
@@ -344,7 +451,7 @@ mod tests {
             one.failed_ratio = if one.kept { 0.0 } else { 0.03 };
         }
         let found = &all(&answer)[0];
-        let expected = "10,000/s keep failed operations at most 1.0 %: 50 %";
+        let expected = "most runs keep failed operations at most 1.0 % up to 10,000/s (95 %";
         assert!(found.text.starts_with(expected), "{}", found.text);
         assert_eq!(
             found.evidence,

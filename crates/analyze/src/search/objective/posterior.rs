@@ -1,0 +1,294 @@
+//! What runs that kept or missed an objective say about its boundary: weights of all pairs of a boundary and a spread
+//! on a grid, by Bayes' rule, and from them where the next run tells most.
+//!
+//! Boundaries lie in columns of the same width in the logarithm of the rate. Before any run, spreads are spread about
+//! [`MEDIAN_SPREAD`] (log-normal), so wide that a steady bench and a very noisy one are both expected. The boundary is
+//! expected where bracketing has left it, with tails (Cauchy) that let runs move it anywhere.
+//!
+//! The next run is where it is expected to leave the least entropy of the boundary, whatever the spread: the method of
+//! Kontsevich and Tyler (Vision Research 39, 1999) with the spread averaged out (Prins, Journal of Vision 13(7), 2013).
+
+use super::boundary::{Boundary, kept_ratio, most_spreads};
+use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Estimate};
+use std::f64::consts::LN_2;
+use std::ops::Range;
+
+/// Spreads on the grid.
+const SPREADS: usize = 24;
+
+/// The smallest and the largest of them.
+const SPREAD_ENDS: (f64, f64) = (0.005, 0.4);
+
+/// Half of all benches are expected to be steadier, half noisier.
+const MEDIAN_SPREAD: f64 = 0.03;
+
+/// Standard deviation of the logarithm of the spread: two of them reach from 0.4 % to 22 %.
+const SPREAD_DEVIATION: f64 = 1.0;
+
+/// Columns end this far beyond the limits of the search, as a logarithm: a boundary may lie beyond them.
+const BEYOND: f64 = LN_2;
+
+/// Columns with less than this share of the weight of the heaviest say nothing about where to go next.
+const NEGLIGIBLE_RATIO: f64 = 1e-4;
+
+/// Weights of the spreads at one boundary, or shares of runs that keep with each of them.
+type OfSpreads = [f64; SPREADS];
+
+/// The weights. Places are logarithms of the rate, relative to that of the start rate.
+#[derive(Clone, Debug)]
+pub(super) struct Posterior {
+    /// Width of a column.
+    width: f64,
+    /// Place of the middle of the first column.
+    first: f64,
+    /// For each column the weights of the spreads; together 1.
+    columns: Vec<OfSpreads>,
+    /// Shares of runs that keep, by the distance from the boundary in columns; that of 0 is in the middle.
+    shares: Vec<OfSpreads>,
+}
+
+/// Where the boundary is expected before the runs are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    /// The likeliest place.
+    pub(super) middle: f64,
+    /// Half of the weight is within this distance of it.
+    pub(super) distance: f64,
+}
+
+impl Posterior {
+    /// Before any run. `ends` are the places of the lowest and the highest rate that may be tried.
+    pub(super) fn new(ends: (f64, f64), width: f64, expected: Expected) -> Posterior {
+        let first = ends.0 - BEYOND;
+        let count = ((ends.1 + BEYOND - first) / width).ceil() as usize + 1;
+        let spreads = spreads();
+        let of_spreads = prior(&spreads);
+        let column = |index: usize| {
+            let distance = (first + index as f64 * width - expected.middle) / expected.distance;
+            of_spreads.map(|weight| weight / (1.0 + distance * distance))
+        };
+        let share = |index: usize| {
+            let distance = (index as f64 - count as f64) * width;
+            spreads.map(|spread| kept_ratio(distance / spread))
+        };
+        let mut posterior = Posterior {
+            width,
+            first,
+            columns: (0..count).map(column).collect(),
+            shares: (0..=2 * count).map(share).collect(),
+        };
+        posterior.normalise();
+        posterior
+    }
+
+    /// Takes the outcome of a run at a place between the ends.
+    pub(super) fn observe(&mut self, place: f64, kept: bool) {
+        let at = self.column(place);
+        let count = self.columns.len();
+        for (index, weights) in self.columns.iter_mut().enumerate() {
+            let shares = &self.shares[at + count - index];
+            for (weight, share) in weights.iter_mut().zip(shares) {
+                *weight *= if kept { *share } else { 1.0 - share };
+            }
+        }
+        self.normalise();
+    }
+
+    /// Share of the weight of boundaries above a place.
+    pub(super) fn share_above(&self, place: f64) -> f64 {
+        let above = self.columns.iter().enumerate();
+        let above = above.filter(|(index, _)| self.place(*index) > place);
+        above.map(|(_, weights)| total(weights)).sum()
+    }
+
+    /// The place below which this share of the weight of the boundaries lies.
+    pub(super) fn quantile(&self, share: f64) -> f64 {
+        let weights = self.columns.iter().map(total);
+        self.first + self.width * quantile(weights, share)
+    }
+
+    /// Half the width of the interval of the boundary, as a logarithm.
+    pub(super) fn half_width(&self) -> f64 {
+        let (low, high) = tails();
+        (self.quantile(high) - self.quantile(low)) / 2.0
+    }
+
+    /// Which of the places to measure at next: the first of those that tell most.
+    pub(super) fn most_telling(&self, places: impl Iterator<Item = f64>) -> Option<usize> {
+        let active = self.active();
+        let entropies = places.map(|place| self.expected_entropy(place, &active));
+        let mut best: Option<(usize, f64)> = None;
+        for (index, entropy) in entropies.enumerate() {
+            // A difference of rounding alone must not decide: another machine may round in another way.
+            if best.is_none_or(|(_, least)| entropy < least - 1e-9) {
+                best = Some((index, entropy));
+            }
+        }
+        best.map(|(index, _)| index)
+    }
+
+    /// The boundary with its intervals.
+    pub(super) fn boundary(&self, start_rate_per_s: f64) -> Boundary {
+        let rate = |place: f64| start_rate_per_s * place.exp();
+        let distance = most_spreads();
+        Boundary {
+            half_per_s: estimate(|share| rate(self.quantile(share))),
+            most_per_s: self.shifted(-distance, rate),
+            few_per_s: self.shifted(distance, rate),
+            spread_ratio: estimate(|share| self.spread_quantile(share)),
+        }
+    }
+
+    /// The place that lies so many spreads above the boundary.
+    fn shifted(&self, count: f64, rate: impl Fn(f64) -> f64) -> Estimate {
+        let spreads = spreads();
+        let active = self.active();
+        let columns = active.zip(&self.columns[self.active()]);
+        let mut places: Vec<(f64, f64)> = columns
+            .flat_map(|(index, weights)| {
+                let place = self.place(index);
+                let all = spreads.iter().zip(weights);
+                all.map(move |(spread, weight)| (place + count * spread, *weight))
+            })
+            .collect();
+        places.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let sum: f64 = places.iter().map(|(_, weight)| weight).sum();
+        estimate(|share| {
+            let mut below = 0.0;
+            let reached = places.iter().find(|(_, weight)| {
+                below += weight;
+                below >= share * sum
+            });
+            reached.map_or(f64::NAN, |(place, _)| rate(*place))
+        })
+    }
+
+    /// The spread below which this share of the weight lies.
+    fn spread_quantile(&self, share: f64) -> f64 {
+        let mut weights = [0.0; SPREADS];
+        for column in &self.columns {
+            for (sum, weight) in weights.iter_mut().zip(column) {
+                *sum += weight;
+            }
+        }
+        spread(quantile(weights.into_iter(), share).clamp(0.0, (SPREADS - 1) as f64))
+    }
+
+    /// The entropy of the boundary that is left after a run at a place, on average over its outcomes, up to a constant.
+    fn expected_entropy(&self, place: f64, active: &Range<usize>) -> f64 {
+        let at = self.column(place);
+        let count = self.columns.len();
+        let (mut kept, mut missed) = (Sum::default(), Sum::default());
+        for index in active.clone() {
+            let (mut all, mut keep) = (0.0, 0.0);
+            let shares = &self.shares[at + count - index];
+            for (weight, share) in self.columns[index].iter().zip(shares) {
+                all += weight;
+                keep += weight * share;
+            }
+            kept.add(keep);
+            missed.add(all - keep);
+        }
+        kept.entropy() + missed.entropy()
+    }
+
+    /// The columns that carry the weight.
+    fn active(&self) -> Range<usize> {
+        let weights: Vec<f64> = self.columns.iter().map(total).collect();
+        let least = weights.iter().copied().fold(0.0, f64::max) * NEGLIGIBLE_RATIO;
+        let first = weights.iter().position(|weight| *weight > least);
+        let last = weights.iter().rposition(|weight| *weight > least);
+        first.unwrap_or(0)..last.map_or(0, |last| last + 1)
+    }
+
+    fn place(&self, index: usize) -> f64 {
+        self.first + index as f64 * self.width
+    }
+
+    fn column(&self, place: f64) -> usize {
+        let index = ((place - self.first) / self.width).round().max(0.0) as usize;
+        index.min(self.columns.len() - 1)
+    }
+
+    fn normalise(&mut self) {
+        let sum: f64 = self.columns.iter().map(total).sum();
+        let all = self.columns.iter_mut().flatten();
+        all.for_each(|weight| *weight /= sum);
+    }
+}
+
+/// Weights of an outcome at the boundaries.
+#[derive(Default)]
+struct Sum {
+    weight: f64,
+    weight_log: f64,
+}
+
+impl Sum {
+    fn add(&mut self, weight: f64) {
+        if weight > 0.0 {
+            self.weight += weight;
+            self.weight_log += weight * weight.ln();
+        }
+    }
+
+    /// Entropy of the boundary after the outcome, times the probability of the outcome.
+    fn entropy(&self) -> f64 {
+        match self.weight > 0.0 {
+            true => self.weight * self.weight.ln() - self.weight_log,
+            false => 0.0,
+        }
+    }
+}
+
+fn total(weights: &OfSpreads) -> f64 {
+    weights.iter().sum()
+}
+
+/// The spread at a position on the grid, which may be between two.
+fn spread(position: f64) -> f64 {
+    let (low, high) = SPREAD_ENDS;
+    low * ((high / low).ln() * position / (SPREADS - 1) as f64).exp()
+}
+
+fn spreads() -> OfSpreads {
+    std::array::from_fn(|index| spread(index as f64))
+}
+
+/// Weights of the spreads before any run.
+fn prior(spreads: &OfSpreads) -> OfSpreads {
+    spreads.map(|spread| {
+        let deviations = (spread / MEDIAN_SPREAD).ln() / SPREAD_DEVIATION;
+        (-0.5 * deviations * deviations).exp()
+    })
+}
+
+/// The shares below the ends of an interval.
+fn tails() -> (f64, f64) {
+    let low = (1.0 - DEFAULT_CONFIDENCE_RATIO) / 2.0;
+    (low, 1.0 - low)
+}
+
+fn estimate(quantile: impl Fn(f64) -> f64) -> Estimate {
+    let (low, high) = tails();
+    Estimate {
+        value: quantile(0.5),
+        low: quantile(low),
+        high: quantile(high),
+        confidence_ratio: DEFAULT_CONFIDENCE_RATIO,
+    }
+}
+
+/// The position below which a share of the weights lies, each spread evenly over the bin about its index.
+fn quantile(weights: impl Iterator<Item = f64> + Clone, share: f64) -> f64 {
+    let wanted = share * weights.clone().sum::<f64>();
+    let (mut below, mut last) = (0.0, 0);
+    for (index, weight) in weights.enumerate() {
+        if weight > 0.0 && below + weight >= wanted {
+            return index as f64 - 0.5 + (wanted - below) / weight;
+        }
+        below += weight;
+        last = index;
+    }
+    last as f64
+}
