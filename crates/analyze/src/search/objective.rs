@@ -312,7 +312,9 @@ impl ObjectiveSearch {
         let candidates = (first..=last).step_by(stride as usize);
         let places = candidates.clone().map(|position| self.place(position));
         let best = posterior.most_telling(places);
-        let mut best = best.into_iter().flat_map(|index| candidates.clone().nth(index));
+        let mut best = best
+            .into_iter()
+            .flat_map(|index| candidates.clone().nth(index));
         Ok(best.next().unwrap_or(first))
     }
 

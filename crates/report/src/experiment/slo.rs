@@ -161,7 +161,13 @@ fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
         },
         plots: (0..objectives)
             .map(|place| plot(answer, place))
-            .chain(answer.search.boundary.as_ref().map(|boundary| share_plot(answer, boundary)))
+            .chain(
+                answer
+                    .search
+                    .boundary
+                    .as_ref()
+                    .map(|boundary| share_plot(answer, boundary)),
+            )
             .collect(),
         tables: vec![
             Table::new("Runs of the search", columns, rows),
@@ -199,7 +205,10 @@ fn tried(answer: &SloAnswer) -> Table {
             Cell::from(format!("{:.0} %", share * 100.0))
         });
         vec![
-            Cell::new(Quantity::per_second(one.rate_per_s).to_string(), Tone::Strong),
+            Cell::new(
+                Quantity::per_second(one.rate_per_s).to_string(),
+                Tone::Strong,
+            ),
             count(one.kept_count + one.missed_count),
             count(one.kept_count),
             curve.unwrap_or_default(),
@@ -334,7 +343,9 @@ fn share_plot(answer: &SloAnswer, boundary: &Boundary) -> Plot {
     };
     let runs = tried.iter().map(share);
     let (low, high) = (tried.first(), tried.last());
-    let ends = low.zip(high).map(|(low, high)| (low.rate_per_s, high.rate_per_s));
+    let ends = low
+        .zip(high)
+        .map(|(low, high)| (low.rate_per_s, high.rate_per_s));
     let (low, high) = ends.unwrap_or((boundary.most_per_s.low, boundary.few_per_s.high));
     let curve = (0..=CURVE_POINTS).map(|number| {
         let rate = low * (high / low).powf(f64::from(number) / f64::from(CURVE_POINTS));

@@ -377,7 +377,7 @@ mod tests {
         let found = all(&answer);
         assert_eq!(
             found[1].text,
-            "near the boundary chance decides: 95 % of the runs keep it at 9,500/s (95 % interval 9,020/s to 9,980/s), \
+            "near the boundary chance decides: 95 % of the runs keep it at 9,500/s (95 % interval 9,030/s to 9,980/s), \
              and 5 % at 10,500/s (95 % interval 9,980/s to 11,000/s)"
         );
         assert_eq!(

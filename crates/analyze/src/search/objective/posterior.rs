@@ -1,8 +1,10 @@
 //! What runs that kept or missed an objective say about its boundary: weights of all pairs of a boundary and a spread
 //! on a grid, by Bayes' rule, and from them where the next run tells most.
 //!
-//! Boundaries lie in columns of the same width in the logarithm of the rate. Before any run, spreads are spread about
-//! [`MEDIAN_SPREAD`] (log-normal), so wide that a steady bench and a very noisy one are both expected. The boundary is
+//! Boundaries lie in columns of the same width in the logarithm of the rate. Before any run a bench is expected to be one
+//! of two: steady, so that a few runs that do not contradict each other are believed, or noisy, so that a few
+//! contradictions are not taken for all that will come ([`BENCHES`]). With one kind between the two a search of a noisy
+//! bench ends too early when the first runs agree by luck, or one of a steady bench takes too long. The boundary is
 //! expected where bracketing has left it, with tails (Cauchy) that let runs move it anywhere.
 //!
 //! The next run is where it is expected to leave the least entropy of the boundary, whatever the spread: the method of
@@ -19,11 +21,10 @@ const SPREADS: usize = 24;
 /// The smallest and the largest of them.
 const SPREAD_ENDS: (f64, f64) = (0.005, 0.4);
 
-/// Half of all benches are expected to be steadier, half noisier.
-const MEDIAN_SPREAD: f64 = 0.03;
-
-/// Standard deviation of the logarithm of the spread: two of them reach from 0.4 % to 22 %.
-const SPREAD_DEVIATION: f64 = 1.0;
+/// Kinds of benches: the share of all that each is expected to be, the median of its spreads, and the standard deviation
+/// of their logarithm. Chosen by simulation: on a bench without noise a search must stay short, and with spreads of up
+/// to 15 % the interval must hold the boundary as often as it says.
+const BENCHES: [(f64, f64, f64); 2] = [(0.38, 0.008, 0.4), (0.62, 0.14, 0.6)];
 
 /// Columns end this far beyond the limits of the search, as a logarithm: a boundary may lie beyond them.
 const BEYOND: f64 = LN_2;
@@ -43,6 +44,8 @@ pub(super) struct Posterior {
     first: f64,
     /// For each column the weights of the spreads; together 1.
     columns: Vec<OfSpreads>,
+    /// For each column the sum of its weights.
+    totals: Vec<f64>,
     /// Shares of runs that keep, by the distance from the boundary in columns; that of 0 is in the middle.
     shares: Vec<OfSpreads>,
 }
@@ -75,6 +78,7 @@ impl Posterior {
             width,
             first,
             columns: (0..count).map(column).collect(),
+            totals: vec![0.0; count],
             shares: (0..=2 * count).map(share).collect(),
         };
         posterior.normalise();
@@ -96,14 +100,14 @@ impl Posterior {
 
     /// Share of the weight of boundaries above a place.
     pub(super) fn share_above(&self, place: f64) -> f64 {
-        let above = self.columns.iter().enumerate();
+        let above = self.totals.iter().enumerate();
         let above = above.filter(|(index, _)| self.place(*index) > place);
-        above.map(|(_, weights)| total(weights)).sum()
+        above.map(|(_, weight)| weight).sum()
     }
 
     /// The place below which this share of the weight of the boundaries lies.
     pub(super) fn quantile(&self, share: f64) -> f64 {
-        let weights = self.columns.iter().map(total);
+        let weights = self.totals.iter().copied();
         self.first + self.width * quantile(weights, share)
     }
 
@@ -180,24 +184,22 @@ impl Posterior {
         let count = self.columns.len();
         let (mut kept, mut missed) = (Sum::default(), Sum::default());
         for index in active.clone() {
-            let (mut all, mut keep) = (0.0, 0.0);
-            let shares = &self.shares[at + count - index];
-            for (weight, share) in self.columns[index].iter().zip(shares) {
-                all += weight;
-                keep += weight * share;
-            }
+            let both = self.columns[index]
+                .iter()
+                .zip(&self.shares[at + count - index]);
+            let keep: f64 = both.map(|(weight, share)| weight * share).sum();
             kept.add(keep);
-            missed.add(all - keep);
+            missed.add(self.totals[index] - keep);
         }
         kept.entropy() + missed.entropy()
     }
 
     /// The columns that carry the weight.
     fn active(&self) -> Range<usize> {
-        let weights: Vec<f64> = self.columns.iter().map(total).collect();
-        let least = weights.iter().copied().fold(0.0, f64::max) * NEGLIGIBLE_RATIO;
-        let first = weights.iter().position(|weight| *weight > least);
-        let last = weights.iter().rposition(|weight| *weight > least);
+        let weights = self.totals.iter();
+        let least = weights.clone().copied().fold(0.0, f64::max) * NEGLIGIBLE_RATIO;
+        let first = weights.clone().position(|weight| *weight > least);
+        let last = weights.clone().rposition(|weight| *weight > least);
         first.unwrap_or(0)..last.map_or(0, |last| last + 1)
     }
 
@@ -211,9 +213,11 @@ impl Posterior {
     }
 
     fn normalise(&mut self) {
-        let sum: f64 = self.columns.iter().map(total).sum();
-        let all = self.columns.iter_mut().flatten();
-        all.for_each(|weight| *weight /= sum);
+        let sum: f64 = self.columns.iter().flatten().sum();
+        for (weights, total) in self.columns.iter_mut().zip(&mut self.totals) {
+            weights.iter_mut().for_each(|weight| *weight /= sum);
+            *total = weights.iter().sum();
+        }
     }
 }
 
@@ -241,10 +245,6 @@ impl Sum {
     }
 }
 
-fn total(weights: &OfSpreads) -> f64 {
-    weights.iter().sum()
-}
-
 /// The spread at a position on the grid, which may be between two.
 fn spread(position: f64) -> f64 {
     let (low, high) = SPREAD_ENDS;
@@ -258,8 +258,12 @@ fn spreads() -> OfSpreads {
 /// Weights of the spreads before any run.
 fn prior(spreads: &OfSpreads) -> OfSpreads {
     spreads.map(|spread| {
-        let deviations = (spread / MEDIAN_SPREAD).ln() / SPREAD_DEVIATION;
-        (-0.5 * deviations * deviations).exp()
+        let benches = BENCHES.iter();
+        let density = benches.map(|(share, median, deviation)| {
+            let deviations = (spread / median).ln() / deviation;
+            share / deviation * (-0.5 * deviations * deviations).exp()
+        });
+        density.sum()
     })
 }
 
@@ -291,4 +295,77 @@ fn quantile(weights: impl Iterator<Item = f64> + Clone, share: f64) -> f64 {
         last = index;
     }
     last as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn before_any_run() -> Posterior {
+        let expected = Expected {
+            middle: 0.0,
+            distance: 0.3,
+        };
+        Posterior::new((-2.0, 2.0), 0.01, expected)
+    }
+
+    fn after(runs: &[(f64, bool)]) -> Posterior {
+        let mut posterior = before_any_run();
+        for (place, kept) in runs {
+            posterior.observe(*place, *kept);
+        }
+        posterior
+    }
+
+    #[test]
+    fn before_any_run_half_of_the_weight_is_within_the_expected_distance() {
+        let posterior = before_any_run();
+        assert!(posterior.quantile(0.5).abs() < 0.005);
+        let within = posterior.share_above(-0.3) - posterior.share_above(0.3);
+        // Somewhat more, as the tails end.
+        assert!((0.5..0.57).contains(&within), "{within}");
+    }
+
+    #[test]
+    fn runs_say_the_same_in_any_order() {
+        let runs = [(0.1, false), (-0.2, true), (0.0, true), (-0.1, false)];
+        let mut turned = runs;
+        turned.reverse();
+        let (one, other) = (after(&runs), after(&turned));
+        for share in [0.025, 0.5, 0.975] {
+            assert!((one.quantile(share) - other.quantile(share)).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn runs_on_both_sides_leave_the_boundary_between_them() {
+        let sharp = after(&[(-0.1, true), (0.1, false)].repeat(5));
+        assert!(sharp.quantile(0.5).abs() < 0.01);
+        assert!((0.05..0.13).contains(&sharp.half_width()));
+        // The same number of runs with contradictions says less.
+        let blurred = after(&[(-0.1, true), (0.1, false), (-0.1, false), (0.1, true)].repeat(3));
+        assert!(blurred.half_width() > 2.0 * sharp.half_width());
+        let spread = |known: &Posterior| known.boundary(1.0).spread_ratio.value;
+        assert!(spread(&blurred) > 0.1 && spread(&sharp) < 0.05);
+    }
+
+    #[test]
+    fn the_next_run_is_between_those_that_are_known() {
+        let known = after(&[(-0.3, true), (0.1, false)].repeat(4));
+        let places = [-1.0, -0.3, -0.1, 0.1, 1.0];
+        assert_eq!(known.most_telling(places.into_iter()), Some(2));
+        assert_eq!(known.most_telling(std::iter::empty()), None);
+    }
+
+    #[test]
+    fn rates_that_most_and_few_runs_keep_lie_on_both_sides_of_the_boundary() {
+        let boundary = after(&[(-0.1, true), (0.1, false)].repeat(5)).boundary(1000.0);
+        for (one, next) in [
+            (boundary.most_per_s, boundary.half_per_s),
+            (boundary.half_per_s, boundary.few_per_s),
+        ] {
+            assert!(one.low < one.value && one.value < one.high, "{one:?}");
+            assert!(one.value < next.value && one.low < next.low && one.high < next.high);
+        }
+    }
 }

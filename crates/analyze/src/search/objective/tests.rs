@@ -71,7 +71,15 @@ fn a_hiccup_far_below_the_boundary_ends_the_range_without_a_miss() {
     });
     let hiccup = found.tried.iter().find(|one| one.missed_count > 0).unwrap();
     assert!(found.rate_per_s.unwrap() > 4800.0 && hiccup.rate_per_s < 2100.0);
-    assert!(hiccup.kept_count > hiccup.missed_count, "{found:?}");
+    // Others outvote it, wherever they were made.
+    let above = found
+        .tried
+        .iter()
+        .filter(|one| one.rate_per_s > hiccup.rate_per_s);
+    assert!(
+        above.map(|one| one.kept_count).sum::<u32>() > 2,
+        "{found:?}"
+    );
     assert!(found.always_kept_up_to_per_s.unwrap() < hiccup.rate_per_s);
 }
 

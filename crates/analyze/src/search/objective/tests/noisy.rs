@@ -44,8 +44,9 @@ struct Batch {
     ratios: Vec<f64>,
     /// Searches whose interval holds the truth.
     covered: usize,
-    /// The same of the rate that 95 % of the runs keep.
-    covered_most: usize,
+    /// Searches that claim at least a share of 95 % for no rate that fewer keep: those with the rate that 95 % of the
+    /// runs keep above the lower end of its interval.
+    safe: usize,
     resolved: usize,
     mean_measurements: f64,
 }
@@ -66,7 +67,7 @@ fn batch(spread: f64) -> Batch {
     let mut all = Batch {
         ratios: Vec::new(),
         covered: 0,
-        covered_most: 0,
+        safe: 0,
         resolved: 0,
         mean_measurements: 0.0,
     };
@@ -79,7 +80,7 @@ fn batch(spread: f64) -> Batch {
         let most = half * (-spread * 19f64.ln()).exp();
         all.ratios.push(found.rate_per_s.unwrap() / half);
         all.covered += usize::from(boundary.half_per_s.contains(half));
-        all.covered_most += usize::from(boundary.most_per_s.contains(most));
+        all.safe += usize::from(boundary.most_per_s.low <= most);
         all.resolved += usize::from(found.end == ObjectiveEnd::Resolved);
         all.mean_measurements += f64::from(measurements) / SEARCHES as f64;
     }
@@ -91,14 +92,15 @@ fn the_interval_holds_the_boundary_as_often_as_it_says_and_searches_agree() {
     for (spread, least_agreement) in [(0.02, 0.9), (0.05, 0.9), (0.1, 0.9), (0.15, 0.0)] {
         let found = batch(spread);
         let covered = found.covered as f64 / SEARCHES as f64;
-        let covered_most = found.covered_most as f64 / SEARCHES as f64;
+        let safe = found.safe as f64 / SEARCHES as f64;
         let agreement = found.agreement_ratio();
         println!(
             "spread {spread}: {:.1} runs, {} of {SEARCHES} searches resolved, {covered} of the intervals hold the \
-             boundary, {covered_most} that of 95 %, {agreement} of three agree",
+             boundary, {safe} claim no rate for 95 % that fewer keep, {agreement} of three agree",
             found.mean_measurements, found.resolved,
         );
         assert!(covered >= 0.92, "spread {spread}: {covered}");
+        assert!(safe >= 0.95, "spread {spread}: {safe}");
         assert!(agreement >= least_agreement, "{spread}: {agreement}");
     }
 }
@@ -142,7 +144,7 @@ fn one_run_that_has_nothing_to_do_with_the_rate_is_outvoted() {
         assert_eq!(found.end, ObjectiveEnd::Resolved, "{outlier}: {found:?}");
         let error = (found.rate_per_s.unwrap() / 1500.0).ln().abs();
         assert!(error < 0.06, "{outlier}: {found:?}");
-        assert!(measurements <= 40, "{outlier}: {measurements}");
+        assert!(measurements <= 50, "{outlier}: {measurements}");
     }
 }
 
