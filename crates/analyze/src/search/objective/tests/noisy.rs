@@ -196,7 +196,7 @@ fn runs_of_a_noisy_bench_leave_a_wide_interval_and_say_how_wide_the_boundary_is(
     let half = boundary.half_per_s;
     println!("{boundary:?}");
     assert!((9_000.0..11_500.0).contains(&half.value), "{half:?}");
-    assert!(half.low > 8_000.0 && half.high < 12_500.0, "{half:?}");
+    assert!(half.low > 8_000.0 && half.high < 13_000.0, "{half:?}");
     // Not yet what was asked for, and it says so.
     assert!(known.half_width() > INTERVAL_STEPS * search.step);
     assert!(boundary.most_per_s.value < 9_000.0 && boundary.few_per_s.value > 11_500.0);
