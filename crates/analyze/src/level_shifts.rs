@@ -3,21 +3,24 @@
 //!
 //! Windows of a benchmark resemble their neighbours, have outliers and dip with every checkpoint. So a change counts
 //! if it stays for a while ([`LevelShiftSettings::least_windows`]), moves the *median* by what matters
-//! ([`LevelShiftSettings::least_ratio`]), and is larger than what a stationary series of the same memory shows anywhere:
+//! ([`LevelShiftSettings::least_ratio`]), and is larger than what a stationary series of the same memory shows
+//! anywhere:
 //!
-//! 1. Values become logarithms where none is negative, so that changes are ratios, then scores: distances from the median
-//!    in units of the noise between neighbours, cut off at ±2, so that no outlier weighs more than another (`scores`).
-//! 2. The score sums of two sides are compared at all places of intervals of all lengths, so that a short loss in a long run
-//!    is found too: seeded binary segmentation, S. Kovács, P. Bühlmann, H. Li and A. Munk, *Biometrika* 110 (2023)
-//!    (`scan`).
+//! 1. Values become logarithms where none is negative, so that changes are ratios, then scores: distances from the
+//!    median in units of the noise between neighbours, cut off at ±2, so that no outlier weighs more than another
+//!    (`scores`).
+//! 2. The score sums of two sides are compared at all places of intervals of all lengths, so that a short loss in a
+//!    long run is found too: seeded binary segmentation, S. Kovács, P. Bühlmann, H. Li and A. Munk, *Biometrika* 110
+//!    (2023) (`scan`).
 //! 3. The memory is estimated from differences over several distances, which a few steps do not touch (`memory`), and
 //!    the largest difference of sides is set against those of simulated series of that memory and length, which pass
 //!    through the same steps. Their maxima follow a Gumbel distribution, whose tail gives the p value (`significance`).
-//! 4. A change splits the series, both sides are looked at again, each with its share of the false alarms, and in the end
-//!    each place is moved to where the absolute deviations from the two medians are smallest.
+//! 4. A change splits the series, both sides are looked at again, each with its share of the false alarms, and in the
+//!    end each place is moved to where the absolute deviations from the two medians are smallest.
 //!
-//! A slow drift is a slope, not a flight of steps: the series is looked at again without that of the whole, by a constant
-//! amount or by a constant ratio, and without the one inside its levels, and what describes it best with the fewest parameters counts (`drift`).
+//! A slow drift is a slope, not a flight of steps: the series is looked at again without that of the whole, by a
+//! constant amount or by a constant ratio, and without the one inside its levels, and what describes it best with the
+//! fewest parameters counts (`drift`).
 //!
 //! Assumed: windows of equal length, and a memory that an autoregression of first order with independent noise on
 //! top describes. What changes more slowly than that, such as a cycle of ten minutes, is a change of level here.
@@ -32,6 +35,7 @@ mod scores;
 mod significance;
 
 use drift::Slope;
+use crate::robust::median;
 use levels::Levels;
 use schemars::JsonSchema;
 use scores::Scale;
@@ -283,7 +287,7 @@ fn told_drift(
     settings: LevelShiftSettings,
 ) -> Option<Drift> {
     let p_value_ratio = drift::p_value(values, &found.levels.ranges(), found.slope)?;
-    let level = found.levels.overall();
+    let level = median(found.slope.removed_from(values))?;
     let over = |windows: f64| scale.ratio(found.slope.at(windows), level);
     let drift = Drift {
         per_hour_ratio: over(3600.0 / settings.window_s),

@@ -2,25 +2,26 @@
 //! every flush of the journal, and what is likely to cause them.
 //!
 //! A pattern is a box: for a part of each period the values are higher or lower. Boxes are looked for as transits of
-//! planets are (box-fitting least squares, G. Kovács, S. Zucker and T. Mazeh, *Astronomy & Astrophysics* 391 (2002)), but on
-//! contrasts that need no model of the noise:
+//! planets are (box-fitting least squares, G. Kovács, S. Zucker and T. Mazeh, *Astronomy & Astrophysics* 391 (2002)),
+//! but on contrasts that need no model of the noise:
 //!
-//! 1. For widths from one window to a sixth of the series, each place gets its contrast: the mean of the box minus that of
-//!    its neighbourhood on both sides. Levels, trends and slow noise fall out, a step leaves one place. Contrasts become
-//!    normal scores by their rank, so that no burst weighs more than another (`contrast`).
+//! 1. For widths from one window to a sixth of the series, each place gets its contrast: the mean of the box minus
+//!    that of its neighbourhood on both sides. Levels, trends and slow noise fall out, a step leaves one place.
+//!    Contrasts become normal scores by their rank, so that no burst weighs more than another (`contrast`).
 //! 2. For each period the scores are added up at equal distances from every first place (epoch folding). Contrasts
-//!    a period apart are independent, whatever the memory within it, so that the sum of `m` scores has the standard error
-//!    `√m`. More than [`MOST_CYCLES`] cycles are folded in stretches that may each have their own phase, as a task that
-//!    sleeps between its turns drifts against the clock; more than half of the stretches must show the pattern, so that one
-//!    busy minute does not make one. All trials count (Bonferroni), each width with each octave of periods with the same
-//!    share of the false alarms (`folding`).
-//! 3. The clearest pattern is located in each cycle, measured by the mean over its occurrences, and cut out of the
-//!    series; then the next one is looked for. What only repeats the occurrences of a pattern that was found
+//!    a period apart are independent, whatever the memory within it, so that the sum of `m` scores has the standard
+//!    error `√m`. More than [`MOST_CYCLES`] cycles are folded in stretches that may each have their own phase, as a
+//!    task that sleeps between its turns drifts against the clock; more than half of the stretches must show the
+//!    pattern, so that one busy minute does not make one. All trials count (Bonferroni), each width with each octave
+//!    of periods with the same share of the false alarms (`folding`).
+//! 3. The clearest pattern is located in each cycle, measured by the mean over its occurrences, and taken out of
+//!    the series; then the next one is looked for. What only repeats the occurrences of a pattern that was found
 //!    is its harmonic and is not told (`occurrences`).
 //!
-//! False alarms: at most [`FALSE_ALARM_RATIO`] for each series, on noise, autoregressions, bursts and steps alike; in
-//! simulations there are fewer, as Bonferroni's count is too high for trials that resemble each other. Limits: ranks
-//! tell a narrow pattern from chance only with five to six cycles; three are enough for none but wide ones.
+//! False alarms: at most [`FALSE_ALARM_RATIO`] for each series. In simulations there were 6 in 5,400 series of noise,
+//! autoregressions up to 0.98, heavy tails, random bursts, steps and trends. Dips of 2 s every minute, by 20 % or more in
+//! noise of 5 %, are found in nearly all series of ten minutes, and in four of five if their distances vary by 5 %. Limits:
+//! ranks tell a narrow pattern from chance only with about five cycles, however deep it is.
 //!
 //! Complexity: O(n²) for each pattern, about twelve additions for each pair of windows.
 
@@ -51,7 +52,8 @@ pub const SHORTEST_PERIOD_WINDOWS: f64 = 4.0;
 /// Share of series without a pattern in which one is told.
 pub const FALSE_ALARM_RATIO: f64 = 0.01;
 
-/// Cycles that are folded with one phase. Occurrences whose distances vary by 5 % drift by a tenth of the period in them.
+/// Cycles that are folded with one phase. Occurrences whose distances vary by 5 % drift by a tenth of the period in
+/// them.
 pub const MOST_CYCLES: usize = 16;
 
 /// Most patterns that are looked for.
@@ -150,7 +152,7 @@ pub fn periodic_patterns(
             break;
         };
         let pattern = measured(&candidate, &occurrences, settings.window_s);
-        occurrences.cut_out(&mut rest);
+        occurrences.take_out(&mut rest);
         let is_harmonic = found.iter().any(|(_, other)| occurrences.repeat(other));
         if !is_harmonic {
             found.push((pattern, occurrences));

@@ -4,11 +4,11 @@
 //! Mathematicae* 12 (1950), and P. K. Sen, *Journal of the American Statistical Association* 63 (1968): the median of
 //! the slopes of all pairs, here of pairs within a level. Significance: H. B. Mann, *Econometrica* 13 (1945), and M. G.
 //! Kendall, *Rank Correlation Methods* (1975), the number of pairs that rise without that of pairs that fall, added up
-//! over the levels. Windows that resemble their neighbours make its variance larger: K. H. Hamed and A. R. Rao, "A modified
-//! Mann-Kendall trend test for autocorrelated data", *Journal of Hydrology* 204 (1998). They add the
-//! autocorrelations of the ranks that are significant; here all up to the first that is not positive count, and Student's
-//! distribution replaces the normal one, with the degrees of freedom of the effective number of blocks: in short series
-//! the memory is as uncertain as the drift.
+//! over the levels. Windows that resemble their neighbours make its variance larger: K. H. Hamed and A. R. Rao, "A
+//! modified Mann-Kendall trend test for autocorrelated data", *Journal of Hydrology* 204 (1998). They add the
+//! autocorrelations of the ranks that are significant; here all up to the first that is not positive count, and
+//! Student's distribution replaces the normal one, with the degrees of freedom of the effective number of blocks: in
+//! short series the memory is as uncertain as the drift.
 //!
 //! Long levels are taken in blocks of equal length, of which the medians count. O(b²) for b ≤ 300 blocks.
 
@@ -57,8 +57,8 @@ impl Slope {
         }
     }
 
-    /// The slopes of the whole series: by a constant difference on its scale, and on that of logarithms also by a constant
-    /// amount.
+    /// The slopes of the whole series: by a constant difference on its scale, and on that of logarithms also by a
+    /// constant amount.
     pub(super) fn of_whole(values: &[f64], scale: Scale) -> Vec<Slope> {
         let whole = 0..values.len();
         let mut slopes = vec![Slope::within(values, std::slice::from_ref(&whole))];
@@ -150,7 +150,8 @@ fn independent_variance(count: usize) -> f64 {
     n * (n - 1.0) * (2.0 * n + 5.0) / 18.0
 }
 
-/// What the memory of a series without drift makes of that variance, 1 without any. `None` for a series without variation.
+/// What the memory of a series without drift makes of that variance, 1 without any. `None` for a series without
+/// variation.
 fn memory_factor(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let ranks = ranks(values);

@@ -47,7 +47,6 @@ pub(super) struct Levels {
     windows: usize,
     /// Sum of the absolute deviations from the medians.
     deviations: f64,
-    overall: f64,
     memory_time: f64,
 }
 
@@ -113,18 +112,12 @@ impl Levels {
             changes: changes.collect(),
             windows: values.len(),
             deviations,
-            overall: median(values.iter().copied()).unwrap_or_default(),
             memory_time,
         }
     }
 
     pub(super) fn changes(&self) -> &[Change] {
         &self.changes
-    }
-
-    /// Median of the whole series.
-    pub(super) fn overall(&self) -> f64 {
-        self.overall
     }
 
     /// The parts between the changes.
@@ -194,7 +187,7 @@ fn split(
 /// that their memory is not well known.
 fn limit(windows: usize, memory: Memory, settings: LevelShiftSettings) -> f64 {
     let effective = windows as f64 / memory.time();
-    settings.false_alarm_ratio * (effective / WELL_KNOWN_WINDOWS).min(1.0)
+    settings.false_alarm_ratio * (effective / WELL_KNOWN_WINDOWS).min(1.0).powi(2)
 }
 
 /// The best place near a split that was found on a coarse grid, relative to the start of the part.

@@ -2,12 +2,13 @@
 //!
 //! Model: independent noise, an autoregression of first order, or both, with a share of the variance for the second.
 //! Half the mean square of the differences over a distance `h` is then `variance · (1 − share · correlationʰ)`. A step
-//! touches only the `h` pairs that lie across it: pairs across the clearest splits are left out, if these explain more than an autoregression does, and so is the largest fifth
-//! of the other differences, at every distance. The model whose ratios to distance 1 are closest to the observed
-//! ones is taken, where noise on top has to earn its place (H. Akaike, *IEEE Transactions on Automatic Control* 19 (1974)),
-//! after the ratios were raised by about their standard error: too little memory raises false alarms, too much
-//! only costs power. Idea of differences at two distances: S. Chakar, E. Lebarbier, C. Lévy-Leduc and S. Robin, "A robust
-//! approach for estimating change-points in the mean of an AR(1) process", *Bernoulli* 23 (2017).
+//! touches only the `h` pairs that lie across it. Pairs across the clearest splits are left out, if these splits
+//! explain more than an autoregression does, and so is the largest fifth of the other differences, at every distance.
+//! The model whose ratios to distance 1 are closest to the observed ones is taken, where noise on top has to earn its
+//! place (H. Akaike, *IEEE Transactions on Automatic Control* 19 (1974)), after the ratios were raised by about their
+//! standard error: too little memory raises false alarms, too much only costs power. Idea of differences at two
+//! distances: S. Chakar, E. Lebarbier, C. Lévy-Leduc and S. Robin, "A robust approach for estimating change-points in
+//! the mean of an AR(1) process", *Bernoulli* 23 (2017).
 
 use super::scan::clearest_split;
 use super::scores::scores;
@@ -21,8 +22,10 @@ const DISTANCES: [usize; 10] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48];
 /// Windows per window of distance.
 const WINDOWS_PER_DISTANCE: usize = 15;
 
-/// Ratios are raised by this over the root of the number of windows.
-const SAFETY: f64 = 2.0;
+/// Ratios are raised by this over the root of the number of windows, and by this over their number: a short series
+/// hides the slow part of its memory.
+const SAFETY: f64 = 1.5;
+const SHORT_SAFETY: f64 = 8.0;
 
 /// Variance of the logarithm of a ratio, times the number of windows.
 const RATIO_VARIANCE: f64 = 2.0;
@@ -179,7 +182,8 @@ fn observed_ratios(values: &[f64], levels: &[usize]) -> Vec<(usize, f64)> {
     if neighbours == 0.0 {
         return Vec::new();
     }
-    let raised = 1.0 + SAFETY / (values.len() as f64).sqrt();
+    let windows = values.len() as f64;
+    let raised = 1.0 + SAFETY / windows.sqrt() + SHORT_SAFETY / windows;
     DISTANCES
         .into_iter()
         .filter(|distance| *distance == 2 || distance * WINDOWS_PER_DISTANCE <= values.len())

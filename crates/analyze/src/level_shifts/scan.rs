@@ -1,8 +1,8 @@
 //! The largest difference between the two sides of any place, over intervals of all lengths.
 //!
 //! Intervals: seeded binary segmentation with a decay of 1/√2 (S. Kovács et al. 2023): of each length there are so
-//! many that neighbours overlap by half, and the next length is √2 times as long. In long intervals not every place is tried,
-//! but as many as find a change within a sixty-fourth of the interval; where exactly it is comes later.
+//! many that neighbours overlap by half, and the next length is √2 times as long. In long intervals not every place is
+//! tried, but as many as find a change within a sixty-fourth of the interval; where exactly it is comes later.
 //! O(n) places in all, as short intervals have few and long intervals are few.
 
 use std::f64::consts::SQRT_2;

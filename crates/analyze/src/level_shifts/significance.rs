@@ -2,8 +2,9 @@
 //!
 //! Series of normal noise with the same memory and length are simulated and pass through the same scores and the same
 //! scan. Half the square of their largest split has an exponential tail, so its maximum over many places is close to a
-//! Gumbel distribution (E. J. Gumbel, *Statistics of Extremes* (1958)), which is fitted by its mean and deviation: p values
-//! far below one over the number of simulations can be told, and fewer simulations are enough where the case is clear.
+//! Gumbel distribution (E. J. Gumbel, *Statistics of Extremes* (1958)), which is fitted by its mean and deviation: p
+//! values far below one over the number of simulations can be told, and fewer simulations are enough where the case is
+//! clear.
 
 use super::SIMULATED_SERIES;
 use super::memory::Memory;

@@ -12,8 +12,8 @@ const REFERENCE: f64 = 1.0;
 /// Standard errors by which the memory and the centre are taken to the safe side.
 const MARGIN: f64 = 1.5;
 
-/// Both sums together alarm once in this many times [`WINDOWS_PER_FALSE_ALARM`], as far as theory goes: room for what the
-/// margins do not cover.
+/// Both sums together alarm once in this many times [`WINDOWS_PER_FALSE_ALARM`], as far as theory goes: room for what
+/// the margins do not cover.
 const SAFETY: f64 = 3.0;
 
 /// Lags over which autocorrelations are added up.

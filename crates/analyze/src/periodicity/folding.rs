@@ -113,7 +113,8 @@ fn widths(windows: usize) -> impl Iterator<Item = usize> {
         .take_while(move |width| *width <= windows / 6)
 }
 
-/// Periods from the shortest that the width allows to a third of the series, so dense that no pattern lies between them.
+/// Periods from the shortest that the width allows to a third of the series, so dense that no pattern lies between
+/// them.
 fn periods(contrasts: &Contrasts) -> impl Iterator<Item = f64> {
     let windows = contrasts.values.len() as f64;
     let longest = windows / FEWEST_PERIODS as f64;

@@ -16,6 +16,9 @@ const EDGE_RATIO: f64 = 0.5;
 /// A pattern whose occurrences are met by this share of another one's is a harmonic of it.
 const REPEATED_RATIO: f64 = 0.6;
 
+/// A pattern that affects a larger share of its period is wide.
+const WIDE_RATIO: f64 = 0.25;
+
 /// Times that occurrences are located again.
 const REFINEMENTS: usize = 3;
 
@@ -46,11 +49,14 @@ pub(super) struct Occurrences {
     width: usize,
     height: f64,
     outside: f64,
+    /// Means around the occurrences, from this distance to the starts on.
+    first: isize,
+    means: Vec<f64>,
 }
 
 impl Occurrences {
-    /// Locates and measures a candidate, and again with the width that was measured as long as that shows it more clearly.
-    /// `None` if fewer than three cycles show it.
+    /// Locates and measures a candidate, and again with the width that was measured as long as that shows it more
+    /// clearly. `None` if fewer than three cycles show it.
     pub(super) fn of(series: &[f64], candidate: &Candidate) -> Option<Occurrences> {
         let mut best = Occurrences::at_width(series, candidate)?;
         for _ in 0..REFINEMENTS {
@@ -84,6 +90,8 @@ impl Occurrences {
             width: candidate.width,
             height: 0.0,
             outside: 0.0,
+            first: 0,
+            means: Vec::new(),
         };
         found.measure(series, candidate);
         Some(found)
@@ -158,6 +166,7 @@ impl Occurrences {
         };
         self.outside = mean(false);
         self.height = mean(true) - self.outside;
+        (self.first, self.means) = (first, means);
     }
 
     /// Mean of the values at this distance from the starts; at the ends of the series there may be none.
@@ -171,8 +180,28 @@ impl Occurrences {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    /// Replaces each affected part and its edges by the mean of what lies beside it.
-    pub(super) fn cut_out(&self, series: &mut [f64]) {
+    /// Takes the occurrences out of the series. A pattern that fills much of its period is subtracted, as it has no
+    /// neighbourhood; of others each affected part with its edges is replaced by the median of what lies beside it.
+    pub(super) fn take_out(&self, series: &mut [f64]) {
+        match self.width as f64 > WIDE_RATIO * self.period.value {
+            true => self.subtract(series),
+            false => self.cut_out(series),
+        }
+    }
+
+    fn subtract(&self, series: &mut [f64]) {
+        let around = (self.first..).zip(&self.means);
+        for (offset, mean) in around {
+            for start in &self.starts {
+                let place = start.checked_add_signed(offset);
+                if let Some(value) = place.and_then(|place| series.get_mut(place)) {
+                    *value -= mean - self.outside;
+                }
+            }
+        }
+    }
+
+    fn cut_out(&self, series: &mut [f64]) {
         let margin = self.width.div_ceil(4).max(1);
         let beside = self.width.div_ceil(2).max(1);
         for start in &self.starts {
@@ -332,7 +361,7 @@ mod tests {
             "{}",
             found.first_start()
         );
-        found.cut_out(&mut series);
+        found.take_out(&mut series);
         assert!(series.iter().all(|value| *value == 100.0));
         assert!(found.repeat(&found));
     }

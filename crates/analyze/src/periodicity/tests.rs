@@ -22,10 +22,10 @@ fn uniform(seed: u64, count: usize) -> Vec<f64> {
 
 /// Multiplies what lies in `[start, start + length)` of windows of length 1; parts of windows in part.
 fn apply(series: &mut [f64], start: f64, length: f64, factor: f64) {
-    for place in 0..series.len() {
+    for (place, value) in series.iter_mut().enumerate() {
         let (from, to) = (place as f64, place as f64 + 1.0);
         let overlap = (to.min(start + length) - from.max(start)).max(0.0);
-        series[place] *= 1.0 + (factor - 1.0) * overlap;
+        *value *= 1.0 + (factor - 1.0) * overlap;
     }
 }
 
@@ -40,8 +40,8 @@ fn random_bursts(seed: u64, n: usize) -> Vec<f64> {
 fn one_burst(seed: u64, n: usize) -> Vec<f64> {
     let mut series = scaled(normal(seed, n), 0.1);
     apply(&mut series, n as f64 * 0.4, n as f64 * 0.05, 3.0);
-    for place in 0..n / 10 {
-        series[place] = 1_000.0 * (series[place] / 1_000.0).powi(6);
+    for value in &mut series[..n / 10] {
+        *value = 1_000.0 * (*value / 1_000.0).powi(6);
     }
     series
 }
