@@ -9,7 +9,7 @@ WORKLOAD ?= a
 # More options for `dyno run`, such as: make run ARGS="--duration 2m --clients 64"
 ARGS ?=
 
-.PHONY: help setup build run test bench bench-parts lint clean-runs
+.PHONY: help setup build run test bench bench-parts bench-verdict lint clean-runs
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -33,6 +33,10 @@ test: ## install what is missing and run every test, with real servers
 
 bench: setup ## print what the generator costs and how true its numbers are (minutes)
 	@$(CARGO) run --release --locked --quiet --package dyno-bench
+
+bench-verdict: setup ## provoke twenty known faults and clean runs, print what dyno finds (root, 15 minutes)
+	@$(CARGO) build --release --locked --quiet --package mongodyno
+	@$(CARGO) run --release --locked --quiet --package dyno-bench -- verdict
 
 bench-parts: setup ## print the times of single parts: encoding, histograms, key choice
 	@$(CARGO) bench --locked --workspace --benches

@@ -34,8 +34,8 @@ mod scan;
 mod scores;
 mod significance;
 
-use drift::Slope;
 use crate::robust::median;
+use drift::Slope;
 use levels::Levels;
 use schemars::JsonSchema;
 use scores::Scale;

@@ -8,6 +8,7 @@
 mod bare;
 mod measure;
 mod truth;
+mod verdict;
 
 use anyhow::{Context, Result, bail};
 use dyno_load::responder::Behaviour;
@@ -42,6 +43,8 @@ fn main() -> Result<()> {
             truth::queue()?;
             truth::faults(20_000)
         }
+        ["verdict"] => verdict::all(&verdict::program(), ""),
+        ["verdict", filter] => verdict::all(&verdict::program(), filter),
         ["cost"] => cost(),
         ["rate"] => rate(),
         ["memory"] => memory(),
@@ -64,7 +67,7 @@ fn main() -> Result<()> {
             truth::faults(500)?;
             compare_cost(1, Duration::from_millis(500))
         }
-        _ => bail!("usage: dyno-bench [all|cost|rate|memory|truth|quick]"),
+        _ => bail!("usage: dyno-bench [all|cost|rate|memory|truth|quick|verdict [NAME]]"),
     }
 }
 

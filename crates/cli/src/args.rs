@@ -561,7 +561,7 @@ pub(crate) struct TargetArguments {
     /// A built-in plan, a plan file (TOML), or a YCSB property file
     ///
     /// Built-in: `a` to `f` (the mixes of YCSB), `90read10update`, `50read50update`, `30write70read`,
-    /// `read`, `write`, `gated`, `pkm`. May be left out with `--wsf`.
+    /// `read`, `write`, `gated`, `pkm`, `storage-compare`. May be left out with `--wsf`.
     #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf")]
     pub(crate) workload: Option<String>,
     /// Take the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment

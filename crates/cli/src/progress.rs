@@ -2,6 +2,7 @@
 //! seconds and at the end of a phase. It sees finished windows only and never touches the workers.
 
 use crate::messages::Messages;
+use crate::session::live::{Course, sparkline};
 use crate::session::recorder::{Expectation, Watch};
 use dyno_record::interval::{IntervalRecord, latency_histogram};
 use dyno_record::model::{PhaseKind, PhaseRecord};
@@ -12,6 +13,13 @@ use std::time::Duration;
 
 /// Distance between plain lines in time of the run: rare enough for a log, often enough to see that it lives.
 const PLAIN_EVERY_S: f64 = 10.0;
+/// The same for phases of hours.
+const PLAIN_EVERY_LONG_S: f64 = 60.0;
+/// A phase that lasts longer is one of hours.
+const LONG_S: f64 = 900.0;
+/// Bars of the course of the rate, and how many points make it worth showing.
+const BARS: usize = 24;
+const FEWEST_BARS: usize = 12;
 
 /// Shows the progress of a run.
 pub(crate) struct Progress {
@@ -28,6 +36,8 @@ struct Phase {
     done: u64,
     failed: u64,
     plain_at_s: f64,
+    /// The rate so far.
+    course: Course,
     /// Since the last line.
     recent: Recent,
 }
@@ -79,11 +89,15 @@ impl Watch for Progress {
             line.set_message(phase.text());
             phase.recent.clear();
         } else if phase.elapsed_s >= phase.plain_at_s {
-            phase.plain_at_s += PLAIN_EVERY_S;
+            phase.plain_at_s += phase.plain_every_s();
             let text = phase.text();
             phase.recent.clear();
             self.say(&text);
         }
+    }
+
+    fn noticed(&mut self, text: &str) {
+        self.say(text);
     }
 
     fn phase_ended(&mut self, record: &PhaseRecord) {
@@ -108,17 +122,28 @@ impl Drop for Progress {
 
 impl Phase {
     fn new(expected: Expectation) -> Self {
-        Phase {
+        let mut phase = Phase {
             expected,
             elapsed_s: 0.0,
             done: 0,
             failed: 0,
-            plain_at_s: PLAIN_EVERY_S,
+            plain_at_s: 0.0,
+            course: Course::default(),
             recent: Recent {
                 done: 0,
                 seconds: 0.0,
                 response: latency_histogram(),
             },
+        };
+        phase.plain_at_s = phase.plain_every_s();
+        phase
+    }
+
+    fn plain_every_s(&self) -> f64 {
+        let is_long = |length: Duration| length.as_secs_f64() > LONG_S;
+        match self.expected.duration.is_some_and(is_long) {
+            true => PLAIN_EVERY_LONG_S,
+            false => PLAIN_EVERY_S,
         }
     }
 
@@ -139,6 +164,7 @@ impl Phase {
         self.failed += interval.failed;
         self.recent.done += done;
         self.recent.seconds += seconds;
+        self.course.add(done as f64, seconds);
         for operation in &interval.operations {
             // All latency histograms have the same bounds, so adding cannot fail.
             let _ = self.recent.response.add(&operation.response);
@@ -169,7 +195,15 @@ impl Phase {
             }
             (None, None) => format!("{:.0} s", self.elapsed_s),
         }];
-        parts.push(rate(self.recent.done, self.recent.seconds));
+        let course = self.course.per_s();
+        let bars = match course.len() {
+            count if count >= FEWEST_BARS => format!("{} ", sparkline(&course, BARS)),
+            _ => String::new(),
+        };
+        parts.push(format!(
+            "{bars}{}",
+            rate(self.recent.done, self.recent.seconds)
+        ));
         if !self.recent.response.is_empty() {
             for percentile in [50.0, 99.0] {
                 let value_us = self.recent.response.value_at_percentile(percentile) as f64 / 1e3;
@@ -305,6 +339,17 @@ mod tests {
             text.contains("1 error, ") && text.ends_with("28 s left"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_longer_phase_shows_its_course() {
+        let mut phase = phase(PhaseKind::Measure, Some(3_600), None);
+        for index in 0..20 {
+            phase.add(&interval(if index < 10 { 2_000 } else { 1_000 }, 0, 0));
+        }
+        let text = phase.text();
+        assert!(text.contains("██████████▅▅▅▅▅▅▅▅▅▅ "), "{text}");
+        assert_eq!(phase.plain_at_s, PLAIN_EVERY_LONG_S);
     }
 
     #[test]

@@ -37,6 +37,14 @@ pub fn free_bytes(folder: &Path) -> Option<u64> {
     storage::free_bytes(&storage::nearest_existing(folder))
 }
 
+/// Makes this machine forget what it keeps of files in memory.
+///
+/// # Errors
+/// Mostly missing rights: it needs root.
+pub fn drop_page_cache() -> std::io::Result<()> {
+    storage::drop_page_cache(Path::new("/"))
+}
+
 fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation {
     let mut probes = Probes::default();
     let environment = Environment {

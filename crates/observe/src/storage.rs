@@ -114,6 +114,16 @@ pub(crate) fn space(folder: &Path) -> Option<(u64, u64)> {
     Some((stat.blocks_available() * unit, stat.blocks() * unit))
 }
 
+/// Writes what is not on the disks yet, and forgets what the kernel keeps of files in memory.
+///
+/// # Errors
+/// Mostly missing rights: it needs root.
+pub(crate) fn drop_page_cache(root: &Path) -> std::io::Result<()> {
+    nix::unistd::sync();
+    // 1 is the page cache alone; names and attributes of files stay.
+    std::fs::write(root.join("proc/sys/vm/drop_caches"), "1")
+}
+
 /// All mounts that the process which reads can see.
 pub(crate) fn mounts(root: &Path) -> Reading<Vec<Mount>> {
     let mountinfo = text(root, "proc/self/mountinfo")?;

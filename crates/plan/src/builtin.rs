@@ -9,7 +9,7 @@ macro_rules! built_in {
     };
 }
 
-const PLANS: [(&str, &str); 13] = built_in![
+const PLANS: [(&str, &str); 14] = built_in![
     "a",
     "b",
     "c",
@@ -23,6 +23,7 @@ const PLANS: [(&str, &str); 13] = built_in![
     "write",
     "gated",
     "pkm",
+    "storage-compare",
 ];
 
 /// Names of the built-in plans.

@@ -228,6 +228,8 @@ pub struct DataPlan {
     pub zero_padding: u32,
     /// What a run begins with.
     pub fresh: FreshData,
+    /// What the kernel keeps of files in memory when the load begins.
+    pub page_cache: PageCache,
 }
 
 impl Default for DataPlan {
@@ -247,6 +249,7 @@ impl Default for DataPlan {
             key_prefix: "user".into(),
             zero_padding: 1,
             fresh: FreshData::WhenChanged,
+            page_cache: PageCache::Keep,
         }
     }
 }
@@ -272,6 +275,18 @@ impl FreshData {
     pub fn is_for_each_run(self) -> bool {
         matches!(self, FreshData::Collection | FreshData::Server)
     }
+}
+
+/// The page cache of the machine before the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageCache {
+    /// As the load phase left it.
+    #[default]
+    Keep,
+    /// Written to the disks and dropped, so that first reads are those of a disk. Needs root, and a server on this machine. The
+    /// server's own cache stays.
+    Drop,
 }
 
 /// Length of a field's value in bytes.

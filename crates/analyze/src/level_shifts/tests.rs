@@ -109,9 +109,16 @@ fn stationary_loads_of_all_lengths_raise_no_more_false_alarms_than_stated() {
             .collect();
         eprintln!("RATE {windows} {rates:?}");
         // More than 11 of 400 have a probability of 0.1 % at 1 %.
-        let most = |of: fn(&(usize, usize)) -> usize| rates.iter().map(|(_, found)| of(found)).max();
-        assert!(most(|found| found.0) <= Some(11), "{windows} windows: {rates:?}");
-        assert!(most(|found| found.1) <= Some(11), "{windows} windows: {rates:?}");
+        let most =
+            |of: fn(&(usize, usize)) -> usize| rates.iter().map(|(_, found)| of(found)).max();
+        assert!(
+            most(|found| found.0) <= Some(11),
+            "{windows} windows: {rates:?}"
+        );
+        assert!(
+            most(|found| found.1) <= Some(11),
+            "{windows} windows: {rates:?}"
+        );
         let shifts: usize = rates.iter().map(|(_, found)| found.0).sum();
         assert!(shifts <= 32, "{windows} windows: {rates:?}");
     }

@@ -1,1 +1,576 @@
+//! Each rule on a bench that has its fault, and on one that is like it but for the figure that decides.
 
+use super::*;
+use dyno_record::metrics::{MetricId, MetricTable};
+use dyno_record::model::*;
+use dyno_record::reader::{IntervalPoint, SeriesPoint, WindowLatency};
+use serde_json::json;
+
+const SECONDS: usize = 40;
+
+/// A run that is well: 1,000 reads and 1,000 updates a second, offered at a constant rate, on two CPUs.
+#[derive(Clone)]
+struct Scene {
+    is_closed: bool,
+    in_flight: f64,
+    rate: fn(usize) -> u64,
+    read_us: f64,
+    write_us: f64,
+    /// Metrics of the machine, by name; the second value is that from the middle of the run on.
+    host: Vec<(&'static str, f64, f64)>,
+    server: Vec<(&'static str, f64, f64)>,
+    /// Seconds in which the disk's figures swing by so much of their mean.
+    swing: f64,
+    cache_bytes: u64,
+    round_trip_us: Option<f64>,
+}
+
+fn well() -> Scene {
+    let same = |name, value| (name, value, value);
+    Scene {
+        is_closed: false,
+        in_flight: 1.0,
+        rate: |_| 2_000,
+        read_us: 200.0,
+        write_us: 300.0,
+        host: vec![
+            same("cpu.all.busy_ratio", 0.4),
+            same("cpu.all.iowait_ratio", 0.01),
+            same("cpu.all.steal_ratio", 0.0),
+            same("cpu.0.busy_ratio", 0.4),
+            same("cpu.1.busy_ratio", 0.4),
+            same("pressure.io.some_ratio", 0.02),
+            same("pressure.memory.some_ratio", 0.0),
+            same("memory.available_bytes", 8e9),
+            same("memory.total_bytes", 16e9),
+            same("paging.swap_in_bytes_per_s", 0.0),
+            same("paging.swap_out_bytes_per_s", 0.0),
+            same("storage.sda.free_bytes", 1e11),
+            same("disk.sda.read_per_s", 5.0),
+            same("disk.sda.write_per_s", 50.0),
+            same("disk.sda.flush_per_s", 5.0),
+            same("disk.sda.read_bytes_per_s", 20e3),
+            same("disk.sda.write_bytes_per_s", 1e6),
+            same("disk.sda.utilization_ratio", 0.1),
+            same("disk.sda.queue_count", 0.1),
+            same("network.eth0.speed_bytes_per_s", 125e6),
+            same("network.eth0.received_bytes_per_s", 2e6),
+            same("network.eth0.sent_bytes_per_s", 2e6),
+            same("process.server.cpu_ratio", 0.5),
+            same("process.server.cpu_wait_ratio", 0.02),
+            same("process.server.busiest_thread_ratio", 0.3),
+            same("process.client.cpu_ratio", 0.2),
+            same("process.client.cpu_wait_ratio", 0.01),
+            same("process.client.busiest_thread_ratio", 0.2),
+            same("cgroup.server.cpu_throttled_periods_ratio", 0.0),
+        ],
+        server: vec![
+            same("cache.server.hit_ratio", 0.999),
+            same("cache.server.read_bytes_per_s", 1e3),
+            same("cache.server.evicted_by_application_per_s", 0.0),
+            same("connections.server.created_per_s", 0.2),
+            same("checkpoint.server.running_count", 0.0),
+            same("queue.server.total_count", 0.0),
+            same("tickets.server.read_in_use_count", 2.0),
+            same("tickets.server.read_total_count", 128.0),
+            same("tickets.server.write_in_use_count", 2.0),
+            same("tickets.server.write_total_count", 128.0),
+        ],
+        swing: 0.5,
+        cache_bytes: 4 << 30,
+        round_trip_us: Some(40.0),
+    }
+}
+
+impl Scene {
+    /// With a figure that is another one all the time.
+    fn with(self, name: &str, value: f64) -> Scene {
+        self.from_the_middle(name, value, value)
+    }
+
+    /// With a figure that changes in the middle.
+    fn from_the_middle(mut self, name: &str, before: f64, after: f64) -> Scene {
+        let all = self.host.iter_mut().chain(&mut self.server);
+        let known = all.into_iter().find(|(known, _, _)| *known == name);
+        let known = known.unwrap_or_else(|| panic!("no metric `{name}`"));
+        (known.1, known.2) = (before, after);
+        self
+    }
+
+    fn closed(mut self) -> Scene {
+        (self.is_closed, self.in_flight) = (true, 16.0);
+        self
+    }
+
+    fn judge(&self) -> Verdict {
+        self.judge_with(&[])
+    }
+
+    fn judge_with(&self, shifts_s: &[f64]) -> Verdict {
+        let document = self.document();
+        let tables = [
+            self.table("host", &self.host),
+            self.table("server", &self.server),
+        ];
+        let (windows, operations) = (self.windows(), self.operations());
+        let bench = Bench {
+            document: &document,
+            tables: &tables,
+            windows: &windows,
+            operations: &operations,
+        };
+        judge(&bench, shifts_s)
+    }
+
+    #[track_caller]
+    fn expect(&self, causes: &[Cause]) {
+        let verdict = self.judge();
+        let found: Vec<Cause> = verdict.causes.iter().map(|one| one.cause).collect();
+        assert_eq!(found, causes, "{verdict:#?}");
+    }
+
+    fn table(&self, source: &str, metrics: &[(&str, f64, f64)]) -> MetricTable {
+        let column = |(name, before, after): &(&str, f64, f64)| {
+            let swings = name.starts_with("disk.") && name.ends_with("_per_s");
+            let values = (0..SECONDS).map(|second| {
+                let level = if second < SECONDS / 2 { before } else { after };
+                let swing = if swings { self.swing } else { 0.0 };
+                level * (1.0 + swing * if second % 2 == 0 { 1.0 } else { -1.0 })
+            });
+            (MetricId::parse(name).unwrap(), values.collect())
+        };
+        MetricTable {
+            source: source.to_owned(),
+            at_s: (1..=SECONDS).map(|second| second as f64).collect(),
+            duration_s: vec![1.0; SECONDS],
+            columns: metrics.iter().map(column).collect(),
+        }
+    }
+
+    fn windows(&self) -> Vec<IntervalPoint> {
+        (0..SECONDS)
+            .map(|second| IntervalPoint {
+                phase: PhaseKind::Measure,
+                index: second as u64,
+                start_s: second as f64,
+                duration_s: 1.0,
+                succeeded: (self.rate)(second),
+                failed: 0,
+                mean_in_flight: self.in_flight,
+                arrivals: Arrivals::default(),
+                reconnects: 0,
+                cpu_user_s: 0.1,
+                cpu_system_s: 0.1,
+                max_rss_bytes: 0,
+            })
+            .collect()
+    }
+
+    fn operations(&self) -> Vec<SeriesPoint> {
+        let point = |second: usize, operation: &str, mean_us: f64| SeriesPoint {
+            phase: PhaseKind::Measure,
+            index: second as u64,
+            start_s: second as f64,
+            duration_s: 1.0,
+            operation: operation.to_owned(),
+            count: (self.rate)(second) / 2,
+            errors: 0,
+            documents: 0,
+            clamped: 0,
+            response: WindowLatency {
+                mean_us,
+                ..WindowLatency::default()
+            },
+            service: WindowLatency {
+                mean_us,
+                ..WindowLatency::default()
+            },
+        };
+        (0..SECONDS)
+            .flat_map(|second| {
+                [
+                    point(second, "read", self.read_us),
+                    point(second, "update", self.write_us),
+                ]
+            })
+            .collect()
+    }
+
+    fn document(&self) -> RunDocument {
+        let source = |name: &str, kind| SourceRecord {
+            name: name.to_owned(),
+            kind,
+            subject: "bench".to_owned(),
+            of_server: true,
+            interval_s: 1.0,
+            readings_per_row: 1,
+            health: SourceHealth::Healthy,
+            reason: None,
+            missing: Vec::new(),
+            readings: SECONDS as u64,
+            missed: 0,
+            outages: Vec::new(),
+            cpu_s: 0.1,
+            cpu_ratio: 0.001,
+        };
+        let schedule = match self.is_closed {
+            true => json!({"kind": "closed"}),
+            false => json!({"kind": "constant", "rate_per_s": 2_000.0}),
+        };
+        RunDocument {
+            schema_version: SCHEMA_VERSION,
+            dyno_version: "0.1.0".to_owned(),
+            name: "a".to_owned(),
+            started_at: "2026-08-22T10:15:00Z".to_owned(),
+            status: RunStatus::Complete,
+            status_reason: None,
+            plan: json!({"client": {"threads": 1, "clients": 16}, "schedule": schedule}),
+            environment: Environment {
+                cpus: Some(2),
+                ..Environment::default()
+            },
+            server: ServerRecord {
+                data_bytes: Some(1 << 30),
+                cache_bytes: Some(self.cache_bytes),
+                round_trip_us: self.round_trip_us,
+                ..ServerRecord::default()
+            },
+            phases: Vec::new(),
+            instances: Vec::new(),
+            placement: None,
+            packet_steering: None,
+            traces: Vec::new(),
+            resources: Vec::new(),
+            sources: vec![
+                source("host", SourceKind::Host),
+                source("server", SourceKind::Server),
+            ],
+            collections: Vec::new(),
+            caveats: Vec::new(),
+            selfcheck: None,
+        }
+    }
+}
+
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    well().expect(&[]);
+    let verdict = well().judge();
+    assert_eq!(
+        verdict.headline,
+        "No resource that was watched was exhausted."
+    );
+    assert_eq!(verdict.not_watched, [], "all that rules need was told");
+}
+
+#[test]
+fn a_limit_of_cpu_time_hides_that_the_server_has_used_it_up() {
+    let throttled = well()
+        .with("cgroup.server.cpu_throttled_periods_ratio", 0.8)
+        .with("process.server.cpu_ratio", 1.9)
+        .with("cpu.all.busy_ratio", 0.93);
+    throttled.expect(&[Cause::CpuThrottled]);
+    throttled
+        .with("cgroup.server.cpu_throttled_periods_ratio", 0.02)
+        .expect(&[Cause::ServerCpu]);
+}
+
+#[test]
+fn stolen_cpu_time_is_told() {
+    well()
+        .with("cpu.all.steal_ratio", 0.12)
+        .expect(&[Cause::CpuStolen]);
+    well().with("cpu.all.steal_ratio", 0.03).expect(&[]);
+}
+
+#[test]
+fn a_client_without_cpu_time_is_the_limit_whatever_the_load() {
+    let starved = well()
+        .closed()
+        .with("process.client.cpu_ratio", 0.6)
+        .with("process.client.cpu_wait_ratio", 0.38)
+        .with("process.client.busiest_thread_ratio", 0.6);
+    starved.expect(&[Cause::Client]);
+    // A client that works all the time, and a server that does, too: the server is not proven idle.
+    let both = starved
+        .with("process.server.cpu_ratio", 1.8)
+        .with("cpu.all.busy_ratio", 0.95);
+    both.expect(&[Cause::ServerCpu]);
+}
+
+#[test]
+fn a_neighbour_counts_only_if_the_server_waited() {
+    let beside = well()
+        .with("cpu.1.busy_ratio", 1.0)
+        .with("cpu.all.busy_ratio", 0.85)
+        .with("process.server.cpu_wait_ratio", 0.8);
+    beside.expect(&[Cause::NoisyNeighbour]);
+    beside
+        .with("process.server.cpu_wait_ratio", 0.01)
+        .expect(&[]);
+}
+
+#[test]
+fn swapping_explains_the_pressure_on_memory() {
+    let swaps = well()
+        .with("paging.swap_in_bytes_per_s", 8e6)
+        .with("pressure.memory.some_ratio", 0.3);
+    swaps.expect(&[Cause::Swapping]);
+    swaps
+        .with("paging.swap_in_bytes_per_s", 0.0)
+        .with("memory.available_bytes", 0.5e9)
+        .expect(&[Cause::MemoryPressure]);
+}
+
+#[test]
+fn a_full_network_is_told() {
+    well()
+        .with("network.eth0.sent_bytes_per_s", 120e6)
+        .expect(&[Cause::Network]);
+    well()
+        .with("network.eth0.sent_bytes_per_s", 80e6)
+        .expect(&[]);
+}
+
+#[test]
+fn connections_that_come_and_go_are_told() {
+    well()
+        .with("connections.server.created_per_s", 100.0)
+        .expect(&[Cause::ConnectionStorm]);
+    // As many as a pool opens when it grows.
+    well()
+        .with("connections.server.created_per_s", 5.0)
+        .expect(&[]);
+}
+
+fn durable() -> Scene {
+    let mut scene = well()
+        .closed()
+        .with("disk.sda.flush_per_s", 900.0)
+        .with("disk.sda.utilization_ratio", 0.8)
+        .with("disk.sda.queue_count", 1.1)
+        .with("pressure.io.some_ratio", 0.8);
+    scene.write_us = 12_000.0;
+    scene
+}
+
+#[test]
+fn writes_that_wait_for_the_disk_are_told_from_slow_reads() {
+    durable().expect(&[Cause::SlowSync]);
+    let mut slow_reads = durable();
+    slow_reads.read_us = 12_000.0;
+    let causes = slow_reads.judge().causes;
+    assert!(
+        causes.iter().all(|one| one.cause != Cause::SlowSync),
+        "{causes:?}"
+    );
+}
+
+/// A disk that the kernel holds to so many operations: processes wait, and it is idle.
+fn held_back() -> Scene {
+    let mut scene = well()
+        .closed()
+        .with("disk.sda.write_per_s", 40.0)
+        .with("disk.sda.flush_per_s", 20.0)
+        .with("disk.sda.utilization_ratio", 0.03)
+        .with("pressure.io.some_ratio", 0.95)
+        .with("process.server.cpu_ratio", 0.05);
+    (scene.write_us, scene.swing) = (300_000.0, 0.05);
+    scene
+}
+
+#[test]
+fn a_ceiling_of_operations_is_flat_with_a_queue() {
+    held_back().expect(&[Cause::DiskOperations]);
+    // The same figures without a queue: the load asks for no more.
+    let mut asked = held_back();
+    (asked.is_closed, asked.in_flight, asked.write_us) = (false, 2.0, 500.0);
+    asked.expect(&[]);
+    // A disk of a cloud has the queue itself.
+    let queued = held_back()
+        .with("disk.sda.utilization_ratio", 1.0)
+        .with("disk.sda.queue_count", 12.0);
+    queued.expect(&[Cause::DiskOperations]);
+}
+
+#[test]
+fn a_ceiling_of_bytes_is_told_from_one_of_operations() {
+    let mut wide = held_back()
+        .with("disk.sda.utilization_ratio", 1.0)
+        .with("disk.sda.queue_count", 12.0)
+        .with("disk.sda.write_bytes_per_s", 200e6);
+    wide.swing = 0.0;
+    let document = wide.document();
+    let mut host = wide.table("host", &wide.host);
+    // Operations of changing size: their number changes, their bytes do not.
+    let id = MetricId::parse("disk.sda.write_per_s").unwrap();
+    let column = host.columns.get_mut(&id).unwrap();
+    column
+        .iter_mut()
+        .enumerate()
+        .for_each(|(row, value)| *value *= 1.0 + 0.5 * (row % 2) as f64);
+    let tables = [host, wide.table("server", &wide.server)];
+    let (windows, operations) = (wide.windows(), wide.operations());
+    let bench = Bench {
+        document: &document,
+        tables: &tables,
+        windows: &windows,
+        operations: &operations,
+    };
+    let causes = judge(&bench, &[]).causes;
+    assert_eq!(causes[0].cause, Cause::DiskBandwidth, "{causes:#?}");
+}
+
+#[test]
+fn a_disk_that_falls_to_a_ceiling_under_the_same_load_has_used_up_its_credits() {
+    let mut scene = held_back()
+        .from_the_middle("disk.sda.write_per_s", 800.0, 40.0)
+        .from_the_middle("disk.sda.flush_per_s", 400.0, 20.0)
+        .from_the_middle("disk.sda.utilization_ratio", 0.4, 0.03)
+        .from_the_middle("pressure.io.some_ratio", 0.4, 0.95);
+    (scene.is_closed, scene.in_flight) = (false, 16.0);
+    scene.rate = |second| if second < SECONDS / 2 { 2_000 } else { 200 };
+    let verdict = scene.judge_with(&[20.0]);
+    let first = &verdict.causes[0];
+    assert_eq!(first.cause, Cause::BurstCredits, "{verdict:#?}");
+    assert_eq!((first.start_s, first.end_s), (20.0, 40.0));
+    assert_eq!(
+        verdict.headline,
+        "Disk IOPS ceiling reached at 65.0 IOPS after 20.0 s: burst credits exhausted or volume throttled."
+    );
+    assert!(
+        verdict
+            .causes
+            .iter()
+            .all(|one| one.cause != Cause::DiskOperations)
+    );
+    // Less is asked of the disk, because less is offered: nothing is exhausted.
+    let mut less = well().from_the_middle("disk.sda.write_per_s", 800.0, 40.0);
+    less.rate = |second| if second < SECONDS / 2 { 2_000 } else { 200 };
+    assert_eq!(less.judge_with(&[20.0]).causes, []);
+}
+
+#[test]
+fn a_cache_is_too_small_if_the_data_do_not_fit_and_are_read_again() {
+    let mut small = well()
+        .with("cache.server.hit_ratio", 0.8)
+        .with("cache.server.read_bytes_per_s", 40e6);
+    small.cache_bytes = 64 << 20;
+    small.expect(&[Cause::CacheTooSmall]);
+    small
+        .clone()
+        .with("cache.server.read_bytes_per_s", 1e3)
+        .expect(&[]);
+    small.cache_bytes = 2 << 30;
+    small.expect(&[]);
+}
+
+#[test]
+fn operations_that_queue_for_tickets_are_told() {
+    let queue = well()
+        .with("queue.server.total_count", 40.0)
+        .with("tickets.server.write_in_use_count", 127.0);
+    queue.expect(&[Cause::Tickets]);
+    queue
+        .with("tickets.server.write_in_use_count", 30.0)
+        .expect(&[]);
+}
+
+#[test]
+fn one_full_cpu_counts_if_a_thread_of_the_server_fills_it() {
+    let one = well()
+        .with("cpu.1.busy_ratio", 1.0)
+        .with("cpu.all.busy_ratio", 0.6)
+        .with("process.server.busiest_thread_ratio", 0.98)
+        .with("process.server.cpu_ratio", 1.0);
+    one.expect(&[Cause::OneCore]);
+    one.with("process.server.busiest_thread_ratio", 0.3)
+        .expect(&[]);
+}
+
+#[test]
+fn client_and_server_that_fill_a_machine_together_are_told_so() {
+    let full = well()
+        .closed()
+        .with("cpu.all.busy_ratio", 0.98)
+        .with("process.server.cpu_ratio", 1.2)
+        .with("process.client.cpu_ratio", 0.7);
+    full.expect(&[Cause::SharedCpu]);
+}
+
+#[test]
+fn a_closed_loop_on_an_idle_server_has_too_few_clients() {
+    well().closed().expect(&[Cause::TooFewClients]);
+    let mut far = well().closed();
+    far.round_trip_us = Some(220.0);
+    far.expect(&[Cause::RoundTrip]);
+}
+
+#[test]
+fn checkpoints_count_if_operations_are_slower_while_they_run() {
+    let scene = well().from_the_middle("checkpoint.server.running_count", 0.0, 1.0);
+    let document = scene.document();
+    let tables = [
+        scene.table("host", &scene.host),
+        scene.table("server", &scene.server),
+    ];
+    let windows = scene.windows();
+    for (factor, expected) in [(3.0, vec![Cause::Checkpoint]), (1.1, vec![])] {
+        let mut operations = scene.operations();
+        for point in operations.iter_mut().filter(|point| point.start_s >= 20.0) {
+            point.response.mean_us *= factor;
+        }
+        let bench = Bench {
+            document: &document,
+            tables: &tables,
+            windows: &windows,
+            operations: &operations,
+        };
+        let causes = judge(&bench, &[]).causes;
+        let found: Vec<Cause> = causes.iter().map(|one| one.cause).collect();
+        assert_eq!(found, expected, "{causes:#?}");
+    }
+}
+
+#[test]
+fn what_was_not_watched_decides_nothing_and_is_named() {
+    let mut blind = well().with("queue.server.total_count", 40.0);
+    blind
+        .server
+        .retain(|(name, _, _)| !name.starts_with("tickets"));
+    let verdict = blind.judge();
+    assert_eq!(verdict.causes, []);
+    assert_eq!(verdict.not_watched, [Cause::Tickets]);
+}
+
+#[test]
+fn every_cause_that_was_found_has_evidence_and_advice() {
+    for scene in [durable(), held_back(), well().closed()] {
+        for cause in scene.judge().causes {
+            assert!(
+                !cause.evidence.is_empty() && !cause.advice.is_empty(),
+                "{cause:?}"
+            );
+            assert!(
+                cause.text.ends_with('.') && !cause.text.contains("{}"),
+                "{}",
+                cause.text
+            );
+            assert!(cause.confidence > 0.0 && cause.confidence <= 1.0);
+        }
+    }
+}
+
+#[test]
+fn a_measured_time_of_seconds_decides_nothing() {
+    let scene = durable();
+    let document = scene.document();
+    let windows = &scene.windows()[..4];
+    let bench = Bench {
+        document: &document,
+        tables: &[],
+        windows,
+        operations: &[],
+    };
+    assert_eq!(judge(&bench, &[]).causes, []);
+}

@@ -30,7 +30,7 @@ use dyno_observe::doctor::{self, Subject};
 use dyno_observe::usage::UsageSampler;
 use dyno_observe::watch::{Board, Watcher};
 use dyno_plan::Plan;
-use dyno_plan::model::Schedule;
+use dyno_plan::model::{PageCache, Schedule};
 use dyno_plan::units::Span;
 use dyno_record::model::{
     Caveat, CaveatKind, PhaseEdge, PhaseKind, ResourceUse, RunDocument, RunStatus, ServerRecord,
@@ -227,9 +227,9 @@ impl<'a> Session<'a> {
             &plan.name,
             started.to_string(),
             conduct.state_dir,
+            Box::new(watch),
         );
-        let watch: Box<dyn Watch + 'a> = Box::new((watch, live));
-        let mut recorder = Recorder::new(writer, watch);
+        let mut recorder = Recorder::new(writer, Box::new(live));
         recorder.join_windows(windows_per_row(plan));
         Ok(Session {
             plan,
@@ -335,6 +335,7 @@ impl<'a> Session<'a> {
         }
         self.document_servers();
         self.save_progress()?;
+        self.drop_page_cache(lab)?;
         if matches!(self.conduct.extent, Extent::Whole | Extent::BlindMix) {
             let mut parties = Vec::new();
             for (number, server) in lab.servers.iter().enumerate() {
@@ -352,6 +353,24 @@ impl<'a> Session<'a> {
         self.note_collections(&mut controls, PhaseEdge::End);
         self.document_servers();
         Ok(())
+    }
+
+    /// Takes the files out of the machine's memory, if the plan wants reads from the disk.
+    fn drop_page_cache(&self, lab: &Lab) -> Result<(), Failure> {
+        if self.plan.data.page_cache == PageCache::Keep {
+            return Ok(());
+        }
+        if !lab.servers.iter().all(ServerUnderTest::is_local) {
+            let text =
+                "`data.page_cache = \"drop\"` is about this machine, and the server is on another";
+            return Err(Failure::new(Exit::BadInput, text)
+                .with_hint("drop it there, and set `data.page_cache` to `keep`"));
+        }
+        dyno_observe::environment::drop_page_cache().map_err(|error| {
+            Failure::of(Exit::Environment, error)
+                .context("cannot drop the page cache of this machine, as `data.page_cache` wants")
+                .with_hint("run it as root, or set `data.page_cache` to `keep`")
+        })
     }
 
     /// Records what the servers say of their collections before or after the measured load.

@@ -5,8 +5,10 @@
 //! known to be old.
 
 use crate::session::recorder::{Expectation, Watch};
+use dyno_analyze::online_shift::OnlineShift;
 use dyno_record::interval::{IntervalRecord, latency_histogram};
 use dyno_record::model::{PhaseKind, PhaseRecord};
+use dyno_report::quantity::Quantity;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -21,6 +23,10 @@ const RUNNING: &str = "running";
 const MOST_POINTS: usize = 120;
 /// Windows that the present figures are about.
 const RECENT: usize = 10;
+/// Smallest change that is noticed while a run goes on. Smaller ones are told afterwards, when all is known.
+const LEAST_CHANGE: f64 = 0.2;
+/// Notices that are kept; a bench that changes all the time must not fill the memory.
+const MOST_NOTICES: usize = 200;
 
 /// The state of a run, as others see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,14 +55,59 @@ pub(crate) struct LiveState {
 }
 
 /// Keeps the state of a run up to date.
-pub(crate) struct Live {
+pub(crate) struct Live<'a> {
     state: LiveState,
     path: PathBuf,
     entry: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
     /// The run directory, locked.
     _lock: Option<File>,
     recent: VecDeque<Recent>,
     course: Course,
+    /// Whoever else watches; hears what is noticed.
+    other: Box<dyn Watch + 'a>,
+    /// Looks for changes of the rate and of the mean response time while measuring.
+    lookouts: [Lookout; 2],
+}
+
+/// Notices when a figure changes.
+struct Lookout {
+    what: &'static str,
+    write: fn(f64) -> Quantity,
+    shift: OnlineShift,
+}
+
+impl Lookout {
+    fn all() -> [Lookout; 2] {
+        let lookout = |what, write| Lookout {
+            what,
+            write,
+            shift: OnlineShift::new(LEAST_CHANGE),
+        };
+        [
+            lookout("rate", Quantity::per_second),
+            lookout("mean response time", Quantity::microseconds),
+        ]
+    }
+
+    /// Takes the value of the window that ended at `end_s`, and returns what is to be noticed.
+    fn look(&mut self, value: f64, end_s: f64, window_s: f64) -> Option<String> {
+        let alarm = self.shift.push(value)?;
+        let since = alarm.raised_after.saturating_sub(alarm.index_of_change);
+        let at_s = (end_s - since as f64 * window_s).max(0.0);
+        let verb = if alarm.after > alarm.before {
+            "rose"
+        } else {
+            "fell"
+        };
+        Some(format!(
+            "after {} of measuring the {} {verb} from {} to {}",
+            Quantity::seconds(at_s),
+            self.what,
+            (self.write)(alarm.before),
+            (self.write)(alarm.after)
+        ))
+    }
 }
 
 struct Recent {
@@ -65,15 +116,16 @@ struct Recent {
     response: Histogram<u64>,
 }
 
-impl Live {
-    /// Tells the world of a run. Without a state folder, or if it cannot be written, it is known by its directory
-    /// only: no reason not to measure.
+impl<'a> Live<'a> {
+    /// Will tell the world of a run once its first phase begins. Without a state folder, or if it cannot be written, it
+    /// is known by its directory only: no reason not to measure.
     pub(crate) fn new(
         directory: &Path,
         name: &str,
         started_at: String,
         state_dir: Option<&Path>,
-    ) -> Live {
+        other: Box<dyn Watch + 'a>,
+    ) -> Live<'a> {
         let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         let state = LiveState {
             name: name.to_owned(),
@@ -82,23 +134,44 @@ impl Live {
             directory: directory.clone(),
             ..LiveState::default()
         };
-        let live = Live {
+        Live {
             _lock: File::open(&directory)
                 .ok()
                 .filter(|file| file.try_lock().is_ok()),
-            entry: state_dir.and_then(|folder| make_entry(folder, &directory)),
+            entry: None,
+            state_dir: state_dir.map(Path::to_owned),
             path: directory.join(LIVE),
             state,
             recent: VecDeque::new(),
             course: Course::default(),
-        };
-        live.write();
-        live
+            other,
+            lookouts: Lookout::all(),
+        }
     }
 
-    /// Adds a notice.
-    pub(crate) fn notice(&mut self, text: String) {
-        self.state.notices.push(text);
+    /// Looks whether this window is different from those before it, and says so.
+    fn look_out(&mut self, interval: &IntervalRecord, rate_per_s: f64) {
+        let operations = interval.operations.iter();
+        let (sum_ns, count) = operations.fold((0.0, 0), |(sum_ns, count), one| {
+            (
+                sum_ns + one.response_sum_ns as f64,
+                count + one.response.len(),
+            )
+        });
+        let mean_us = (count > 0).then(|| sum_ns / count as f64 / 1e3);
+        let window_s = interval.duration_ns as f64 / 1e9;
+        let values = [Some(rate_per_s), mean_us];
+        for (lookout, value) in self.lookouts.iter_mut().zip(values) {
+            // Without an operation there is no time of one, and the windows are counted all the same.
+            let value = value.unwrap_or(f64::NAN);
+            let Some(text) = lookout.look(value, self.state.elapsed_s, window_s) else {
+                continue;
+            };
+            self.other.noticed(&text);
+            if self.state.notices.len() < MOST_NOTICES {
+                self.state.notices.push(text);
+            }
+        }
     }
 
     /// A reader finds the old state or the new one, whole. What cannot be written is no reason to end a run.
@@ -113,8 +186,14 @@ impl Live {
     }
 }
 
-impl Watch for Live {
+impl Watch for Live<'_> {
     fn phase_started(&mut self, expected: &Expectation) {
+        self.other.phase_started(expected);
+        if self.entry.is_none()
+            && let Some(state_dir) = &self.state_dir
+        {
+            self.entry = make_entry(state_dir, &self.state.directory);
+        }
         let state = &mut self.state;
         state.phase = Some(expected.kind);
         state.planned_s = expected.duration.map(|duration| duration.as_secs_f64());
@@ -122,10 +201,12 @@ impl Watch for Live {
         (state.elapsed_s, state.done, state.failed) = (0.0, 0, 0);
         self.recent.clear();
         self.course = Course::default();
+        self.lookouts = Lookout::all();
         self.write();
     }
 
     fn interval(&mut self, interval: &IntervalRecord) {
+        self.other.interval(interval);
         let duration_s = interval.duration_ns as f64 / 1e9;
         let mut response = match self.recent.len() {
             RECENT => self.recent.pop_front().map(|mut oldest| {
@@ -165,19 +246,28 @@ impl Watch for Live {
         state.response_p50_us = percentile(0.5);
         state.response_p99_us = percentile(0.99);
         state.course_per_s = self.course.per_s();
+        if interval.phase == PhaseKind::Measure && duration_s > 0.5 {
+            self.look_out(interval, done as f64 / duration_s);
+        }
         self.write();
     }
 
-    fn phase_ended(&mut self, _: &PhaseRecord) {
+    fn phase_ended(&mut self, phase: &PhaseRecord) {
+        self.other.phase_ended(phase);
         self.write();
     }
 }
 
-impl Drop for Live {
+impl Drop for Live<'_> {
     fn drop(&mut self) {
         // The run is over: what it found is in the other files.
         for path in std::iter::once(&self.path).chain(&self.entry) {
             let _ = std::fs::remove_file(path);
+        }
+        // Folders that hold nothing else are not left behind.
+        if let (Some(_), Some(state_dir)) = (&self.entry, &self.state_dir) {
+            let _ = std::fs::remove_dir(state_dir.join(RUNNING));
+            let _ = std::fs::remove_dir(state_dir);
         }
     }
 }
@@ -295,6 +385,7 @@ fn is_locked(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::recorder::Unwatched;
 
     fn window(index: u64, succeeded: u64) -> IntervalRecord {
         IntervalRecord {
@@ -330,6 +421,7 @@ mod tests {
             "a",
             "2026-01-01T00:00:00Z".into(),
             Some(state_dir.path()),
+            Box::new(Unwatched),
         );
         live.phase_started(&Expectation {
             kind: PhaseKind::Measure,

@@ -9,6 +9,8 @@ pub(crate) mod document;
 pub(crate) mod execute;
 pub(crate) mod framework;
 pub(crate) mod guard;
+#[cfg(test)]
+mod hour;
 pub(crate) mod instance;
 pub(crate) mod lab;
 pub(crate) mod live;

@@ -28,6 +28,8 @@ pub(crate) trait Watch {
     fn interval(&mut self, interval: &IntervalRecord);
     /// A phase has ended.
     fn phase_ended(&mut self, phase: &PhaseRecord);
+    /// Something was noticed, such as a change of level.
+    fn noticed(&mut self, _text: &str) {}
 }
 
 impl<T: Watch + ?Sized> Watch for &mut T {
@@ -40,20 +42,8 @@ impl<T: Watch + ?Sized> Watch for &mut T {
     fn phase_ended(&mut self, phase: &PhaseRecord) {
         (**self).phase_ended(phase);
     }
-}
-
-impl<A: Watch, B: Watch> Watch for (A, B) {
-    fn phase_started(&mut self, expected: &Expectation) {
-        self.0.phase_started(expected);
-        self.1.phase_started(expected);
-    }
-    fn interval(&mut self, interval: &IntervalRecord) {
-        self.0.interval(interval);
-        self.1.interval(interval);
-    }
-    fn phase_ended(&mut self, phase: &PhaseRecord) {
-        self.0.phase_ended(phase);
-        self.1.phase_ended(phase);
+    fn noticed(&mut self, text: &str) {
+        (**self).noticed(text);
     }
 }
 
