@@ -84,12 +84,16 @@ fn of_stretch(bench: &Bench<'_>, stretch: Stretch) -> Vec<CauseFinding> {
         .iter()
         .filter_map(|rule| Some((rule, apply(rule, bench, stretch)?)))
         .collect();
-    let is_hidden = |cause: Cause| found.iter().any(|(rule, _)| rule.hides.contains(&cause));
-    found
-        .iter()
-        .filter(|(_, finding)| !is_hidden(finding.cause))
-        .map(|(_, finding)| finding.clone())
-        .collect()
+    // In the order of the rules: what is explained by another cause explains none itself.
+    let mut hidden: Vec<Cause> = Vec::new();
+    let mut told = Vec::new();
+    for (rule, finding) in found {
+        if !hidden.contains(&finding.cause) {
+            hidden.extend(rule.hides);
+            told.push(finding);
+        }
+    }
+    told
 }
 
 fn apply(rule: &Rule, bench: &Bench<'_>, stretch: Stretch) -> Option<CauseFinding> {

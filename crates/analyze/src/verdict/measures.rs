@@ -439,8 +439,17 @@ fn checkpoint_slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         .push(mean_us);
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    (during.len() >= FEWEST && outside.len() >= FEWEST).then(|| Read {
-        value: mean(&during) / mean(&outside),
+    if during.is_empty() && outside.is_empty() {
+        return None;
+    }
+    // Without enough of both, nothing was slowed down that could be told.
+    let enough = during.len() >= FEWEST && outside.len() >= FEWEST;
+    Some(Read {
+        value: if enough {
+            mean(&during) / mean(&outside)
+        } else {
+            1.0
+        },
         series: vec![format!("{}/{id}", table.source)],
     })
 }
