@@ -95,7 +95,7 @@ fn results_of_searches_survive_json() {
     let objective = loop {
         match search.step() {
             ObjectiveStep::Measure { rate_per_s } => search.record(rate_per_s < 2000.0),
-            ObjectiveStep::Done(result) => break result,
+            ObjectiveStep::Done(result) => break *result,
         }
     };
     round_trip(&objective);

@@ -107,7 +107,6 @@ fn stationary_loads_of_all_lengths_raise_no_more_false_alarms_than_stated() {
             .into_iter()
             .map(|(name, load)| (name, false_alarms(load, windows, 400)))
             .collect();
-        eprintln!("RATE {windows} {rates:?}");
         // More than 11 of 400 have a probability of 0.1 % at 1 %.
         let most =
             |of: fn(&(usize, usize)) -> usize| rates.iter().map(|(_, found)| of(found)).max();

@@ -86,7 +86,7 @@ pub enum ObjectiveStep {
         rate_per_s: f64,
     },
     /// The search is over.
-    Done(ObjectiveResult),
+    Done(Box<ObjectiveResult>),
 }
 
 /// Why a search ended.
@@ -205,7 +205,7 @@ impl ObjectiveSearch {
             Ok(position) => ObjectiveStep::Measure {
                 rate_per_s: self.rate(position),
             },
-            Err(end) => ObjectiveStep::Done(self.result(end)),
+            Err(end) => ObjectiveStep::Done(Box::new(self.result(end))),
         }
     }
 

@@ -85,11 +85,11 @@ fn well() -> Scene {
 impl Scene {
     /// With a figure that is another one all the time.
     fn with(self, name: &str, value: f64) -> Scene {
-        self.from_the_middle(name, value, value)
+        self.changing(name, value, value)
     }
 
     /// With a figure that changes in the middle.
-    fn from_the_middle(mut self, name: &str, before: f64, after: f64) -> Scene {
+    fn changing(mut self, name: &str, before: f64, after: f64) -> Scene {
         let all = self.host.iter_mut().chain(&mut self.server);
         let known = all.into_iter().find(|(known, _, _)| *known == name);
         let known = known.unwrap_or_else(|| panic!("no metric `{name}`"));
@@ -424,10 +424,10 @@ fn a_ceiling_of_bytes_is_told_from_one_of_operations() {
 #[test]
 fn a_disk_that_falls_to_a_ceiling_under_the_same_load_has_used_up_its_credits() {
     let mut scene = held_back()
-        .from_the_middle("disk.sda.write_per_s", 800.0, 40.0)
-        .from_the_middle("disk.sda.flush_per_s", 400.0, 20.0)
-        .from_the_middle("disk.sda.utilization_ratio", 0.4, 0.03)
-        .from_the_middle("pressure.io.some_ratio", 0.4, 0.95);
+        .changing("disk.sda.write_per_s", 800.0, 40.0)
+        .changing("disk.sda.flush_per_s", 400.0, 20.0)
+        .changing("disk.sda.utilization_ratio", 0.4, 0.03)
+        .changing("pressure.io.some_ratio", 0.4, 0.95);
     (scene.is_closed, scene.in_flight) = (false, 16.0);
     scene.rate = |second| if second < SECONDS / 2 { 2_000 } else { 200 };
     let verdict = scene.judge_with(&[20.0]);
@@ -445,7 +445,7 @@ fn a_disk_that_falls_to_a_ceiling_under_the_same_load_has_used_up_its_credits() 
             .all(|one| one.cause != Cause::DiskOperations)
     );
     // Less is asked of the disk, because less is offered: nothing is exhausted.
-    let mut less = well().from_the_middle("disk.sda.write_per_s", 800.0, 40.0);
+    let mut less = well().changing("disk.sda.write_per_s", 800.0, 40.0);
     less.rate = |second| if second < SECONDS / 2 { 2_000 } else { 200 };
     assert_eq!(less.judge_with(&[20.0]).causes, []);
 }
@@ -508,7 +508,7 @@ fn a_closed_loop_on_an_idle_server_has_too_few_clients() {
 
 #[test]
 fn checkpoints_count_if_operations_are_slower_while_they_run() {
-    let scene = well().from_the_middle("checkpoint.server.running_count", 0.0, 1.0);
+    let scene = well().changing("checkpoint.server.running_count", 0.0, 1.0);
     let document = scene.document();
     let tables = [
         scene.table("host", &scene.host),

@@ -150,7 +150,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
     let mut attempts = Vec::new();
     let found = loop {
         match search.step() {
-            ObjectiveStep::Done(found) => break found,
+            ObjectiveStep::Done(found) => break *found,
             ObjectiveStep::Measure { rate_per_s } => {
                 let settings = [("schedule.kind", kind.clone()), (RATE, rounded(rate_per_s))];
                 let number = attempts.len() + 1;

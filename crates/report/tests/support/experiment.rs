@@ -465,7 +465,7 @@ pub(crate) fn objective() -> Experiment {
             ObjectiveStep::Done(found) => {
                 let judged = |line: &Line| attempt(line.2, &objectives, &figures(*line));
                 let attempts: Vec<_> = lines.iter().map(judged).collect();
-                break (attempts, found);
+                break (attempts, *found);
             }
             ObjectiveStep::Measure { rate_per_s } => {
                 let mean_us = match rate_per_s < closed_rate_per_s * 0.99 {

@@ -243,6 +243,7 @@ fn server() -> ServerRecord {
         documents: Some(100_000),
         data_bytes: Some(110_000_000),
         storage_bytes: Some(121_000_000),
+        round_trip_us: None,
         members: Vec::new(),
     }
 }

@@ -15,7 +15,7 @@ fn search(
     for measurements in 0.. {
         match search.step() {
             ObjectiveStep::Measure { rate_per_s } => search.record(kept(rate_per_s)),
-            ObjectiveStep::Done(result) => return (result, measurements),
+            ObjectiveStep::Done(result) => return (*result, measurements),
         }
     }
     unreachable!("the number of measurements is limited")

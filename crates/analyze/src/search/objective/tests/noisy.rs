@@ -94,11 +94,7 @@ fn the_interval_holds_the_boundary_as_often_as_it_says_and_searches_agree() {
         let covered = found.covered as f64 / SEARCHES as f64;
         let safe = found.safe as f64 / SEARCHES as f64;
         let agreement = found.agreement_ratio();
-        println!(
-            "spread {spread}: {:.1} runs, {} of {SEARCHES} searches resolved, {covered} of the intervals hold the \
-             boundary, {safe} claim no rate for 95 % that fewer keep, {agreement} of three agree",
-            found.mean_measurements, found.resolved,
-        );
+        assert!(found.mean_measurements <= 60.0 && found.resolved <= SEARCHES as usize);
         assert!(covered >= 0.92, "spread {spread}: {covered}");
         assert!(safe >= 0.95, "spread {spread}: {safe}");
         assert!(agreement >= least_agreement, "{spread}: {agreement}");
@@ -194,7 +190,6 @@ fn runs_of_a_noisy_bench_leave_a_wide_interval_and_say_how_wide_the_boundary_is(
     let known = search.known((11, 13));
     let boundary = known.boundary(7408.38);
     let half = boundary.half_per_s;
-    println!("{boundary:?}");
     assert!((9_000.0..11_500.0).contains(&half.value), "{half:?}");
     assert!(half.low > 8_000.0 && half.high < 13_000.0, "{half:?}");
     // Not yet what was asked for, and it says so.
