@@ -46,6 +46,29 @@ export interface DistributionCurves {
   service: PercentileCurve;
 }
 
+export type PanelUnit = "ratio" | "count" | "per_second" | "bytes" | "bytes_per_second" | "milliseconds";
+
+export interface PanelCurve {
+  label: string;
+  colour: number;
+  is_dashed: boolean;
+  values: Values;
+}
+
+/** A chart of what was watched, on the points of the other charts over time. */
+export interface PanelData {
+  id: string;
+  unit: PanelUnit;
+  is_stacked: boolean;
+  curves: PanelCurve[];
+}
+
+/** A change of level, which all charts over time mark. */
+export interface ChangeMark {
+  at_s: number;
+  label: string;
+}
+
 export interface Charts {
   phases: PhaseSpan[];
   operations: string[];
@@ -53,6 +76,8 @@ export interface Charts {
   distributions: DistributionCurves[];
   windows_per_point: number;
   thinning: string | null;
+  panels?: PanelData[];
+  changes?: ChangeMark[];
 }
 
 /** The data of the page: of a run, or of an experiment. */

@@ -52,6 +52,28 @@ export function count(value: number): string {
   return value >= 1_000 ? grouped.format(value) : short(value);
 }
 
+/** A share in a legend: `12.3 %`. */
+export function share(ratio: number): string {
+  return `${short(ratio * 100)} %`;
+}
+
+const SIZES = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** A size in powers of 1024, such as `12.3 MiB`. */
+export function bytes(size: number): string {
+  let power = 0;
+  // The bound lies below 1024 by what rounding to three digits adds.
+  while (power < SIZES.length - 1 && Math.abs(size) / 1024 ** power >= 1_000) {
+    power += 1;
+  }
+  return `${short(size / 1024 ** power)} ${SIZES[power]}`;
+}
+
+/** A size per second: `12.3 MiB/s`. */
+export function bytesRate(size: number): string {
+  return `${bytes(size)}/s`;
+}
+
 /** A time on the axis: `30 s`, `2:30`, `1:05:00`. */
 export function clock(seconds: number, longest: number): string {
   if (longest < 120) {

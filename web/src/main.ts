@@ -6,6 +6,8 @@ import { chooser } from "./controls";
 import type { Charts } from "./data";
 import { operationLabel, readData } from "./data";
 import { experimentPlots } from "./experiment";
+import { followEvidence } from "./marks";
+import { panelChart } from "./panels";
 import { comparisonChart, distributionChart } from "./percentiles";
 import { place, Plot } from "./plot";
 import { setUpTheme } from "./theme";
@@ -26,6 +28,13 @@ function timeCharts(charts: Charts): Plot[] {
   if (errors) {
     plots.push(new Plot(errors, () => errorChart(charts)));
   }
+  for (const panel of charts.panels ?? []) {
+    const element = place(`plot-${panel.id}`);
+    if (element) {
+      plots.push(new Plot(element, () => panelChart(charts, panel)));
+    }
+  }
+  followEvidence(() => plots.forEach((plot) => plot.refresh()));
   return plots;
 }
 

@@ -17,6 +17,9 @@ export interface Curve {
 const MIN_HEIGHT = 230;
 const ASPECT = 0.36;
 
+/** Height of a chart that is one of many below each other. */
+const LOW_HEIGHT = 170;
+
 /** Width on paper: what is left of A4 and of Letter between their margins. */
 const PRINT_WIDTH = 660;
 
@@ -102,6 +105,16 @@ export function zeroScale(): uPlot.Scale {
   return { range: (_chart, _min, max) => [0, max > 0 ? max * 1.08 : 1] };
 }
 
+/** Splits of an axis of sizes: powers of 2 and half of them, so that they are round in KiB, MiB and so on. */
+export function byteSplits(max: number): number[] {
+  const step = 2 ** Math.ceil(Math.log2(Math.max(max, 1) / 4));
+  const splits: number[] = [];
+  for (let value = 0; value <= max; value += step) {
+    splits.push(value);
+  }
+  return splits;
+}
+
 /** A logarithmic scale that fits the values instead of whole decades. */
 export function logScale(): uPlot.Scale {
   return {
@@ -129,7 +142,8 @@ export function logAxis(write: (value: number) => string, size: number): uPlot.A
 function sizeFor(element: HTMLElement): { width: number; height: number } {
   const printed = matchMedia("print").matches;
   const width = printed ? PRINT_WIDTH : Math.max(200, element.clientWidth);
-  return { width, height: Math.round(Math.max(MIN_HEIGHT, Math.min(360, width * ASPECT))) };
+  const height = element.classList.contains("low") ? LOW_HEIGHT : Math.max(MIN_HEIGHT, Math.min(360, width * ASPECT));
+  return { width, height: Math.round(height) };
 }
 
 /** A chart in `element` that can be made anew with other data or colours. */
@@ -148,6 +162,11 @@ export class Plot {
       }
     }).observe(element);
     this.draw();
+  }
+
+  /** Draws what lies over the data again, without forgetting the zoom. */
+  refresh(): void {
+    this.chart?.redraw(false);
   }
 
   draw(): void {

@@ -5,11 +5,12 @@ import uPlot from "uplot";
 import type { Charts, LatencySeries, PhaseSpan, Values } from "./data";
 import { operationLabel } from "./data";
 import { clock, latency, latencyTick, rate, rateTick } from "./format";
+import { changeMarks, evidenceBand } from "./marks";
 import type { Curve } from "./plot";
 import { axisStyle, curveSeries, logAxis, logScale, TIME_STEPS, X_AXIS_HEIGHT, zeroScale } from "./plot";
 import { color, operationColor } from "./theme";
 
-type Made = { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData };
+export type Made = { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData };
 
 const PHASE_LABELS: Record<PhaseSpan["name"], string> = {
   load: "load",
@@ -55,7 +56,8 @@ function phaseShades(phases: PhaseSpan[]): uPlot.Plugin {
   return { hooks: { drawClear: [draw] } };
 }
 
-function made(charts: Charts, curves: [uPlot.Series, Values][], y: uPlot.Scale, axis: uPlot.Axis): Made {
+/** A chart over the time of the run. */
+export function made(charts: Charts, curves: [uPlot.Series, Values][], y: uPlot.Scale, axis: uPlot.Axis): Made {
   const { start_s, end_s } = charts.time;
   const longest = lastEnd(charts);
   const window = (_chart: uPlot, _value: number, _series: number, index: number | null) =>
@@ -71,7 +73,7 @@ function made(charts: Charts, curves: [uPlot.Series, Values][], y: uPlot.Scale, 
       cursor: { y: false, sync: { key: "time", scales: ["x", null] }, drag: { x: true, y: false } },
       legend: { live: true },
       padding: [20, 28, 0, 0],
-      plugins: [phaseShades(charts.phases)],
+      plugins: [phaseShades(charts.phases), evidenceBand(), changeMarks(charts.changes ?? [])],
     },
     data: [middles(charts), ...curves.map(([, values]) => values)],
   };

@@ -348,3 +348,105 @@ test("tables have a cell under every heading, a name, and can be reached with th
     assert.deepEqual(wrong, []);
   });
 });
+
+/**
+ * Whether the page has charts of what was watched.
+ * @param {import("playwright-core").Page} page
+ */
+async function hasPanels(page) {
+  return (await page.locator(".plot.low").count()) > 0;
+}
+
+/**
+ * Puts the cursor at a share of the width of a chart and gives the time that its legend tells.
+ * @param {import("playwright-core").Page} page
+ * @param {string} id
+ * @param {number} share
+ */
+async function timeAt(page, id, share) {
+  const area = page.locator(`#${id} .u-over`);
+  await area.scrollIntoViewIfNeeded();
+  const box = await area.boundingBox();
+  assert.ok(box);
+  await page.mouse.move(box.x + box.width * share, box.y + box.height / 2);
+  return page.locator(`#${id} .u-value`).first().textContent();
+}
+
+test("a zoom into one chart over time holds for all of them, and so does the cursor", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    if (!(await hasPanels(page))) return;
+    const ids = await page.evaluate(() => ["plot-rate", ...[...document.querySelectorAll(".plot.low")].map((plot) => plot.id)]);
+    const whole = await timeAt(page, "plot-rate", 0.5);
+    const last = ids.at(-1) ?? "";
+    const area = page.locator(`#${last} .u-over`);
+    await area.scrollIntoViewIfNeeded();
+    const box = await area.boundingBox();
+    assert.ok(box);
+    const y = box.y + box.height / 2;
+    await page.mouse.move(box.x + box.width * 0.7, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.8, y, { steps: 4 });
+    await page.mouse.move(box.x + box.width * 0.9, y, { steps: 4 });
+    await page.mouse.up();
+    const zoomed = await timeAt(page, "plot-rate", 0.5);
+    assert.notEqual(zoomed, whole);
+    const shown = await page.evaluate(
+      (all) => all.map((id) => document.querySelector(`#${id} .u-value`)?.textContent),
+      ids,
+    );
+    assert.deepEqual(shown, ids.map(() => zoomed));
+    await screenshot(page, "zoom");
+    await page.locator("#plot-rate .u-over").dblclick();
+    assert.equal(await timeAt(page, "plot-rate", 0.5), whole);
+  });
+});
+
+test("evidence leads to a chart, and its time is shaded and told there", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    const links = page.locator(".verdict .evidence a");
+    if ((await links.count()) === 0) return;
+    for (const link of await links.all()) {
+      const target = await link.getAttribute("href");
+      assert.equal(await page.locator(`figure${target} .plot canvas`).count(), 1, target ?? "");
+    }
+    const link = links.last();
+    const figure = page.locator(`figure${await link.getAttribute("href")}`);
+    const picture = () => figure.locator("canvas").evaluate((canvas) => /** @type {HTMLCanvasElement} */ (canvas).toDataURL());
+    const before = await picture();
+    await link.click();
+    await page.waitForFunction((wanted) => location.hash === wanted, await link.getAttribute("href"));
+    assert.notEqual(await picture(), before);
+    assert.match((await figure.locator(".followed").textContent()) ?? "", /^Shaded, .* of the run: /);
+    const box = await figure.boundingBox();
+    assert.ok(box && box.y >= 0 && box.y < 900, `the chart is at ${box?.y}`);
+    await screenshot(page, "evidence");
+  });
+});
+
+test("changes of level are marked in all charts over time", async () => {
+  await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
+    const listed = await page.locator(".changes ol > li").count();
+    const marked = await page.evaluate(() => JSON.parse(document.getElementById("data")?.textContent ?? "").changes?.length ?? 0);
+    assert.equal(marked, listed);
+    if (marked === 0) return;
+    const purple = await page.evaluate(() => {
+      const probe = document.body.appendChild(document.createElement("span"));
+      probe.style.color = "var(--change)";
+      const wanted = (getComputedStyle(probe).color.match(/\d+/g) ?? []).map(Number);
+      probe.remove();
+      return [...document.querySelectorAll("#plot-rate canvas, #plot-latency canvas, .plot.low canvas")].map((element) => {
+        const canvas = /** @type {HTMLCanvasElement} */ (element);
+        const copy = new OffscreenCanvas(canvas.width, canvas.height);
+        const context = copy.getContext("2d", { willReadFrequently: true });
+        context?.drawImage(canvas, 0, 0);
+        const pixels = context?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+        let found = 0;
+        for (let i = 0; i < pixels.length; i += 4) {
+          if (wanted.every((part, place) => Math.abs((pixels[i + place] ?? 0) - part) < 8)) found += 1;
+        }
+        return found;
+      });
+    });
+    assert.ok(purple.length > 1 && purple.every((pixels) => pixels > 40), purple.join(", "));
+  });
+});

@@ -20,6 +20,7 @@ pub mod model;
 pub mod quantity;
 pub mod series;
 mod terminal;
+pub mod watched;
 pub mod ycsb;
 
 #[cfg(test)]

@@ -16,9 +16,17 @@ pub(crate) fn render(model: &ReportModel) -> String {
     }
     let analysis = model.analysis.as_ref();
     let [findings, sections] = analysis.map_or_else(Default::default, experiment::markdown::parts);
+    if let Some(verdict) = &model.watched.verdict {
+        page.verdict(verdict);
+    }
+    if let Some(changes) = &model.watched.changes {
+        page.changes(changes);
+    }
     page.text += &findings;
     page.caveats(model);
     page.text += &sections;
+    page.text += &experiment::markdown::sections(&model.watched.sections);
+    page.missing(&model.watched.missing);
     page.section("Workload", &model.workload);
     for phase in &model.phases {
         page.phase(phase);
@@ -69,18 +77,21 @@ pub(crate) fn marks_text(marks: &[usize]) -> String {
     marks.iter().map(|mark| format!(" ⚠{mark}")).collect()
 }
 
+/// A report under construction.
 #[derive(Default)]
-struct Page {
+pub(crate) struct Page {
     text: String,
 }
 
 impl Page {
-    fn line(&mut self, line: &str) {
+    /// A line, or several.
+    pub(crate) fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }
 
-    fn heading(&mut self, heading: &str) {
+    /// The title of a part.
+    pub(crate) fn heading(&mut self, heading: &str) {
         self.line(&format!("\n## {heading}\n"));
     }
 

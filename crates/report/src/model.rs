@@ -8,6 +8,7 @@ use crate::facts::{self, Fact};
 use crate::instances::{self, InstancesModel};
 use crate::quantity::Quantity;
 use crate::series::{self, Charts, MAX_POINTS};
+use crate::watched::WatchedModel;
 use dyno_analyze::experiment::figures;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::{
@@ -34,6 +35,8 @@ pub struct ReportModel {
     pub headline: Option<Headline>,
     /// What the analysis says; absent if nothing was measured.
     pub analysis: Option<AnalysisModel>,
+    /// What was watched meanwhile; empty of a run that was not watched.
+    pub watched: WatchedModel,
     /// The servers one by one, if there were several.
     pub instances: Option<InstancesModel>,
     /// All reasons to doubt the result, most serious first.
@@ -265,6 +268,9 @@ impl ReportModel {
         let book = CaveatBook::new(&document.caveats);
         let result = result_phase(document);
         let names = operation_names(document, result);
+        let mut charts = series::charts(run, names, result.map(|phase| phase.name), MAX_POINTS);
+        let (watched, charted) = WatchedModel::new(run, analysis, &charts.time);
+        charts.watched = charted;
         ReportModel {
             name: document.name.clone(),
             description: description(document),
@@ -273,6 +279,7 @@ impl ReportModel {
             dyno_version: document.dyno_version.clone(),
             headline: result.map(|phase| headline(document, phase, analysis, &book)),
             analysis: analysis.map(|analysis| AnalysisModel::new(analysis, &book)),
+            watched,
             instances: result.and_then(|phase| instances::instances(document, phase)),
             workload: facts::workload(document, &book),
             phases: document
@@ -284,7 +291,7 @@ impl ReportModel {
             machine: facts::machine(document, &book),
             plan: facts::plan_text(&document.plan),
             definitions: definitions(analysis.is_some()),
-            charts: series::charts(run, names, result.map(|phase| phase.name), MAX_POINTS),
+            charts,
             chart_marks: chart_marks(&book),
             caveats: book.into_entries(),
         }

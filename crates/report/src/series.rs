@@ -2,6 +2,7 @@
 //! thinned here, so that a page stays small however long a run was.
 
 use crate::quantity::Quantity;
+use crate::watched::Charted;
 use dyno_record::model::PhaseKind;
 use dyno_record::reader::{IntervalPoint, Run, SeriesPoint, WindowLatency};
 use hdrhistogram::Histogram;
@@ -30,6 +31,9 @@ pub struct Charts {
     pub windows_per_point: usize,
     /// How thinned points were made, in words; absent when the run was not thinned.
     pub thinning: Option<String>,
+    /// What was watched meanwhile, on the same points.
+    #[serde(flatten)]
+    pub watched: Charted,
 }
 
 /// The time that a phase took.
@@ -163,6 +167,7 @@ pub(crate) fn charts(
         time,
         windows_per_point,
         thinning: (windows_per_point > 1).then(|| thinning_note(run, windows_per_point)),
+        watched: Charted::default(),
     }
 }
 
@@ -173,9 +178,13 @@ fn thinning_note(run: &Run, windows_per_point: usize) -> String {
     format!(
         "The run has {about}{} recording windows; each point covers {windows_per_point} of them ({}). Rates \
          are taken over the whole point; a percentile is the highest that any part of it had, \
-         because percentiles cannot be averaged; the maximum is exact.",
+         because percentiles cannot be averaged; the maximum is exact.{}",
         Quantity::count(run.intervals.len() as u64 * read),
         Quantity::seconds(usual_s * windows_per_point as f64),
+        match run.metrics.is_empty() {
+            true => "",
+            false => " What was watched is shown as means over the points.",
+        },
     )
 }
 
@@ -356,11 +365,16 @@ impl PercentileCurve {
 
 /// Six significant digits: more than a chart can show, half the bytes of the full number.
 fn significant(value: f64) -> f64 {
+    rounded(value, 6)
+}
+
+/// A value with so many digits that count; 0 if it is not finite.
+pub(crate) fn rounded(value: f64, significant_digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }
     let leading = value.abs().log10().floor() as i32;
-    digits(value, 5 - leading)
+    digits(value, significant_digits - 1 - leading)
 }
 
 fn digits(value: f64, decimals: i32) -> f64 {

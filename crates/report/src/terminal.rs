@@ -8,6 +8,7 @@ use crate::instances::InstancesModel;
 use crate::layout::{Cell, Column, Painter, Style, Table, text_width, wrap};
 use crate::model::{Figure, Headline, LatencyRow, OperationModel, PhaseModel, ReportModel};
 use crate::quantity::Quantity;
+use crate::watched::WatchedModel;
 
 /// Narrowest width that the layout is made for; narrower terminals get lines that are too long.
 pub(crate) const MIN_WIDTH: usize = 40;
@@ -37,8 +38,15 @@ pub(crate) fn render(model: &ReportModel, width: usize, colours: bool) -> String
         experiment::terminal::parts(analysis, width, colours)
     });
     page.text += &sections;
+    page.watched(&model.watched);
     if let Some(headline) = &model.headline {
         page.headline(headline);
+    }
+    if let Some(verdict) = &model.watched.verdict {
+        page.verdict(verdict);
+    }
+    if let Some(changes) = &model.watched.changes {
+        page.changes(changes);
     }
     page.text += &findings;
     page.caveats(&model.caveats);
@@ -50,7 +58,8 @@ pub(crate) fn marks_text(marks: &[usize]) -> String {
     marks.iter().map(|mark| format!("[{mark}]")).collect()
 }
 
-struct Page {
+/// A report under construction.
+pub(crate) struct Page {
     text: String,
     width: usize,
     painter: Painter,
@@ -62,7 +71,8 @@ impl Page {
         self.text.push('\n');
     }
 
-    fn paragraph(&mut self, text: &str, first: usize, rest: usize, style: Style) {
+    /// Text in lines; the first one begins with `first` spaces, later ones with `rest`.
+    pub(crate) fn paragraph(&mut self, text: &str, first: usize, rest: usize, style: Style) {
         let width = self.width.min(MAX_PARAGRAPH);
         for line in wrap(text, width, first, rest) {
             // Spaces stay outside of the colour, or some terminals underline them.
@@ -72,7 +82,8 @@ impl Page {
         }
     }
 
-    fn heading(&mut self, text: &str) {
+    /// The title of a part.
+    pub(crate) fn heading(&mut self, text: &str) {
         self.line("");
         self.paragraph(text, 0, 2, Style::Bold);
     }
@@ -215,6 +226,13 @@ impl Page {
         for note in &instances.notes {
             self.paragraph(note, 2, 2, Style::Plain);
         }
+    }
+
+    /// The tables of what was watched.
+    fn watched(&mut self, watched: &WatchedModel) {
+        let sections = &watched.sections;
+        self.text += &experiment::terminal::sections(sections, self.width, self.painter.colours);
+        self.missing(&watched.missing);
     }
 
     fn headline(&mut self, headline: &Headline) {

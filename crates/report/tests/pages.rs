@@ -8,6 +8,9 @@
 
 #[allow(dead_code, reason = "the unit tests use the rest")]
 mod support;
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "support/watched.rs"]
+mod watched;
 
 use dyno_record::model::PhaseKind;
 use dyno_record::reader::Run;
@@ -69,10 +72,16 @@ fn reports_are_written_for_the_browser_test() {
         assert!(html.ends_with("</html>\n"), "{name}");
         std::fs::write(folder.join(format!("{name}.html")), html).unwrap();
     }
-    let (run, analysis) = support::watched_run();
     let options = RenderOptions::default();
-    let html = render(&run, Some(&analysis), Format::Html, &options).unwrap();
-    std::fs::write(folder.join("analysed.html"), html).unwrap();
+    for (name, (run, analysis)) in [
+        ("analysed", support::watched_run()),
+        ("watched", watched::throttled()),
+        ("servers", watched::many_servers()),
+        ("hour", watched::hour()),
+    ] {
+        let html = render(&run, Some(&analysis), Format::Html, &options).unwrap();
+        std::fs::write(folder.join(format!("{name}.html")), html).unwrap();
+    }
 }
 
 #[test]
@@ -235,6 +244,22 @@ fn named(text: &str) -> dyno_record::model::RunDocument {
     document.environment.hostname = Some(text.into());
     document.server.address = text.into();
     document.server.settings.insert(text.into(), text.into());
+    document.sources = vec![dyno_record::model::SourceRecord {
+        name: text.into(),
+        kind: dyno_record::model::SourceKind::Exporter,
+        subject: text.into(),
+        of_server: true,
+        interval_s: 1.0,
+        readings_per_row: 1,
+        health: dyno_record::model::SourceHealth::Degraded,
+        reason: Some(text.into()),
+        missing: vec![text.into()],
+        readings: 1,
+        missed: 0,
+        outages: Vec::new(),
+        cpu_s: 0.0,
+        cpu_ratio: 0.0,
+    }];
     document.caveats = vec![dyno_record::model::Caveat {
         kind: dyno_record::model::CaveatKind::Errors,
         message: text.into(),

@@ -137,7 +137,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Tables of machines that a server runs on.
-    pub(crate) fn server_hosts(&self) -> impl Iterator<Item = &'a MetricTable> {
+    pub fn server_hosts(&self) -> impl Iterator<Item = &'a MetricTable> {
         self.tables.iter().filter(|table| {
             let source = self
                 .document
@@ -218,7 +218,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The device of the file system that holds the data, else the busiest of the server's machine.
-    pub(crate) fn data_device(&self, stretch: Stretch) -> Option<(&'a MetricTable, String)> {
+    pub fn data_device(&self, stretch: Stretch) -> Option<(&'a MetricTable, String)> {
         for table in self.server_hosts() {
             // Devices below a loop device hold the data, too, but have no file system that is told.
             let marked = table.columns.keys().find(|id| {

@@ -21,12 +21,18 @@ pub(super) fn render(model: &ExperimentModel) -> String {
 
 /// What the analysis says of a single run: findings, and tables.
 pub(crate) fn parts(model: &AnalysisModel) -> [String; 2] {
-    let (mut findings, mut sections) = (Page::default(), Page::default());
+    let mut findings = Page::default();
     findings.findings(&model.findings);
-    for section in &model.sections {
-        sections.section(section);
+    [findings.text, sections(&model.sections)]
+}
+
+/// Tables of a single run.
+pub(crate) fn sections(sections: &[Section]) -> String {
+    let mut page = Page::default();
+    for section in sections {
+        page.section(section);
     }
-    [findings.text, sections.text]
+    page.text
 }
 
 #[derive(Default)]

@@ -192,7 +192,7 @@ impl FindingModel {
 }
 
 /// With a capital at its start and a period at its end. Code at the start stays as it is.
-pub(super) fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let mut sentence: String = match characters.next() {
         Some(first) => first.to_uppercase().chain(characters).collect(),

@@ -33,17 +33,26 @@ pub(super) fn render(model: &ExperimentModel, width: usize, colours: bool) -> St
 /// What the analysis says of a single run: tables, which are the longer part, and findings, for the place where people
 /// look first.
 pub(crate) fn parts(model: &AnalysisModel, width: usize, colours: bool) -> [String; 2] {
-    let page = || Page {
+    let mut findings = Page {
         text: String::new(),
         width: width.max(MIN_WIDTH),
         painter: Painter { colours },
     };
-    let (mut sections, mut findings) = (page(), page());
-    for section in &model.sections {
-        sections.section(section);
-    }
     findings.findings(&model.findings);
-    [sections.text, findings.text]
+    [sections(&model.sections, width, colours), findings.text]
+}
+
+/// Tables of a single run.
+pub(crate) fn sections(sections: &[Section], width: usize, colours: bool) -> String {
+    let mut page = Page {
+        text: String::new(),
+        width: width.max(MIN_WIDTH),
+        painter: Painter { colours },
+    };
+    for section in sections {
+        page.section(section);
+    }
+    page.text
 }
 
 struct Page {

@@ -1,0 +1,264 @@
+//! What changed over the measured time, in sentences: changes of level, drifts, and what comes again and again.
+
+use super::list;
+use crate::experiment::model::sentence;
+use crate::quantity::{Quantity, Unit};
+use dyno_analyze::course::{Course, CourseChange, CourseDrift, CoursePattern, CourseSeries};
+use dyno_analyze::periodicity::{NamedPattern, PatternSource, SourceEvidence};
+use dyno_analyze::verdict::Stretch;
+use serde::Serialize;
+
+/// Changes of several series that are no further apart than this are one.
+const TOGETHER_S: f64 = 5.0;
+/// Length of the measured time from which on a drift is told by the hour, too: of a shorter one an hour would be an
+/// extrapolation that nobody measured.
+const LONG_S: f64 = 900.0;
+
+/// What changed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChangesModel {
+    /// Changes of level in the order of time; charts mark them by their numbers, which begin with 1.
+    pub entries: Vec<ChangeEntry>,
+    /// Drifts and patterns, a sentence each.
+    pub others: Vec<String>,
+}
+
+/// Changes of one or several series at one time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChangeEntry {
+    /// What happened, in a sentence.
+    pub text: String,
+    /// When, from the start of the run.
+    pub at_s: f64,
+    /// The same in a few words, for a chart.
+    pub label: String,
+}
+
+/// A vertical line in the charts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChangeMark {
+    /// When, from the start of the run.
+    pub at_s: f64,
+    /// What stands beside it.
+    pub label: String,
+}
+
+impl ChangesModel {
+    /// The lines of the charts.
+    pub(super) fn marks(&self) -> Vec<ChangeMark> {
+        let entries = self.entries.iter().enumerate();
+        entries
+            .map(|(index, entry)| ChangeMark {
+                at_s: (entry.at_s * 1e3).round() / 1e3,
+                label: format!("{}: {}", index + 1, entry.label),
+            })
+            .collect()
+    }
+}
+
+/// Makes the model; nothing if nothing changed.
+pub(super) fn changes(course: &Course, measured: Option<Stretch>) -> Option<ChangesModel> {
+    let measured = measured?;
+    let mut entries: Vec<Vec<&CourseChange>> = Vec::new();
+    for change in &course.changes {
+        match entries.last_mut() {
+            Some(group) if change.at_s - group[0].at_s <= TOGETHER_S => group.push(change),
+            _ => entries.push(vec![change]),
+        }
+    }
+    let steady = |drift: &&CourseDrift| {
+        let mut changes = course.changes.iter();
+        !changes.any(|change| change.series == drift.series)
+    };
+    let drifts = course.drifts.iter().filter(steady);
+    let drifts = drifts.map(|drift| drift_text(drift, measured.length_s()));
+    let model = ChangesModel {
+        entries: entries
+            .into_iter()
+            .map(|group| entry(group, measured))
+            .collect(),
+        others: drifts
+            .chain(course.patterns.iter().map(pattern_text))
+            .collect(),
+    };
+    (!model.entries.is_empty() || !model.others.is_empty()).then_some(model)
+}
+
+fn entry(mut group: Vec<&CourseChange>, measured: Stretch) -> ChangeEntry {
+    let at_s = group[0].at_s;
+    group.sort_by_key(|change| order(change.series));
+    let said: Vec<String> = group.iter().map(|change| change_text(change)).collect();
+    let labels: Vec<String> = group
+        .iter()
+        .map(|change| {
+            let arrow = if change.after < change.before {
+                "↓"
+            } else {
+                "↑"
+            };
+            format!("{} {arrow}", short_name(change.series))
+        })
+        .collect();
+    let after = Quantity::seconds((at_s - measured.start_s).max(0.0));
+    ChangeEntry {
+        text: sentence(&format!("after {after} {}", list(&said))),
+        at_s,
+        label: labels.join(", "),
+    }
+}
+
+/// What the client saw stands before its causes.
+fn order(series: CourseSeries) -> u8 {
+    match series {
+        CourseSeries::RatePerS => 0,
+        CourseSeries::ResponseMeanUs => 1,
+        CourseSeries::ResponseP99Us => 2,
+        CourseSeries::DiskOperationsPerS => 3,
+    }
+}
+
+fn change_text(change: &CourseChange) -> String {
+    let verb = match change.after < change.before {
+        true => "fell",
+        false => "rose",
+    };
+    format!(
+        "{} {verb} from {} to {} ({})",
+        name(change.series),
+        value(change.series, change.before),
+        value(change.series, change.after),
+        chance(change.p_value_ratio)
+    )
+}
+
+fn name(series: CourseSeries) -> &'static str {
+    match series {
+        CourseSeries::RatePerS => "the rate",
+        CourseSeries::ResponseMeanUs => "the mean response time",
+        CourseSeries::ResponseP99Us => "the 99th percentile of the response time",
+        CourseSeries::DiskOperationsPerS => "what the disk did",
+    }
+}
+
+fn short_name(series: CourseSeries) -> &'static str {
+    match series {
+        CourseSeries::RatePerS => "rate",
+        CourseSeries::ResponseMeanUs => "mean time",
+        CourseSeries::ResponseP99Us => "p99",
+        CourseSeries::DiskOperationsPerS => "disk",
+    }
+}
+
+/// A level with three digits, as sentences have them.
+fn value(series: CourseSeries, level: f64) -> String {
+    match series {
+        CourseSeries::ResponseMeanUs | CourseSeries::ResponseP99Us => {
+            Quantity::microseconds(level).to_string()
+        }
+        CourseSeries::RatePerS => format!("{}/s", number(level)),
+        CourseSeries::DiskOperationsPerS => format!("{} operations/s", number(level)),
+    }
+}
+
+fn number(value: f64) -> String {
+    Quantity::new(value, Unit::Parameter).to_string()
+}
+
+/// How likely a series that does not change shows the same.
+fn chance(p_value: f64) -> String {
+    match p_value {
+        p if p < 1e-6 => "p < 10⁻⁶".to_owned(),
+        p if p < 1e-3 => "p < 0.001".to_owned(),
+        p => format!("p = {}", number((p * 1e3).round() / 1e3)),
+    }
+}
+
+fn drift_text(drift: &CourseDrift, measured_s: f64) -> String {
+    let found = &drift.drift;
+    let by_hour = match measured_s >= LONG_S {
+        true => format!(", {} in an hour", amount(found.per_hour_ratio)),
+        false => String::new(),
+    };
+    let direction = match found.over_series_ratio < 0.0 {
+        true => "fell",
+        false => "rose",
+    };
+    sentence(&format!(
+        "{} {direction} little by little, {} over the measured time{by_hour} ({})",
+        name(drift.series),
+        amount(found.over_series_ratio),
+        chance(found.p_value_ratio)
+    ))
+}
+
+/// A change as a share of what it began with, or, where it became a multiple of that, how many times it is.
+fn amount(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 1.0 => format!("to {} times its start", number(1.0 + ratio)),
+        ratio => format!("by {}", Quantity::ratio(ratio.abs())),
+    }
+}
+
+fn pattern_text(found: &CoursePattern) -> String {
+    let pattern = &found.pattern;
+    let time = |seconds: f64| Quantity::microseconds(seconds * 1e6);
+    let likely = match &found.name {
+        Some(named) => format!(": {}", cause(named)),
+        None => String::new(),
+    };
+    sentence(&format!(
+        "every {}, for {}, {} is {}{likely}",
+        time(pattern.period_s),
+        time(pattern.period_s * pattern.affected_ratio),
+        name(found.series),
+        height(found)
+    ))
+}
+
+/// How much higher the affected part is than the rest.
+fn height(found: &CoursePattern) -> String {
+    let (more, less, times) = match found.series {
+        CourseSeries::ResponseMeanUs | CourseSeries::ResponseP99Us => ("longer", "shorter", "long"),
+        _ => ("higher", "lower", "high"),
+    };
+    match found.pattern.height_ratio {
+        Some(ratio) if ratio >= 1.0 => format!("{} times as {times}", number(1.0 + ratio)),
+        Some(ratio) if ratio >= 0.0 => format!("{more} by {}", Quantity::ratio(ratio)),
+        Some(ratio) => format!("{less} by {}", Quantity::ratio(-ratio)),
+        None if found.pattern.height >= 0.0 => more.to_owned(),
+        None => less.to_owned(),
+    }
+}
+
+/// What a pattern probably is, and what speaks for it.
+fn cause(named: &NamedPattern) -> String {
+    let reasons: Vec<String> = named
+        .evidence
+        .iter()
+        .map(|evidence| match evidence {
+            SourceEvidence::Interval { setting_s, .. } => {
+                let setting = Quantity::microseconds(setting_s * 1e6);
+                format!("the server's setting is {setting}")
+            }
+            SourceEvidence::Correlation {
+                inside, outside, ..
+            } => match named.source {
+                PatternSource::OtherProcess { .. } => format!(
+                    "it used {} CPUs then, and {} at other times",
+                    number(*inside),
+                    number(*outside)
+                ),
+                // Of long checkpoints all the time is told where they end.
+                _ => format!(
+                    "one ran {} of that time, and {} of the rest",
+                    Quantity::ratio(inside.clamp(0.0, 1.0)),
+                    Quantity::ratio(outside.clamp(0.0, 1.0))
+                ),
+            },
+        })
+        .collect();
+    match reasons.is_empty() {
+        true => named.source.to_string(),
+        false => format!("{} ({})", named.source, reasons.join("; ")),
+    }
+}

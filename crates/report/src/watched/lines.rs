@@ -1,0 +1,337 @@
+//! Finds the series that a curve is made of: metrics of a machine, of its data disk, its network, its processes, or of
+//! the servers.
+
+use super::grid::Grid;
+use dyno_analyze::verdict::{Bench, Stretch};
+use dyno_record::metrics::{MetricId, MetricTable};
+use dyno_record::model::SourceKind;
+
+/// Servers and machines that are shown one by one; more are put together, or left out.
+pub(super) const MOST_APART: usize = 4;
+
+/// Name of the process that makes the load.
+const CLIENT: &str = "client";
+
+/// What a metric is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    /// The machine; the name of the metric is whole.
+    Machine,
+    /// The disk of the data.
+    DataDisk,
+    /// The network interface that carries most.
+    Interface,
+    /// The processes of servers and client.
+    Process,
+    /// What each server tells itself.
+    Server,
+}
+
+/// How values of several servers are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Together {
+    /// Amounts are added up.
+    Sum,
+    /// Shares and times are not.
+    Mean,
+}
+
+/// Something that a metric is of, or several of them together.
+#[derive(Clone, Debug)]
+pub(super) struct Instance<'a> {
+    /// What it is called; empty where there is only one.
+    pub(super) label: String,
+    /// Table and name of each part.
+    parts: Vec<(&'a MetricTable, String)>,
+}
+
+/// A metric of an instance: values by row, one table for each part.
+type Column<'a> = (&'a MetricTable, Vec<f64>);
+
+impl<'a> Instance<'a> {
+    fn of(table: &'a MetricTable, name: impl Into<String>, label: impl Into<String>) -> Self {
+        Instance {
+            label: label.into(),
+            parts: vec![(table, name.into())],
+        }
+    }
+
+    /// The sum of metrics of each part, `{}` in their names being the instance; empty if none was told.
+    pub(super) fn columns(&self, ids: &[&str]) -> Vec<Column<'a>> {
+        let parts = self.parts.iter();
+        parts
+            .filter_map(|(table, name)| Some((*table, added(table, ids, name)?)))
+            .collect()
+    }
+
+    /// The same on the points of the charts, of all parts together.
+    pub(super) fn curve(&self, ids: &[&str], grid: Grid<'_>, how: Together) -> Vec<Option<f64>> {
+        let columns = self.columns(ids).into_iter();
+        let parts = columns.map(|(table, values)| grid.resample(table, &values));
+        together(&parts.collect::<Vec<_>>(), how)
+    }
+
+    /// Time in which a checkpoint ran as a share of each point.
+    pub(super) fn checkpoints(&self, grid: Grid<'_>) -> Vec<Option<f64>> {
+        let parts = self.parts.iter();
+        let parts = parts.filter_map(|(table, name)| checkpoint_shares(table, name, grid));
+        together(&parts.collect::<Vec<_>>(), Together::Mean)
+    }
+}
+
+/// Row by row the sum of these metrics, of those that were told.
+fn added(table: &MetricTable, ids: &[&str], instance: &str) -> Option<Vec<f64>> {
+    let columns: Vec<&[f64]> = ids
+        .iter()
+        .filter_map(|id| table.column(&MetricId::parse(&id.replace("{}", instance))?))
+        .collect();
+    let row = |row: usize| {
+        let told = columns.iter().map(|column| column[row]);
+        let told = told.filter(|value| value.is_finite());
+        told.reduce(|sum, value| sum + value).unwrap_or(f64::NAN)
+    };
+    (!columns.is_empty()).then(|| (0..table.at_s.len()).map(row).collect())
+}
+
+/// Point by point the sum or the mean of those parts that told something.
+fn together(parts: &[Vec<Option<f64>>], how: Together) -> Vec<Option<f64>> {
+    let points = parts.iter().map(Vec::len).max().unwrap_or(0);
+    (0..points)
+        .map(|point| {
+            let told: Vec<f64> = parts.iter().filter_map(|part| part[point]).collect();
+            let sum = told.iter().copied().reduce(|sum, value| sum + value)?;
+            Some(match how {
+                Together::Sum => sum,
+                Together::Mean => sum / told.len() as f64,
+            })
+        })
+        .collect()
+}
+
+/// Checkpoints are told when they end, with their length, and while they run.
+fn checkpoint_shares(
+    table: &MetricTable,
+    instance: &str,
+    grid: Grid<'_>,
+) -> Option<Vec<Option<f64>>> {
+    let column = |id: &str| added(table, &[id], instance);
+    let ended = column("checkpoint.{}.busy_ratio");
+    let running = column("checkpoint.{}.running_count");
+    if ended.is_none() && running.is_none() {
+        return None;
+    }
+    let mut spans: Vec<(f64, f64)> = Vec::new();
+    for (row, (at_s, length_s)) in table.at_s.iter().zip(&table.duration_s).enumerate() {
+        let of_row = |column: &Option<Vec<f64>>| column.as_ref().map_or(0.0, |column| column[row]);
+        if of_row(&ended) > 0.0 {
+            spans.push((at_s - of_row(&ended) * length_s, *at_s));
+        }
+        // It runs at the moment of the reading; how long before is told when it ends.
+        if of_row(&running) > 0.0 {
+            spans.push((at_s - length_s / 2.0, at_s + length_s / 2.0));
+        }
+    }
+    let spans = united(spans);
+    let share = |(start_s, end_s): (f64, f64)| {
+        let overlaps = spans
+            .iter()
+            .map(|span| (span.1.min(end_s) - span.0.max(start_s)).max(0.0));
+        let share = overlaps.sum::<f64>() / (end_s - start_s);
+        (end_s > start_s).then(|| (share * 1e3).round() / 1e3)
+    };
+    Some(grid.points().map(share).collect())
+}
+
+/// Spans of time without overlaps, in order.
+fn united(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut united: Vec<(f64, f64)> = Vec::new();
+    for span in spans {
+        match united.last_mut() {
+            Some(last) if span.0 <= last.1 => last.1 = last.1.max(span.1),
+            _ => united.push(span),
+        }
+    }
+    united
+}
+
+/// Machines of servers, and that of the client if it is another one.
+pub(super) fn machines<'a>(bench: &Bench<'a>) -> Vec<&'a MetricTable> {
+    let mut machines: Vec<&MetricTable> = bench.server_hosts().take(MOST_APART).collect();
+    let client = bench.tables.iter().find(|table| {
+        let mut sources = bench.document.sources.iter();
+        sources.any(|source| source.name == table.source && source.kind == SourceKind::Host)
+    });
+    if let Some(client) = client.filter(|table| !is_among(&machines, table)) {
+        machines.push(client);
+    }
+    machines
+}
+
+/// Whether a table is one of these.
+fn is_among(tables: &[&MetricTable], table: &MetricTable) -> bool {
+    tables.iter().any(|one| one.source == table.source)
+}
+
+/// What a metric is of on a machine.
+pub(super) fn on_machine<'a>(
+    bench: &Bench<'a>,
+    table: &'a MetricTable,
+    of: Of,
+    measured: Stretch,
+) -> Vec<Instance<'a>> {
+    match of {
+        Of::Machine => vec![Instance::of(table, "", "")],
+        Of::DataDisk => {
+            let device = data_device(bench, table, measured);
+            device
+                .map(|device| Instance::of(table, device, ""))
+                .into_iter()
+                .collect()
+        }
+        Of::Interface => {
+            let interface = busiest_interface(table);
+            interface
+                .map(|name| Instance::of(table, name, ""))
+                .into_iter()
+                .collect()
+        }
+        Of::Process => processes(table),
+        Of::Server => Vec::new(),
+    }
+}
+
+/// The disk that holds the data of the servers on a machine.
+pub(super) fn data_device(
+    bench: &Bench<'_>,
+    table: &MetricTable,
+    measured: Stretch,
+) -> Option<String> {
+    let alone = Bench {
+        tables: std::slice::from_ref(table),
+        ..*bench
+    };
+    alone.data_device(measured).map(|(_, device)| device)
+}
+
+/// The network interface that carried most.
+pub(super) fn busiest_interface(table: &MetricTable) -> Option<&str> {
+    let bytes = |name: &&str| {
+        let ids = [
+            "network.{}.received_bytes_per_s",
+            "network.{}.sent_bytes_per_s",
+        ];
+        let values = added(table, &ids, name).unwrap_or_default();
+        let told = values.into_iter().filter(|value| value.is_finite());
+        told.sum::<f64>()
+    };
+    let interfaces = table.instances("network").into_iter();
+    interfaces.max_by(|a, b| bytes(a).total_cmp(&bytes(b)))
+}
+
+/// The servers on a machine, many of them together, and the client.
+fn processes(table: &MetricTable) -> Vec<Instance<'_>> {
+    let (clients, servers): (Vec<&str>, Vec<&str>) = table
+        .instances("process")
+        .into_iter()
+        .partition(|name| *name == CLIENT);
+    let one = |name: &str| Instance::of(table, name, name);
+    let servers = servers.into_iter().map(one).collect();
+    let mut found = few(servers);
+    found.extend(clients.into_iter().map(one));
+    found
+}
+
+/// All servers that tell something of a group of metrics.
+pub(super) fn servers<'a>(bench: &Bench<'a>, group: &str) -> Vec<Instance<'a>> {
+    let all = bench.tables.iter().flat_map(|table| {
+        let instances = table.instances(group).into_iter();
+        instances.map(move |name| Instance::of(table, name, name))
+    });
+    let mut found = few(all.collect());
+    if let [only] = found.as_mut_slice()
+        && only.parts.len() == 1
+    {
+        only.label = String::new();
+    }
+    found
+}
+
+/// More than a chart can show become one.
+fn few(instances: Vec<Instance<'_>>) -> Vec<Instance<'_>> {
+    if instances.len() <= MOST_APART {
+        return instances;
+    }
+    let label = format!("{} servers", instances.len());
+    let parts = instances.into_iter().flat_map(|one| one.parts).collect();
+    vec![Instance { label, parts }]
+}
+
+/// Source and parts of the name of a series that is written as `SOURCE/METRIC`.
+pub(super) fn source_and_id(series: &str) -> Option<(&str, MetricId)> {
+    let (source, id) = series.split_once('/')?;
+    Some((source, MetricId::parse(id)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::TimeSeries;
+
+    /// Rows of a second with these columns.
+    fn table(columns: &[(&str, &[f64])]) -> MetricTable {
+        let rows = columns[0].1.len();
+        let column = |(id, values): &(&str, &[f64])| (MetricId::parse(id).unwrap(), values.to_vec());
+        MetricTable {
+            source: "server".into(),
+            at_s: (1..=rows).map(|row| row as f64).collect(),
+            duration_s: vec![1.0; rows],
+            columns: columns.iter().map(column).collect(),
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_is_shown_over_the_time_that_it_took() {
+        // One of 2.5 s that ends in the fifth row, and was seen running twice.
+        let table = table(&[
+            ("checkpoint.server.busy_ratio", &[0.0, 0.0, 0.0, 0.0, 2.5, 0.0]),
+            ("checkpoint.server.running_count", &[0.0, 0.0, 1.0, 1.0, 0.0, 0.0]),
+        ]);
+        let time = TimeSeries {
+            start_s: (0..6).map(f64::from).collect(),
+            end_s: (1..7).map(f64::from).collect(),
+            ..TimeSeries::default()
+        };
+        let shares = checkpoint_shares(&table, "server", Grid::new(&time)).unwrap();
+        let expected = [0.0, 0.0, 0.5, 1.0, 1.0, 0.0].map(Some);
+        assert_eq!(shares, expected);
+        assert!(checkpoint_shares(&table, "other", Grid::new(&time)).is_none());
+    }
+
+    #[test]
+    fn what_was_not_told_is_no_part_of_a_sum() {
+        let table = table(&[
+            ("cpu.all.irq_ratio", &[0.1, f64::NAN]),
+            ("cpu.all.softirq_ratio", &[0.2, f64::NAN]),
+        ]);
+        let ids = ["cpu.all.irq_ratio", "cpu.all.softirq_ratio", "cpu.all.no_ratio"];
+        let sum = added(&table, &ids, "").unwrap();
+        assert!((sum[0] - 0.3).abs() < 1e-12 && sum[1].is_nan());
+        assert!(added(&table, &["cpu.all.no_ratio"], "").is_none());
+    }
+
+    #[test]
+    fn more_servers_than_a_chart_can_show_are_put_together() {
+        let table = table(&[("cpu.all.irq_ratio", &[0.1])]);
+        let some = |count: usize| {
+            let name = |n: usize| Instance::of(&table, format!("pair-{n}"), format!("pair-{n}"));
+            few((0..count).map(name).collect())
+        };
+        assert_eq!(some(4).len(), 4);
+        let all = some(5);
+        assert_eq!((all.len(), all[0].label.as_str()), (1, "5 servers"));
+        let parts = [vec![Some(1.0), None], vec![Some(2.0), Some(5.0)]];
+        assert_eq!(together(&parts, Together::Sum), [Some(3.0), Some(5.0)]);
+        assert_eq!(together(&parts, Together::Mean), [Some(1.5), Some(5.0)]);
+    }
+}

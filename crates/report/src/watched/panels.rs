@@ -1,0 +1,255 @@
+//! Builds the charts of what was watched from their specifications and what the sources told.
+
+use super::chart::{Panel, PanelCurve, PanelText, PanelUnit};
+use super::grid::Grid;
+use super::lines::{self, Instance, Of, Together};
+use super::specs::{CHECKPOINTS, Least, Line, SPECS, Shown, Spec};
+use crate::series::TimeSeries;
+use dyno_analyze::verdict::{Bench, Stretch};
+use dyno_record::metrics::{MetricId, MetricTable};
+
+/// A chart with what is needed to find it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct BuiltPanel {
+    pub(super) text: PanelText,
+    pub(super) data: Panel,
+    /// The source that it is about; absent if it is about several.
+    source: Option<String>,
+    spec_id: &'static str,
+}
+
+impl BuiltPanel {
+    /// Whether it is the place to look for a series that is written as `SOURCE/METRIC`.
+    pub(super) fn shows(&self, series: &str) -> bool {
+        let Some((source, id)) = lines::source_and_id(series) else {
+            return false;
+        };
+        let is_source = self.source.as_deref().is_none_or(|own| own == source);
+        let mut specs = SPECS.iter().filter(|spec| spec.id == self.spec_id);
+        is_source && specs.any(|spec| is_about(spec, &id))
+    }
+}
+
+/// Whether a chart is about a metric. Where the chart names no instance, any will do.
+fn is_about(spec: &Spec, id: &MetricId) -> bool {
+    let is_same = |pattern: &&str| match MetricId::parse(&pattern.replace("{}", "_")) {
+        Some(known) if pattern.contains("{}") => {
+            known.group() == id.group() && known.name() == id.name()
+        }
+        Some(known) => known == *id,
+        None => false,
+    };
+    let mut shown = spec.lines.iter().flat_map(|line| line.ids);
+    let mut also = spec.also.iter();
+    shown.any(|pattern| is_same(&pattern))
+        || also.any(|known| *known == (id.group(), id.name()))
+}
+
+/// All charts that have something to show, on the points of `time`.
+pub(super) fn panels(bench: &Bench<'_>, time: &TimeSeries) -> Vec<BuiltPanel> {
+    // Without a measured time nothing is the disk of the data: then charts cover what there is.
+    let measured = bench.measured().unwrap_or(Stretch {
+        start_s: 0.0,
+        end_s: time.end_s.last().copied().unwrap_or(0.0),
+    });
+    let grid = Grid::new(time);
+    let machines = lines::machines(bench);
+    let mut built = Vec::new();
+    for spec in SPECS {
+        if spec.is_of_servers() {
+            built.extend(of_servers(bench, spec, grid));
+            continue;
+        }
+        for (number, table) in machines.iter().enumerate() {
+            let found = of_machine(bench, spec, table, measured, grid);
+            built.extend(found.map(|panel| match machines.len() {
+                1 => panel,
+                _ => numbered(panel, number, &machine_name(bench, table)),
+            }));
+        }
+    }
+    built
+}
+
+/// What a machine is called.
+fn machine_name(bench: &Bench<'_>, table: &MetricTable) -> String {
+    let mut sources = bench.document.sources.iter();
+    let source = sources.find(|source| source.name == table.source);
+    source.map_or(table.source.clone(), |source| source.subject.clone())
+}
+
+/// One of the charts of several machines.
+fn numbered(mut panel: BuiltPanel, number: usize, machine: &str) -> BuiltPanel {
+    panel.text.title += &format!(" on {machine}");
+    if number > 0 {
+        panel.text.id += &format!("-{}", number + 1);
+        panel.data.id.clone_from(&panel.text.id);
+    }
+    panel
+}
+
+fn of_servers(bench: &Bench<'_>, spec: &'static Spec, grid: Grid<'_>) -> Option<BuiltPanel> {
+    let mut curves = Curves::new(spec, grid);
+    for line in spec.lines {
+        let group = line.ids.first().and_then(|id| id.split('.').next());
+        let instances = lines::servers(bench, group.unwrap_or_default());
+        curves.add(line, &instances);
+    }
+    curves.built("", None)
+}
+
+fn of_machine(
+    bench: &Bench<'_>,
+    spec: &'static Spec,
+    table: &MetricTable,
+    measured: Stretch,
+    grid: Grid<'_>,
+) -> Option<BuiltPanel> {
+    let mut curves = Curves::new(spec, grid);
+    for line in spec.lines {
+        curves.add(line, &lines::on_machine(bench, table, line.of, measured));
+    }
+    let is_of = |of: Of| spec.lines.iter().any(|line| line.of == of);
+    let subject = match (is_of(Of::DataDisk), is_of(Of::Interface)) {
+        (true, _) => lines::data_device(bench, table, measured)?,
+        (_, true) => lines::busiest_interface(table)?.to_owned(),
+        _ => String::new(),
+    };
+    curves.built(&subject, Some(&table.source))
+}
+
+/// Curves of a chart under construction.
+struct Curves<'a> {
+    spec: &'static Spec,
+    grid: Grid<'a>,
+    curves: Vec<PanelCurve>,
+    /// Instances that have a colour of their own, in the order of their numbers.
+    coloured: Vec<String>,
+}
+
+impl<'a> Curves<'a> {
+    fn new(spec: &'static Spec, grid: Grid<'a>) -> Curves<'a> {
+        Curves {
+            spec,
+            grid,
+            curves: Vec::new(),
+            coloured: Vec::new(),
+        }
+    }
+
+    /// The curves of a line that were told: one for each instance.
+    fn add(&mut self, line: &Line, instances: &[Instance<'_>]) {
+        for instance in instances {
+            let values = match line.ids == CHECKPOINTS {
+                true => instance.checkpoints(self.grid),
+                false => instance.curve(line.ids, self.grid, together(self.spec.unit)),
+            };
+            if values.iter().all(Option::is_none) {
+                continue;
+            }
+            let label = match (line.label.contains("{}"), instance.label.is_empty()) {
+                (true, _) => line.label.replace("{}", &instance.label),
+                (false, true) => line.label.to_owned(),
+                (false, false) => format!("{} {}", instance.label, line.label),
+            };
+            // Several curves of one of several instances share its colour.
+            let key = match instance.label.is_empty() {
+                true => label.clone(),
+                false => instance.label.clone(),
+            };
+            let known = self.coloured.iter().position(|one| *one == key);
+            let colour = known.unwrap_or(self.coloured.len());
+            if known.is_none() {
+                self.coloured.push(key);
+            }
+            self.curves.push(PanelCurve {
+                label,
+                colour,
+                is_dashed: known.is_some(),
+                values,
+            });
+        }
+    }
+
+    /// The chart, if it shows anything.
+    fn built(self, subject: &str, source: Option<&str>) -> Option<BuiltPanel> {
+        let spec = self.spec;
+        is_worth_showing(spec.shown, &self.curves).then(|| BuiltPanel {
+            text: PanelText {
+                id: spec.id.to_owned(),
+                title: spec.title.replace("{}", subject),
+                caption: spec.caption.to_owned(),
+            },
+            data: Panel {
+                id: spec.id.to_owned(),
+                unit: spec.unit,
+                is_stacked: spec.is_stacked,
+                curves: self.curves,
+            },
+            source: source.map(str::to_owned),
+            spec_id: spec.id,
+        })
+    }
+}
+
+fn together(unit: PanelUnit) -> Together {
+    match unit {
+        PanelUnit::Ratio | PanelUnit::Milliseconds => Together::Mean,
+        _ => Together::Sum,
+    }
+}
+
+fn is_worth_showing(shown: Shown, curves: &[PanelCurve]) -> bool {
+    let told = |curve: &PanelCurve| -> Vec<f64> { curve.values.iter().copied().flatten().collect() };
+    let any = |is_worth: fn(&[f64]) -> bool| curves.iter().any(|curve| is_worth(&told(curve)));
+    match shown {
+        Shown::Told => !curves.is_empty(),
+        Shown::Above(Least::Nothing) => any(|values| values.iter().any(|value| *value > 0.0)),
+        Shown::Above(Least::OneOnAverage) => {
+            any(|values| values.iter().sum::<f64>() >= values.len() as f64 && !values.is_empty())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn charts_have_names_of_their_own_and_no_metric_is_looked_for_in_two_of_them() {
+        let mut names = BTreeSet::new();
+        let mut homes = BTreeSet::new();
+        for spec in SPECS {
+            assert!(names.insert(spec.id), "{}", spec.id);
+            let own: BTreeSet<String> = spec
+                .lines
+                .iter()
+                .flat_map(|line| line.ids)
+                .map(|id| (*id).to_owned())
+                .chain(spec.also.iter().map(|(group, name)| format!("{group}.{{}}.{name}")))
+                .collect();
+            for one in own {
+                assert!(MetricId::parse(&one).is_some(), "{one} in {}", spec.id);
+                assert!(homes.insert(one.clone()), "{one} in {}", spec.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_chart_in_which_nothing_happens_is_left_out_where_that_says_nothing() {
+        let curve = |values: &[f64]| PanelCurve {
+            label: String::new(),
+            colour: 0,
+            is_dashed: false,
+            values: values.iter().map(|value| Some(*value)).collect(),
+        };
+        let above = |least| Shown::Above(least);
+        assert!(is_worth_showing(Shown::Told, &[curve(&[0.0])]));
+        assert!(!is_worth_showing(Shown::Told, &[]));
+        assert!(!is_worth_showing(above(Least::Nothing), &[curve(&[0.0, 0.0])]));
+        assert!(is_worth_showing(above(Least::Nothing), &[curve(&[0.0, 0.1])]));
+        assert!(!is_worth_showing(above(Least::OneOnAverage), &[curve(&[0.0, 1.0])]));
+        assert!(is_worth_showing(above(Least::OneOnAverage), &[curve(&[3.0, 1.0])]));
+    }
+}

@@ -1,0 +1,189 @@
+//! The verdict in plain words: each cause with the time that it is about, how sure it is, its evidence with the chart
+//! that shows it, and what to try.
+
+use super::panels::BuiltPanel;
+use super::{list, when};
+use crate::experiment::model::sentence;
+use crate::quantity::Quantity;
+use dyno_analyze::verdict::{Cause, CauseFinding, Evidence, Stretch, Verdict};
+use serde::Serialize;
+
+/// Confidence from which on a cause is very likely, and likely.
+const VERY_LIKELY: f64 = 0.85;
+const LIKELY: f64 = 0.7;
+/// What sums of binary fractions may lack of a bound that they reach.
+const ROUNDING: f64 = 1e-9;
+
+/// What held the run up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VerdictModel {
+    /// It in one sentence.
+    pub headline: String,
+    /// The causes, the one that explains most first.
+    pub causes: Vec<CauseModel>,
+    /// What could neither be found nor ruled out; empty if all was watched.
+    pub not_watched: String,
+}
+
+/// A cause.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CauseModel {
+    /// What happened; absent if the headline says it.
+    pub text: Option<String>,
+    /// How sure it is, in words.
+    pub sureness: &'static str,
+    /// The same as a share.
+    pub confidence: Quantity,
+    /// When it was so.
+    pub when: String,
+    /// What supports it.
+    pub evidence: Vec<EvidenceModel>,
+    /// What to try, a sentence each.
+    pub advice: Vec<String>,
+}
+
+impl CauseModel {
+    /// `Likely, all the measured time.`
+    pub(super) fn sureness_and_time(&self) -> String {
+        match self.when.is_empty() {
+            true => sentence(self.sureness),
+            false => sentence(&format!("{}, {}", self.sureness, self.when)),
+        }
+    }
+}
+
+/// A figure that supports a cause.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EvidenceModel {
+    /// What it says, as a sentence.
+    pub text: String,
+    /// The chart that shows its series; absent if none does.
+    pub panel: Option<String>,
+    /// Start of the time that it is about, from the start of the run.
+    pub start_s: f64,
+    /// End of it.
+    pub end_s: f64,
+}
+
+/// Makes the model. Evidence leads to one of the panels, or to the charts of the load.
+pub(super) fn verdict(
+    verdict: &Verdict,
+    measured: Option<Stretch>,
+    panels: &[BuiltPanel],
+) -> VerdictModel {
+    let cause = |finding: &CauseFinding| CauseModel {
+        text: (finding.text != verdict.headline).then(|| finding.text.clone()),
+        sureness: sureness(finding.confidence),
+        confidence: Quantity::ratio(finding.confidence),
+        when: when(finding.start_s, finding.end_s, measured),
+        evidence: finding
+            .evidence
+            .iter()
+            .map(|evidence| evidence_model(evidence, panels))
+            .collect(),
+        advice: finding.advice.iter().map(|text| sentence(text)).collect(),
+    };
+    VerdictModel {
+        headline: sentence(&verdict.headline),
+        causes: verdict.causes.iter().map(cause).collect(),
+        not_watched: not_watched(&verdict.not_watched),
+    }
+}
+
+fn sureness(confidence: f64) -> &'static str {
+    match confidence + ROUNDING {
+        sure if sure >= VERY_LIKELY => "very likely",
+        sure if sure >= LIKELY => "likely",
+        _ => "possible",
+    }
+}
+
+fn evidence_model(evidence: &Evidence, panels: &[BuiltPanel]) -> EvidenceModel {
+    let shows = |series: &String| panels.iter().find(|panel| panel.shows(series));
+    let panel = match evidence.series.iter().find_map(shows) {
+        Some(panel) => Some(panel.data.id.as_str()),
+        None => chart_of_load(&evidence.measure),
+    };
+    EvidenceModel {
+        text: sentence(&evidence.text),
+        panel: panel.map(str::to_owned),
+        start_s: evidence.start_s,
+        end_s: evidence.end_s,
+    }
+}
+
+/// The chart of what the client itself measured.
+fn chart_of_load(measure: &str) -> Option<&'static str> {
+    match measure {
+        "operations_per_s" | "in_flight_ratio" => Some("rate"),
+        "write_service_ms" | "write_over_read_ratio" | "round_trip_ratio" => Some("latency"),
+        _ => None,
+    }
+}
+
+fn not_watched(causes: &[Cause]) -> String {
+    let words: Vec<&str> = causes.iter().map(|cause| matter(*cause)).collect();
+    match words.is_empty() {
+        true => String::new(),
+        false => format!(
+            "Not watched, so that it is neither found nor ruled out: {}.",
+            list(&words)
+        ),
+    }
+}
+
+/// What a cause is about.
+fn matter(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Client => "the load generator",
+        Cause::CpuThrottled => "a limit of CPU time",
+        Cause::CpuStolen => "CPU time that the hypervisor took",
+        Cause::NoisyNeighbour => "other processes on the machine",
+        Cause::BurstCredits => "burst credits of the disk",
+        Cause::DiskOperations => "operations per second of the disk",
+        Cause::DiskBandwidth => "bytes per second of the disk",
+        Cause::SlowSync => "waiting for syncs",
+        Cause::CacheTooSmall => "the size of the cache",
+        Cause::Checkpoint => "checkpoints",
+        Cause::Tickets => "tickets and locks",
+        Cause::Swapping => "swapping",
+        Cause::MemoryPressure => "lack of memory",
+        Cause::Network => "the bandwidth of the network",
+        Cause::RoundTrip => "the way to the server and back",
+        Cause::ConnectionStorm => "new connections",
+        Cause::OneCore => "a single busy CPU",
+        Cause::ServerCpu => "CPU time of the server",
+        Cause::SharedCpu => "CPU time of client and server together",
+        Cause::TooFewClients => "the number of clients",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_confidence_is_told_in_words() {
+        let cases = [
+            (0.98, "very likely"),
+            // As the rules add it up, which is a little less than 0.85.
+            (0.95 - 0.05 - 0.05, "very likely"),
+            (0.8, "likely"),
+            (0.7, "likely"),
+            (0.69, "possible"),
+        ];
+        for (confidence, words) in cases {
+            assert_eq!(sureness(confidence), words, "{confidence}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_watched_is_named() {
+        assert_eq!(not_watched(&[]), "");
+        let text = not_watched(&[Cause::Network, Cause::Tickets]);
+        assert!(
+            text.ends_with("the bandwidth of the network and tickets and locks."),
+            "{text}"
+        );
+    }
+}
