@@ -52,6 +52,7 @@ export interface PanelCurve {
   label: string;
   colour: number;
   is_dashed: boolean;
+  is_area: boolean;
   values: Values;
 }
 

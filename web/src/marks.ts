@@ -45,46 +45,51 @@ export function evidenceBand(): uPlot.Plugin {
   return { hooks: { drawClear: [draw] } };
 }
 
-/** The text, without its end where there is no room for it; its number stays. */
-function fitting(ctx: CanvasRenderingContext2D, label: string, room: number): string {
-  if (ctx.measureText(label).width <= room) {
-    return label;
-  }
-  const number = label.slice(0, label.indexOf(":"));
-  return ctx.measureText(number).width <= room ? number : "";
+/** Height above the curves at which phases and changes have their names, as a distance in pixels of the page. */
+const LABEL_RISE = 3;
+
+/** The font of names above the curves. */
+export function labelFont(): string {
+  return `${11 * devicePixelRatio}px system-ui, sans-serif`;
 }
 
-/** Vertical lines at changes of level, with their numbers in the list of the page. */
-export function changeMarks(changes: ChangeMark[]): uPlot.Plugin {
+/** The text, or its number alone where there is no room for more, or nothing. */
+function fitting(ctx: CanvasRenderingContext2D, label: string, room: number): string {
+  const number = label.slice(0, label.indexOf(":"));
+  return [label, number].find((text) => ctx.measureText(text).width <= room) ?? "";
+}
+
+/**
+ * Vertical lines at changes of level, with their numbers in the list of the page. `taken` says up to where, from a
+ * place on, names of phases stand above the curves.
+ */
+export function changeMarks(changes: ChangeMark[], taken: (chart: uPlot, x: number) => number): uPlot.Plugin {
   const draw = (chart: uPlot) => {
     const { ctx, bbox } = chart;
     const right = bbox.left + bbox.width;
     const places = changes.map(({ at_s }) => Math.round(chart.valToPos(at_s, "x", true)));
     ctx.save();
-    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-    ctx.textBaseline = "top";
+    ctx.font = labelFont();
+    ctx.textBaseline = "bottom";
+    ctx.textAlign = "left";
     ctx.lineWidth = devicePixelRatio;
+    ctx.strokeStyle = color("--change");
+    ctx.fillStyle = color("--change");
+    ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
     changes.forEach(({ label }, index) => {
       const x = places[index] ?? 0;
       if (x < bbox.left || x > right) {
         return;
       }
-      ctx.strokeStyle = color("--change");
-      ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+      const top = bbox.top - LABEL_RISE * devicePixelRatio;
       ctx.beginPath();
-      ctx.moveTo(x, bbox.top);
+      ctx.moveTo(x, top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
       const gap = 4 * devicePixelRatio;
-      const room = Math.min(places[index + 1] ?? right, right) - x - 2 * gap;
-      const text = fitting(ctx, label, room);
-      // Curves may run behind the label.
-      ctx.fillStyle = color("--background");
-      ctx.globalAlpha = 0.8;
-      ctx.fillRect(x + gap / 2, bbox.top + gap / 2, ctx.measureText(text).width + gap, 14 * devicePixelRatio);
-      ctx.globalAlpha = 1;
-      ctx.fillStyle = color("--change");
-      ctx.fillText(text, x + gap, bbox.top + gap);
+      const start = Math.max(x, taken(chart, x) + gap);
+      const end = Math.min(places[index + 1] ?? chart.ctx.canvas.width, chart.ctx.canvas.width);
+      ctx.fillText(fitting(ctx, label, end - start - gap), start, top);
     });
     ctx.restore();
   };

@@ -34,11 +34,24 @@ function axis({ tick, isBytes }: Unit): uPlot.Axis {
   return { ...axisStyle(), ...splits, space: 26, values: (_chart, values) => values.map(tick) };
 }
 
+/** How much of what is behind a filled area shows through. */
+const AREA_OPACITY = 0.45;
+
+function soft(hue: string): string {
+  return hue.replace(/^rgb\((.*)\)$/, `rgba($1, ${AREA_OPACITY})`);
+}
+
 export function panelChart(charts: Charts, panel: PanelData): Made {
   const unit = UNITS[panel.unit];
   const curves = panel.curves.map((one, index): [uPlot.Series, Values] => {
     const hue = operationColor(one.colour);
-    const curve: Curve = { label: one.label, color: hue, width: 1.5, ...(one.is_dashed ? { dash: [5, 4] } : {}) };
+    const curve: Curve = {
+      label: one.label,
+      color: hue,
+      width: 1.5,
+      ...(one.is_dashed ? { dash: [5, 4] } : {}),
+      ...(one.is_area || panel.is_stacked ? { fill: soft(hue) } : {}),
+    };
     const series = curveSeries(curve, one.values.length, unit.write);
     if (!panel.is_stacked) {
       return [series, one.values];
@@ -47,7 +60,7 @@ export function panelChart(charts: Charts, panel: PanelData): Made {
     const own = one.values;
     const value = (_chart: uPlot, _value: number, _index: number, place: number | null) =>
       place === null ? "" : written(own[place], unit);
-    return [{ ...series, value, fill: hue.replace(/^rgb\((.*)\)$/, "rgba($1, 0.45)") }, upperEdge(panel, index)];
+    return [{ ...series, value, points: { show: false } }, upperEdge(panel, index)];
   });
   const chart = made(charts, curves, zeroScale(), axis(unit));
   if (panel.is_stacked) {

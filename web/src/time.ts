@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import type { Charts, LatencySeries, PhaseSpan, Values } from "./data";
 import { operationLabel } from "./data";
 import { clock, latency, latencyTick, rate, rateTick } from "./format";
-import { changeMarks, evidenceBand } from "./marks";
+import { changeMarks, evidenceBand, labelFont } from "./marks";
 import type { Curve } from "./plot";
 import { axisStyle, curveSeries, logAxis, logScale, TIME_STEPS, X_AXIS_HEIGHT, zeroScale } from "./plot";
 import { color, operationColor } from "./theme";
@@ -30,16 +30,35 @@ function lastEnd(charts: Charts): number {
   return charts.time.end_s.at(-1) ?? 0;
 }
 
+/** Where a phase begins and ends in the part that is shown, in pixels of the canvas. */
+function phaseEdges(chart: uPlot, phase: PhaseSpan): [number, number] {
+  const { left, width } = chart.bbox;
+  const from = Math.max(left, chart.valToPos(phase.start_s, "x", true));
+  return [from, Math.min(left + width, chart.valToPos(phase.end_s, "x", true))];
+}
+
+/** Up to where the name of the phase at `x` stands above the curves. */
+function phaseLabelEnd(phases: PhaseSpan[]): (chart: uPlot, x: number) => number {
+  return (chart, x) => {
+    const ends = phases.map((phase) => {
+      const [from, to] = phaseEdges(chart, phase);
+      const width = chart.ctx.measureText(PHASE_LABELS[phase.name]).width;
+      return x >= from && x <= from + width && width < to - from ? from + width : 0;
+    });
+    return Math.max(0, ...ends);
+  };
+}
+
 /** Shades the phases that are not the result, and names all of them above the curves. */
 function phaseShades(phases: PhaseSpan[]): uPlot.Plugin {
   const draw = (chart: uPlot) => {
     const { ctx, bbox } = chart;
     ctx.save();
-    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.font = labelFont();
     ctx.textBaseline = "bottom";
+    ctx.textAlign = "left";
     for (const phase of phases) {
-      const from = Math.max(bbox.left, chart.valToPos(phase.start_s, "x", true));
-      const to = Math.min(bbox.left + bbox.width, chart.valToPos(phase.end_s, "x", true));
+      const [from, to] = phaseEdges(chart, phase);
       if (to <= from) {
         continue;
       }
@@ -73,7 +92,7 @@ export function made(charts: Charts, curves: [uPlot.Series, Values][], y: uPlot.
       cursor: { y: false, sync: { key: "time", scales: ["x", null] }, drag: { x: true, y: false } },
       legend: { live: true },
       padding: [20, 28, 0, 0],
-      plugins: [phaseShades(charts.phases), evidenceBand(), changeMarks(charts.changes ?? [])],
+      plugins: [phaseShades(charts.phases), evidenceBand(), changeMarks(charts.changes ?? [], phaseLabelEnd(charts.phases))],
     },
     data: [middles(charts), ...curves.map(([, values]) => values)],
   };

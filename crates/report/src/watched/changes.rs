@@ -3,6 +3,7 @@
 use super::list;
 use crate::experiment::model::sentence;
 use crate::quantity::{Quantity, Unit};
+use crate::series::rounded;
 use dyno_analyze::course::{Course, CourseChange, CourseDrift, CoursePattern, CourseSeries};
 use dyno_analyze::periodicity::{NamedPattern, PatternSource, SourceEvidence};
 use dyno_analyze::verdict::Stretch;
@@ -136,7 +137,7 @@ fn name(series: CourseSeries) -> &'static str {
         CourseSeries::RatePerS => "the rate",
         CourseSeries::ResponseMeanUs => "the mean response time",
         CourseSeries::ResponseP99Us => "the 99th percentile of the response time",
-        CourseSeries::DiskOperationsPerS => "what the disk did",
+        CourseSeries::DiskOperationsPerS => "the disk's rate of operations",
     }
 }
 
@@ -155,8 +156,7 @@ fn value(series: CourseSeries, level: f64) -> String {
         CourseSeries::ResponseMeanUs | CourseSeries::ResponseP99Us => {
             Quantity::microseconds(level).to_string()
         }
-        CourseSeries::RatePerS => format!("{}/s", number(level)),
-        CourseSeries::DiskOperationsPerS => format!("{} operations/s", number(level)),
+        CourseSeries::RatePerS | CourseSeries::DiskOperationsPerS => format!("{}/s", number(level)),
     }
 }
 
@@ -169,7 +169,23 @@ fn chance(p_value: f64) -> String {
     match p_value {
         p if p < 1e-6 => "p < 10⁻⁶".to_owned(),
         p if p < 1e-3 => "p < 0.001".to_owned(),
-        p => format!("p = {}", number((p * 1e3).round() / 1e3)),
+        p => format!("p = {}", rounded(p, 2)),
+    }
+}
+
+/// How many times as much: `3`, `2.5`, `4,906`.
+fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 100.0 => number(ratio),
+        ratio => rounded(ratio, 2).to_string(),
+    }
+}
+
+/// A time as people say it when it is about the same each time: `60 s`, `250 ms`.
+fn span(seconds: f64) -> String {
+    match seconds {
+        long if long >= 1.0 => format!("{} s", rounded(long, 3)),
+        short => Quantity::microseconds(short * 1e6).to_string(),
     }
 }
 
@@ -194,22 +210,21 @@ fn drift_text(drift: &CourseDrift, measured_s: f64) -> String {
 /// A change as a share of what it began with, or, where it became a multiple of that, how many times it is.
 fn amount(ratio: f64) -> String {
     match ratio {
-        ratio if ratio >= 1.0 => format!("to {} times its start", number(1.0 + ratio)),
+        ratio if ratio >= 1.0 => format!("to {} times its start", times(1.0 + ratio)),
         ratio => format!("by {}", Quantity::ratio(ratio.abs())),
     }
 }
 
 fn pattern_text(found: &CoursePattern) -> String {
     let pattern = &found.pattern;
-    let time = |seconds: f64| Quantity::microseconds(seconds * 1e6);
     let likely = match &found.name {
         Some(named) => format!(": {}", cause(named)),
         None => String::new(),
     };
     sentence(&format!(
         "every {}, for {}, {} is {}{likely}",
-        time(pattern.period_s),
-        time(pattern.period_s * pattern.affected_ratio),
+        span(pattern.period_s),
+        span(pattern.period_s * pattern.affected_ratio),
         name(found.series),
         height(found)
     ))
@@ -217,12 +232,12 @@ fn pattern_text(found: &CoursePattern) -> String {
 
 /// How much higher the affected part is than the rest.
 fn height(found: &CoursePattern) -> String {
-    let (more, less, times) = match found.series {
+    let (more, less, word) = match found.series {
         CourseSeries::ResponseMeanUs | CourseSeries::ResponseP99Us => ("longer", "shorter", "long"),
         _ => ("higher", "lower", "high"),
     };
     match found.pattern.height_ratio {
-        Some(ratio) if ratio >= 1.0 => format!("{} times as {times}", number(1.0 + ratio)),
+        Some(ratio) if ratio >= 1.0 => format!("{} times as {word}", times(1.0 + ratio)),
         Some(ratio) if ratio >= 0.0 => format!("{more} by {}", Quantity::ratio(ratio)),
         Some(ratio) => format!("{less} by {}", Quantity::ratio(-ratio)),
         None if found.pattern.height >= 0.0 => more.to_owned(),
@@ -237,8 +252,7 @@ fn cause(named: &NamedPattern) -> String {
         .iter()
         .map(|evidence| match evidence {
             SourceEvidence::Interval { setting_s, .. } => {
-                let setting = Quantity::microseconds(setting_s * 1e6);
-                format!("the server's setting is {setting}")
+                format!("the server's setting is {}", span(*setting_s))
             }
             SourceEvidence::Correlation {
                 inside, outside, ..
@@ -260,5 +274,69 @@ fn cause(named: &NamedPattern) -> String {
     match reasons.is_empty() {
         true => named.source.to_string(),
         false => format!("{} ({})", named.source, reasons.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_analyze::level_shifts::Drift;
+    use dyno_analyze::periodicity::Pattern;
+
+    const SERIES: CourseSeries = CourseSeries::ResponseMeanUs;
+
+    fn drift(per_hour_ratio: f64, over_series_ratio: f64) -> CourseDrift {
+        CourseDrift {
+            series: SERIES,
+            drift: Drift {
+                per_hour_ratio,
+                over_series_ratio,
+                p_value_ratio: 0.0093,
+            },
+        }
+    }
+
+    #[test]
+    fn a_short_run_is_not_extrapolated_to_an_hour() {
+        let short = drift_text(&drift(2.6e204, 4905.1), 67.7);
+        let expected = "The mean response time rose little by little, to 4,906 times its start over the measured time \
+                        (p = 0.0093).";
+        assert_eq!(short, expected);
+        let long = drift_text(&drift(-0.02, -0.04), 7_200.0);
+        let expected = "The mean response time fell little by little, by 4.00 % over the measured time, by 2.00 % in an \
+                        hour (p = 0.0093).";
+        assert_eq!(long, expected);
+    }
+
+    #[test]
+    fn patterns_without_a_known_cause_are_told_too() {
+        let found = |series, height_ratio, period_s| CoursePattern {
+            series,
+            pattern: Pattern {
+                period_s,
+                uncertainty_s: 0.01,
+                phase_s: 0.0,
+                height: height_ratio,
+                height_ratio: Some(height_ratio),
+                affected_ratio: 0.25,
+                occurrences: 9,
+                p_value_ratio: 1e-9,
+            },
+            name: None,
+        };
+        assert_eq!(
+            pattern_text(&found(CourseSeries::RatePerS, -0.3, 10.0)),
+            "Every 10 s, for 2.5 s, the rate is lower by 30.0 %."
+        );
+        assert_eq!(
+            pattern_text(&found(SERIES, 1.5, 2.0)),
+            "Every 2 s, for 500 ms, the mean response time is 2.5 times as long."
+        );
+    }
+
+    #[test]
+    fn chances_are_told_with_the_digits_that_matter() {
+        let told = [1e-30, 0.0002, 0.0042, 0.03].map(chance);
+        assert_eq!(told, ["p < 10⁻⁶", "p < 0.001", "p = 0.0042", "p = 0.03"]);
     }
 }

@@ -65,6 +65,8 @@ pub struct PanelCurve {
     pub colour: usize,
     /// Whether it is dashed, to tell it from another one of the same colour.
     pub is_dashed: bool,
+    /// Whether the area below it is filled.
+    pub is_area: bool,
     /// A value for each point in time; nothing where nothing was told.
     pub values: Vec<Option<f64>>,
 }

@@ -142,6 +142,6 @@ mod tests {
     fn lists_end_with_and() {
         assert_eq!(list(&["a", "b", "c"]), "a, b and c");
         assert_eq!(list(&["a"]), "a");
-        assert_eq!(list::<&str>(&[]), "");
+        assert_eq!(list(&[""; 0]), "");
     }
 }

@@ -166,6 +166,7 @@ impl<'a> Curves<'a> {
                 label,
                 colour,
                 is_dashed: known.is_some(),
+                is_area: line.ids == CHECKPOINTS,
                 values,
             });
         }
@@ -242,6 +243,7 @@ mod tests {
             label: String::new(),
             colour: 0,
             is_dashed: false,
+            is_area: false,
             values: values.iter().map(|value| Some(*value)).collect(),
         };
         let above = |least| Shown::Above(least);

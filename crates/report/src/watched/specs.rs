@@ -196,7 +196,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "checkpoints",
         title: "Checkpoints and syncs",
-        caption: "Time in which the server wrote a checkpoint, and in which it synced its log.",
+        caption: "Time in which the server wrote a checkpoint, and in which it synced its log. A sync counts where it ends, so that a long one may be above 100 %.",
         unit: PanelUnit::Ratio,
         is_stacked: false,
         lines: &[
