@@ -52,7 +52,11 @@ fn markdown_report_of_a_throttled_disk() {
 #[test]
 fn page_of_a_throttled_disk() {
     let html = rendered(&watched::throttled(), Format::Html);
-    let verdict = part(&html, "<section class=\"findings verdict\">", "<section class=\"findings\">");
+    let verdict = part(
+        &html,
+        "<section class=\"findings verdict\">",
+        "<section class=\"findings\">",
+    );
     let sources = part(&html, "<h2>Resources during", "<section class=\"phases\">");
     assert_snapshot!(format!("{verdict}\n[…]\n{sources}"));
 }
@@ -63,10 +67,19 @@ fn every_piece_of_evidence_leads_to_a_chart_that_is_there() {
     let links: Vec<&str> = html.split("<a href=\"#panel-").skip(1).collect();
     let names = links.iter().map(|link| &link[..link.find('"').unwrap()]);
     let names: Vec<&str> = names.collect();
-    let expected = ["disk-operations", "disk-operations", "disk-busy", "rate", "cache-traffic"];
+    let expected = [
+        "disk-operations",
+        "disk-operations",
+        "disk-busy",
+        "rate",
+        "cache-traffic",
+    ];
     assert_eq!(names, expected);
     for name in names {
-        assert!(html.contains(&format!("<figure id=\"panel-{name}\">")), "{name}");
+        assert!(
+            html.contains(&format!("<figure id=\"panel-{name}\">")),
+            "{name}"
+        );
     }
 }
 
@@ -75,10 +88,24 @@ fn charts_of_resources_have_the_points_of_the_charts_of_the_load() {
     let data = data(&rendered(&watched::throttled(), Format::Html));
     let points = data["time"]["start_s"].as_array().unwrap().len();
     let panels = data["panels"].as_array().unwrap();
-    let shown: Vec<&str> = panels.iter().map(|panel| panel["id"].as_str().unwrap()).collect();
+    let shown: Vec<&str> = panels
+        .iter()
+        .map(|panel| panel["id"].as_str().unwrap())
+        .collect();
     let expected = [
-        "cpu", "processes", "disk-operations", "disk-busy", "disk-await", "disk-bytes", "cache",
-        "cache-traffic", "checkpoints", "log-sync", "network", "connections", "memory",
+        "cpu",
+        "processes",
+        "disk-operations",
+        "disk-busy",
+        "disk-await",
+        "disk-bytes",
+        "cache",
+        "cache-traffic",
+        "checkpoints",
+        "log-sync",
+        "network",
+        "connections",
+        "memory",
     ];
     assert_eq!(shown, expected);
     for panel in panels {
@@ -87,12 +114,21 @@ fn charts_of_resources_have_the_points_of_the_charts_of_the_load() {
         }
     }
     let mark = &data["changes"][0];
-    assert_eq!((mark["at_s"].as_f64(), mark["label"].as_str()), (Some(36.2), Some("1: rate ↓, disk ↓")));
+    assert_eq!(
+        (mark["at_s"].as_f64(), mark["label"].as_str()),
+        (Some(36.2), Some("1: rate ↓, disk ↓"))
+    );
     // The row of the reading that was missed, and the rows that separate phases, have no value.
     let user = panels[0]["curves"][0]["values"].as_array().unwrap();
     assert_eq!(user.iter().filter(|value| value.is_null()).count(), 3);
-    let network = panels.iter().find(|panel| panel["id"] == "network").unwrap();
-    assert!(network["curves"][0]["values"][4].as_f64() > Some(10_000.0), "not the busiest interface");
+    let network = panels
+        .iter()
+        .find(|panel| panel["id"] == "network")
+        .unwrap();
+    assert!(
+        network["curves"][0]["values"][4].as_f64() > Some(10_000.0),
+        "not the busiest interface"
+    );
 }
 
 #[test]
@@ -130,7 +166,10 @@ fn without_a_cause_it_is_said_what_was_not_watched() {
     let found = (run, analysis);
     for format in [Format::Human, Format::Markdown, Format::Html] {
         let text = rendered(&found, format);
-        assert!(text.contains("No resource that was watched was exhausted."), "{format:?}");
+        assert!(
+            text.contains("No resource that was watched was exhausted."),
+            "{format:?}"
+        );
         assert!(text.contains("the bandwidth of the network."), "{format:?}");
         assert!(!text.contains("What changed"), "{format:?}");
     }
@@ -141,8 +180,20 @@ fn a_run_that_was_not_watched_says_nothing_of_it() {
     let (mut run, analysis) = watched::throttled();
     run.metrics.clear();
     run.document.sources.clear();
-    let with = (run, RunAnalysis { course: None, ..analysis });
-    let without = (with.0.clone(), RunAnalysis { verdict: None, ..with.1.clone() });
+    let with = (
+        run,
+        RunAnalysis {
+            course: None,
+            ..analysis
+        },
+    );
+    let without = (
+        with.0.clone(),
+        RunAnalysis {
+            verdict: None,
+            ..with.1.clone()
+        },
+    );
     for format in [Format::Human, Format::Markdown, Format::Html] {
         let text = rendered(&with, format);
         assert_eq!(text, rendered(&without, format), "{format:?}");
@@ -162,7 +213,10 @@ fn changes_are_told_of_a_run_that_was_not_watched_too() {
     let found = (run, analysis);
     for format in [Format::Human, Format::Markdown, Format::Html] {
         let text = rendered(&found, format);
-        assert!(text.contains("What changed over the measured time"), "{format:?}");
+        assert!(
+            text.contains("What changed over the measured time"),
+            "{format:?}"
+        );
         assert!(!text.contains("Verdict"), "{format:?}");
     }
 }

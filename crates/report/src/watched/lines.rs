@@ -281,7 +281,8 @@ mod tests {
     /// Rows of a second with these columns.
     fn table(columns: &[(&str, &[f64])]) -> MetricTable {
         let rows = columns[0].1.len();
-        let column = |(id, values): &(&str, &[f64])| (MetricId::parse(id).unwrap(), values.to_vec());
+        let column =
+            |(id, values): &(&str, &[f64])| (MetricId::parse(id).unwrap(), values.to_vec());
         MetricTable {
             source: "server".into(),
             at_s: (1..=rows).map(|row| row as f64).collect(),
@@ -294,8 +295,14 @@ mod tests {
     fn a_checkpoint_is_shown_over_the_time_that_it_took() {
         // One of 2.5 s that ends in the fifth row, and was seen running twice.
         let table = table(&[
-            ("checkpoint.server.busy_ratio", &[0.0, 0.0, 0.0, 0.0, 2.5, 0.0]),
-            ("checkpoint.server.running_count", &[0.0, 0.0, 1.0, 1.0, 0.0, 0.0]),
+            (
+                "checkpoint.server.busy_ratio",
+                &[0.0, 0.0, 0.0, 0.0, 2.5, 0.0],
+            ),
+            (
+                "checkpoint.server.running_count",
+                &[0.0, 0.0, 1.0, 1.0, 0.0, 0.0],
+            ),
         ]);
         let time = TimeSeries {
             start_s: (0..6).map(f64::from).collect(),
@@ -314,7 +321,11 @@ mod tests {
             ("cpu.all.irq_ratio", &[0.1, f64::NAN]),
             ("cpu.all.softirq_ratio", &[0.2, f64::NAN]),
         ]);
-        let ids = ["cpu.all.irq_ratio", "cpu.all.softirq_ratio", "cpu.all.no_ratio"];
+        let ids = [
+            "cpu.all.irq_ratio",
+            "cpu.all.softirq_ratio",
+            "cpu.all.no_ratio",
+        ];
         let sum = added(&table, &ids, "").unwrap();
         assert!((sum[0] - 0.3).abs() < 1e-12 && sum[1].is_nan());
         assert!(added(&table, &["cpu.all.no_ratio"], "").is_none());

@@ -41,8 +41,7 @@ fn is_about(spec: &Spec, id: &MetricId) -> bool {
     };
     let mut shown = spec.lines.iter().flat_map(|line| line.ids);
     let mut also = spec.also.iter();
-    shown.any(|pattern| is_same(&pattern))
-        || also.any(|known| *known == (id.group(), id.name()))
+    shown.any(is_same) || also.any(|known| *known == (id.group(), id.name()))
 }
 
 /// All charts that have something to show, on the points of `time`.
@@ -201,7 +200,8 @@ fn together(unit: PanelUnit) -> Together {
 }
 
 fn is_worth_showing(shown: Shown, curves: &[PanelCurve]) -> bool {
-    let told = |curve: &PanelCurve| -> Vec<f64> { curve.values.iter().copied().flatten().collect() };
+    let told =
+        |curve: &PanelCurve| -> Vec<f64> { curve.values.iter().copied().flatten().collect() };
     let any = |is_worth: fn(&[f64]) -> bool| curves.iter().any(|curve| is_worth(&told(curve)));
     match shown {
         Shown::Told => !curves.is_empty(),
@@ -228,7 +228,11 @@ mod tests {
                 .iter()
                 .flat_map(|line| line.ids)
                 .map(|id| (*id).to_owned())
-                .chain(spec.also.iter().map(|(group, name)| format!("{group}.{{}}.{name}")))
+                .chain(
+                    spec.also
+                        .iter()
+                        .map(|(group, name)| format!("{group}.{{}}.{name}")),
+                )
                 .collect();
             for one in own {
                 assert!(MetricId::parse(&one).is_some(), "{one} in {}", spec.id);
@@ -249,9 +253,21 @@ mod tests {
         let above = |least| Shown::Above(least);
         assert!(is_worth_showing(Shown::Told, &[curve(&[0.0])]));
         assert!(!is_worth_showing(Shown::Told, &[]));
-        assert!(!is_worth_showing(above(Least::Nothing), &[curve(&[0.0, 0.0])]));
-        assert!(is_worth_showing(above(Least::Nothing), &[curve(&[0.0, 0.1])]));
-        assert!(!is_worth_showing(above(Least::OneOnAverage), &[curve(&[0.0, 1.0])]));
-        assert!(is_worth_showing(above(Least::OneOnAverage), &[curve(&[3.0, 1.0])]));
+        assert!(!is_worth_showing(
+            above(Least::Nothing),
+            &[curve(&[0.0, 0.0])]
+        ));
+        assert!(is_worth_showing(
+            above(Least::Nothing),
+            &[curve(&[0.0, 0.1])]
+        ));
+        assert!(!is_worth_showing(
+            above(Least::OneOnAverage),
+            &[curve(&[0.0, 1.0])]
+        ));
+        assert!(is_worth_showing(
+            above(Least::OneOnAverage),
+            &[curve(&[3.0, 1.0])]
+        ));
     }
 }

@@ -59,7 +59,8 @@ const fn line(label: &'static str, of: Of, ids: &'static [&'static str]) -> Line
 }
 
 /// Stands for a curve that is made of the checkpoints' times rather than of a metric.
-pub(super) const CHECKPOINTS: &[&str] = &["checkpoint.{}.busy_ratio", "checkpoint.{}.running_count"];
+pub(super) const CHECKPOINTS: &[&str] =
+    &["checkpoint.{}.busy_ratio", "checkpoint.{}.running_count"];
 
 /// All charts in their order: from the load to the disk and back, as work goes.
 #[rustfmt::skip]

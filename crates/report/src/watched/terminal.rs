@@ -29,12 +29,7 @@ impl Page {
             );
         }
         for advice in &cause.advice {
-            self.paragraph(
-                &format!("try: {advice}"),
-                column,
-                column + 5,
-                Style::Plain,
-            );
+            self.paragraph(&format!("try: {advice}"), column, column + 5, Style::Plain);
         }
     }
 
@@ -44,7 +39,12 @@ impl Page {
         for (number, entry) in changes.entries.iter().enumerate() {
             let number = number + 1;
             let column = 3 + number.to_string().len() + 1;
-            self.paragraph(&format!("{number}. {}", entry.text), 2, column, Style::Plain);
+            self.paragraph(
+                &format!("{number}. {}", entry.text),
+                2,
+                column,
+                Style::Plain,
+            );
         }
         for text in &changes.others {
             self.paragraph(&format!("- {text}"), 2, 4, Style::Plain);

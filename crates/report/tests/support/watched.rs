@@ -57,7 +57,8 @@ pub(crate) fn throttled() -> (Run, RunAnalysis) {
 pub(crate) fn many_servers() -> (Run, RunAnalysis) {
     let (mut run, analysis) = throttled();
     run.metrics = vec![host()];
-    run.metrics.extend((0..6).map(|number| server(&format!("pair-{number}"))));
+    run.metrics
+        .extend((0..6).map(|number| server(&format!("pair-{number}"))));
     (run, analysis)
 }
 
@@ -87,7 +88,10 @@ pub(crate) fn hour() -> (Run, RunAnalysis) {
         let row_s = table.at_s[rows - 1];
         for copy in 1..55 {
             let shift_s = f64::from(copy) * row_s;
-            let later: Vec<f64> = table.at_s[..rows].iter().map(|at_s| at_s + shift_s).collect();
+            let later: Vec<f64> = table.at_s[..rows]
+                .iter()
+                .map(|at_s| at_s + shift_s)
+                .collect();
             table.at_s.extend(later);
             table.duration_s.extend_from_within(..rows);
         }
@@ -142,13 +146,17 @@ fn host() -> MetricTable {
             ("cpu.all.busy_ratio", &level(0.5, 0.1)),
             ("process.server.cpu_ratio", &level(0.64, 0.09)),
             ("process.server.cpu_wait_ratio", &level(0.05, 0.01)),
-            ("process.server.resident_bytes", &|_| 412.0 * 1024.0 * 1024.0),
+            ("process.server.resident_bytes", &|_| {
+                412.0 * 1024.0 * 1024.0
+            }),
             ("process.client.cpu_ratio", &level(0.21, 0.04)),
             ("process.client.cpu_wait_ratio", &level(0.02, 0.0)),
             ("process.client.resident_bytes", &|_| 19.0 * 1024.0 * 1024.0),
             ("pressure.io.some_ratio", &level(0.12, 0.93)),
             ("pressure.memory.some_ratio", &|_| 0.0),
-            ("memory.available_bytes", &|second| 5e9 - 1e6 * second as f64),
+            ("memory.available_bytes", &|second| {
+                5e9 - 1e6 * second as f64
+            }),
             ("memory.cached_bytes", &|second| 2e9 + 1e6 * second as f64),
             ("paging.swap_in_bytes_per_s", &|_| 0.0),
             ("paging.swap_out_bytes_per_s", &|_| 0.0),
@@ -177,24 +185,35 @@ fn host() -> MetricTable {
 fn server(name: &str) -> MetricTable {
     let id = |text: &str| text.replace("{}", name);
     let columns: [(String, &dyn Fn(u64) -> f64); 12] = [
-        (id("cache.{}.used_ratio"), &|second| 0.2 + 0.005 * second as f64),
+        (id("cache.{}.used_ratio"), &|second| {
+            0.2 + 0.005 * second as f64
+        }),
         (id("cache.{}.dirty_ratio"), &level(0.03, 0.06)),
         (id("cache.{}.read_bytes_per_s"), &level(8.0e4, 1.0e4)),
         (id("cache.{}.written_bytes_per_s"), &level(2.6e6, 3.0e5)),
         (id("cache.{}.evicted_by_application_per_s"), &|_| 0.0),
-        (id("checkpoint.{}.running_count"), &|second| f64::from(u8::from(second % 20 == 11))),
-        (id("checkpoint.{}.busy_ratio"), &|second| match second % 20 {
-            12 => 1.6,
-            _ => 0.0,
+        (id("checkpoint.{}.running_count"), &|second| {
+            f64::from(u8::from(second % 20 == 11))
         }),
+        (
+            id("checkpoint.{}.busy_ratio"),
+            &|second| match second % 20 {
+                12 => 1.6,
+                _ => 0.0,
+            },
+        ),
         (id("log.{}.sync_mean_ms"), &level(1.9, 44.0)),
         (id("log.{}.syncing_ratio"), &level(0.15, 0.42)),
         (id("queue.{}.total_count"), &|_| 0.0),
         (id("connections.{}.current_count"), &|_| 35.0),
-        (id("connections.{}.created_per_s"), &|second| f64::from(u8::from(second == 3)) * 8.0),
+        (id("connections.{}.created_per_s"), &|second| {
+            f64::from(u8::from(second == 3)) * 8.0
+        }),
     ];
-    let columns: Vec<(&str, &dyn Fn(u64) -> f64)> =
-        columns.iter().map(|(id, value)| (id.as_str(), *value)).collect();
+    let columns: Vec<(&str, &dyn Fn(u64) -> f64)> = columns
+        .iter()
+        .map(|(id, value)| (id.as_str(), *value))
+        .collect();
     table(name, &columns)
 }
 
@@ -246,7 +265,11 @@ fn evidence(text: &str, measure: &str, value: f64, series: &[&str], from_s: u64)
         value,
         series: series.iter().map(|one| (*one).to_owned()).collect(),
         start_s: from_s as f64,
-        end_s: if from_s == MEASURED_S { THROTTLED_S } else { END_S } as f64,
+        end_s: if from_s == MEASURED_S {
+            THROTTLED_S
+        } else {
+            END_S
+        } as f64,
     }
 }
 
@@ -265,13 +288,28 @@ fn verdict() -> Verdict {
         end_s: END_S as f64,
         confidence: 0.9,
         evidence: vec![
-            evidence("the disk did 284/s before", "disk_operations_per_s", 284.0, &disk, fast),
-            evidence("and 37.0/s after, which varied by 3.2 %", "disk_operations_per_s", 37.0, &disk, slow),
+            evidence(
+                "the disk did 284/s before",
+                "disk_operations_per_s",
+                284.0,
+                &disk,
+                fast,
+            ),
+            evidence(
+                "and 37.0/s after, which varied by 3.2 %",
+                "disk_operations_per_s",
+                37.0,
+                &disk,
+                slow,
+            ),
             evidence(
                 "requests waited before it 93 % of the time after",
                 "disk_backed_up_ratio",
                 0.93,
-                &["host/pressure.io.some_ratio", "host/disk.loop0.utilization_ratio"],
+                &[
+                    "host/pressure.io.some_ratio",
+                    "host/disk.loop0.utilization_ratio",
+                ],
                 slow,
             ),
             evidence(
@@ -283,7 +321,8 @@ fn verdict() -> Verdict {
             ),
         ],
         advice: vec![
-            "look at the volume's balance of burst credits, or take several volumes (`RAID 0`)".into(),
+            "look at the volume's balance of burst credits, or take several volumes (`RAID 0`)"
+                .into(),
             "measure for longer than the credits last".into(),
         ],
     };
@@ -334,7 +373,13 @@ fn course() -> Course {
         changes: vec![
             change(CourseSeries::DiskOperationsPerS, 36.2, 284.0, 37.0, 1e-37),
             change(CourseSeries::RatePerS, 37.0, 150.0, 17.49, 7e-61),
-            change(CourseSeries::ResponseMeanUs, 52.0, 61_000.0, 74_300.0, 0.0042),
+            change(
+                CourseSeries::ResponseMeanUs,
+                52.0,
+                61_000.0,
+                74_300.0,
+                0.0042,
+            ),
         ],
         drifts: vec![
             // Of a series that has a change this would say the same again.
