@@ -19,11 +19,15 @@ pub use sources::MissingParts;
 pub use verdict::{CauseModel, EvidenceModel, VerdictModel};
 
 use crate::experiment::model::Section;
+use crate::quantity::Quantity;
 use crate::series::TimeSeries;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::verdict::{Bench, Stretch};
 use dyno_record::reader::Run;
 use serde::Serialize;
+
+/// Ends of two times that are no further apart than this are the same: windows are seldom shorter.
+const SAME_S: f64 = 1.0;
 
 /// What a report shows of what was watched.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -84,9 +88,6 @@ impl WatchedModel {
 
 /// A part of the measured time in words, which count from its start: `from 30.9 s on`.
 fn when(start_s: f64, end_s: f64, measured: Option<Stretch>) -> String {
-    use crate::quantity::Quantity;
-    /// Ends that are no further apart than this are the same: windows are seldom shorter.
-    const SAME_S: f64 = 1.0;
     let Some(measured) = measured else {
         return String::new();
     };
