@@ -89,6 +89,7 @@ fn a_run_leaves_its_files_and_prints_the_document_alone() {
         names(&run),
         [
             "latency.hlog",
+            "metrics",
             "plan.toml",
             "report.html",
             "report.md",

@@ -67,7 +67,17 @@ pub(super) fn check(command: &Document) -> Result<(), Refusal> {
     };
     matches_kind(name, argument, *kind)?;
     let all: Vec<Field> = fields.iter().chain(GENERIC).copied().collect();
-    check_fields(command.iter().skip(1), &all)?;
+    // Sections of the status are switched by fields of their names, and names that no section has are accepted.
+    let is_section =
+        |field: &str| name == "serverStatus" && all.iter().all(|(known, _, _)| *known != field);
+    let (sections, others): (Vec<_>, Vec<_>) = command
+        .iter()
+        .skip(1)
+        .partition(|(field, _)| is_section(field));
+    for (field, value) in sections {
+        matches_kind(field, value, Kind::Any)?;
+    }
+    check_fields(others.into_iter(), &all)?;
     concerns::check(name, command)?;
     match name.as_str() {
         "replSetInitiate" | "doubleJoin" => {

@@ -74,6 +74,7 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
         ],
     ),
     ("getCmdLineOpts", Number, &[]),
+    ("getLog", Text, &[]),
     (
         "getMore",
         Whole,
