@@ -25,6 +25,12 @@
 //! Assumed: windows of equal length, and a memory that an autoregression of first order with independent noise on
 //! top describes. What changes more slowly than that, such as a cycle of ten minutes, is a change of level here.
 //!
+//! False alarms: at most [`FALSE_ALARM_RATIO`] for each series. In simulations of 400 series of each kind there were 1 % or
+//! fewer on white noise, autoregressions of 0.5 and 0.8, dips every minute, heavy tails and outliers, from 60 windows on; in
+//! series of 20 windows, which do not know their memory, 1.5 % with an autoregression of 0.8. Found: a step of 20 % in
+//! noise of 5 %, within two windows, in nearly all series of two minutes and in nine of ten of one minute; a collapse to a
+//! fifth at its window.
+//!
 //! Complexity: O(n log n) for each change and simulated series, of which there are [`SIMULATED_SERIES`] at most.
 
 mod drift;

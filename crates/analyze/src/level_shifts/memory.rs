@@ -52,7 +52,9 @@ impl Memory {
         let observed = observed_ratios(values, &levels(values, least));
         let precision = values.len() as f64 / RATIO_VARIANCE;
         let cost = |model: &Memory| precision * model.error(&observed) + model.price();
-        let best = models().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        let longest = observed.last().map_or(1, |(distance, _)| *distance) as f64;
+        let models = models().filter(|model| model.price() == 0.0 || model.reach() <= longest);
+        let best = models.min_by(|a, b| cost(a).total_cmp(&cost(b)));
         best.unwrap_or(Memory::none())
     }
 
@@ -66,6 +68,12 @@ impl Memory {
     /// How many windows in a row are worth one independent window, for a mean over many.
     pub(super) fn time(self) -> f64 {
         1.0 + 2.0 * self.share * self.correlation / (1.0 - self.correlation)
+    }
+
+    /// Windows after which the part with memory has forgotten most; beside noise that cannot be seen over shorter
+    /// distances.
+    fn reach(self) -> f64 {
+        1.0 / (1.0 - self.correlation)
     }
 
     /// What noise on top costs. An autoregression alone costs nothing, as the raised ratios ask for one.

@@ -120,7 +120,8 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
         // Sections that are not wanted.
         &[
             ("locks", Whole, false),
-            ("metrics", Whole, false),
+            // Of this one, parts can be switched, too.
+            ("metrics", Any, false),
             ("repl", Whole, false),
             ("tcmalloc", Whole, false),
         ],
