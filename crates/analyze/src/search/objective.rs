@@ -4,7 +4,7 @@
 //! Rates lie on a logarithmic grid, whose steps are the resolution. From the start rate the search
 //! goes up or down by factors of 2, 4, 16 and so on (a stride on the grid that doubles) until the
 //! objective changes sides, then bisects, with one measurement for each rate, until the two sides
-//! are [`BRACKET`] apart.
+//! are `BRACKET` apart.
 //!
 //! From there on each measurement is one of many, and none decides: the share of them that keep is
 //! taken as a curve over the rate ([`boundary`]), and all that were made say what is known about the

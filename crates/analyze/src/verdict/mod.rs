@@ -1,7 +1,7 @@
 //! What held a run up: rules over what was watched, each with its evidence.
 //!
 //! A rule names a cause and the conditions that must hold together over a part of the measured time; other
-//! conditions make it surer. Rules are data ([`rules::RULES`]), and the figures that they speak of are defined once
+//! conditions make it surer. Rules are data (`rules.rs`), and the figures that they speak of are defined once
 //! ([`measures::Measure`]). What was not watched decides nothing: a rule that lacks a figure stays silent.
 
 mod bench;
