@@ -116,7 +116,7 @@ fn scenarios() -> Vec<Scenario> {
         clean("b at 1000/s", &["b", "--records", "20000", "--rate", "1000", "--duration", "20s"], false),
         clean("c at 2000/s", &["c", "--records", "20000", "--rate", "2000", "--duration", "20s"], false),
         clean("d at 500/s", &["d", "--records", "20000", "--rate", "500", "--duration", "20s"], false),
-        clean("e at 50/s", &["e", "--records", "20000", "--rate", "50", "--duration", "20s"], false),
+        clean("e at 5/s", &["e", "--records", "20000", "--rate", "5", "--duration", "20s"], false),
         clean("f at 500/s", &["f", "--records", "20000", "--rate", "500", "--duration", "20s"], false),
         clean("durable a at 100/s", &["a", "--rate", "100", "--duration", "50s"], true),
         clean("durable a at 40/s", &["a", "--rate", "40", "--duration", "20s"], true),

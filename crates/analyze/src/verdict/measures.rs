@@ -177,12 +177,8 @@ impl Measure {
             Measure::OthersCpuCount => others(bench, stretch),
             Measure::StealRatio => bench.host_mean("cpu.all.steal_ratio", stretch),
             Measure::IowaitRatio => bench.host_mean("cpu.all.iowait_ratio", stretch),
-            Measure::ServerThrottledRatio => {
-                bench.largest("cgroup", "cpu_throttled_periods_ratio", is_server, stretch)
-            }
-            Measure::ClientThrottledRatio => {
-                bench.largest("cgroup", "cpu_throttled_periods_ratio", is_client, stretch)
-            }
+            Measure::ServerThrottledRatio => throttled(bench, is_server, stretch),
+            Measure::ClientThrottledRatio => throttled(bench, is_client, stretch),
             Measure::DiskSaturationRatio => {
                 let pressure = bench.host_mean("pressure.io.some_ratio", stretch);
                 let busy = bench.disk("utilization_ratio", stretch);
@@ -269,6 +265,12 @@ impl Measure {
             Measure::OperationsPerS => bench.rate_per_s(stretch).map(Read::of),
         }
     }
+}
+
+/// A process that was watched and has no limit is never stopped at one.
+fn throttled(bench: &Bench<'_>, which: fn(&str) -> bool, stretch: Stretch) -> Option<Read> {
+    let told = bench.largest("cgroup", "cpu_throttled_periods_ratio", which, stretch);
+    told.or_else(|| Some(processes(bench, "cpu_ratio", which, stretch)?.with(0.0)))
 }
 
 const OPERATIONS: &[&str] = &["read_per_s", "write_per_s", "flush_per_s"];

@@ -127,9 +127,8 @@ pub(super) const RULES: &[Rule] = &[
         text: "The load generator was the limit, not the server",
         load: Load::Any,
         needs: &[
-            at_least(Measure::ClientBusiestThreadRatio, 0.5, "its busiest thread worked {} of the time", Unit::Percent),
+            at_least(Measure::ClientFullRatio, 0.75, "its worker threads worked or waited for a CPU {} of the time", Unit::Percent),
             at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time only", Unit::Percent),
-            at_least(Measure::ClientFullRatio, 0.9, "its worker threads worked or waited for a CPU {} of the time", Unit::Percent),
         ],
         supports: &[
             at_least(Measure::ClientWaitRatio, 0.2, "they waited for a CPU {} of the time", Unit::Percent),
@@ -144,13 +143,13 @@ pub(super) const RULES: &[Rule] = &[
         text: "Another process took CPU time that the server waited for",
         load: Load::Any,
         needs: &[
-            at_least(Measure::OthersCpuCount, 0.4, "others used {} CPUs of the server's machine", Unit::Count),
+            at_least(Measure::OthersCpuCount, 0.25, "others used {} CPUs of the server's machine", Unit::Count),
             at_least(Measure::ServerWaitingCount, 0.1, "{} threads of the server waited for a CPU on average", Unit::Count),
             at_least(Measure::BusiestCpuRatio, 0.9, "the busiest CPU worked {} of the time", Unit::Percent),
         ],
         supports: &[at_most(Measure::ServerCpuRatio, 0.95, "the server had {} of the CPU time that it may use", Unit::Percent)],
         confidence: 0.75,
-        hides: &[Cause::ServerCpu, Cause::SharedCpu, Cause::OneCore],
+        hides: &[Cause::ServerCpu, Cause::SharedCpu, Cause::OneCore, Cause::TooFewClients],
         advice: &["stop what runs beside, or keep it away from the server's CPUs (`dyno doctor` names it; `--placement` gives server and client their own)"],
     },
     Rule {
@@ -316,7 +315,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[
             at_least(Measure::HostBusyRatio, 0.9, "the CPUs were busy {} of the time", Unit::Percent),
             at_least(Measure::ServerCpuRatio, 0.3, "the server used {} of them", Unit::Percent),
-            at_most(Measure::OthersCpuCount, 0.4, "others used {} CPUs", Unit::Count),
+            at_most(Measure::OthersCpuCount, 0.25, "others used {} CPUs", Unit::Count),
         ],
         supports: &[at_most(Measure::DiskSaturationRatio, ROOM, "the disk was busy {} of the time", Unit::Percent)],
         confidence: 0.75,
@@ -360,6 +359,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent),
             at_most(Measure::HostBusyRatio, 0.8, "its machine was busy {} of the time", Unit::Percent),
             at_most(Measure::DiskSaturationRatio, ROOM, "the disk was busy {} of the time", Unit::Percent),
+            at_most(Measure::ServerWaitingCount, 0.5, "{} of its threads waited for a CPU on average", Unit::Count),
         ],
         supports: &[],
         confidence: 0.7,
