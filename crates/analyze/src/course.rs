@@ -6,13 +6,12 @@ use crate::periodicity::{
     NamedPattern, Pattern, PatternHints, PeriodicitySettings, RecordedSeries, name_pattern,
     periodic_patterns,
 };
-use crate::verdict::{Bench, Stretch};
+use crate::robust::median;
+use crate::verdict::{Bench, Stretch, cpus, mean_us};
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::PhaseKind;
-use dyno_record::reader::SeriesPoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Windows that say more than enough; of longer series neighbours are put together.
 const MOST_WINDOWS: usize = 7_200;
@@ -166,33 +165,17 @@ fn windows_of(bench: &Bench<'_>, series: CourseSeries) -> Option<Windows> {
 
 /// Start, length and value of each window.
 fn client_points(bench: &Bench<'_>, series: CourseSeries) -> Vec<(f64, f64, f64)> {
-    let mut operations: BTreeMap<u64, Vec<&SeriesPoint>> = BTreeMap::new();
-    for one in bench.operations {
-        let counts = one.operation != "read_modify_write" && one.count > 0;
-        if one.phase == PhaseKind::Measure && counts {
-            operations.entry(one.index).or_default().push(one);
-        }
-    }
-    let windows = bench
-        .windows
-        .iter()
-        .filter(|one| one.phase == PhaseKind::Measure);
+    let commands = bench.commands_by_window();
+    let windows = bench.windows.iter();
     windows
+        .filter(|one| one.phase == PhaseKind::Measure)
         .filter_map(|window| {
-            let inside = operations.get(&window.index).map_or(&[][..], Vec::as_slice);
+            let inside = commands.get(&window.index).map_or(&[][..], Vec::as_slice);
+            let inside = inside.iter().copied();
             let value = match series {
                 CourseSeries::RatePerS => window.succeeded as f64 / window.duration_s,
-                CourseSeries::ResponseMeanUs => {
-                    let count: u64 = inside.iter().map(|one| one.count).sum();
-                    let time_us = inside
-                        .iter()
-                        .map(|one| one.response.mean_us * one.count as f64);
-                    (count > 0).then(|| time_us.sum::<f64>() / count as f64)?
-                }
-                _ => inside
-                    .iter()
-                    .map(|one| one.response.p99_us)
-                    .reduce(f64::max)?,
+                CourseSeries::ResponseMeanUs => mean_us(inside, |one| one.response)?,
+                _ => inside.map(|one| one.response.p99_us).reduce(f64::max)?,
             };
             Some((window.start_s, window.duration_s, value))
         })
@@ -222,9 +205,7 @@ fn rows_within(table: &MetricTable, stretch: Stretch) -> impl Iterator<Item = us
 
 /// Leaves out windows that are far from a full one, such as the last, and thins what is very long.
 fn evenly(points: Vec<(f64, f64, f64)>) -> Option<Windows> {
-    let mut lengths: Vec<f64> = points.iter().map(|point| point.1).collect();
-    lengths.sort_by(f64::total_cmp);
-    let usual_s = *lengths.get(lengths.len() / 2)?;
+    let usual_s = median(points.iter().map(|point| point.1))?;
     let is_full = |point: &&(f64, f64, f64)| (point.1 / usual_s - 1.0).abs() <= FULL_RATIO;
     let full: Vec<&(f64, f64, f64)> = points.iter().filter(is_full).collect();
     let start_s = full.first()?.0;
@@ -274,7 +255,7 @@ fn hints(bench: &Bench<'_>, windows: &Windows) -> PatternHints {
 fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
     let table = bench.server_hosts().next()?;
     let busy = table.column(&MetricId::of_instance("cpu", "all", "busy_ratio"))?;
-    let cores = table.instances("cpu").len().saturating_sub(1) as f64;
+    let cores = cpus(table).len() as f64;
     let known: Vec<&Vec<f64>> = table
         .columns
         .iter()
@@ -305,9 +286,7 @@ fn recorded(
     let rows: Vec<usize> = rows_within(table, stretch).collect();
     let first = *rows.first()?;
     let values: Vec<f64> = rows.iter().map(|row| value(*row)).collect();
-    let mut lengths: Vec<f64> = rows.iter().map(|row| table.duration_s[*row]).collect();
-    lengths.sort_by(f64::total_cmp);
-    let window_s = lengths[lengths.len() / 2];
+    let window_s = median(rows.iter().map(|row| table.duration_s[*row]))?;
     (window_s > 0.0 && values.iter().all(|value| value.is_finite())).then(|| RecordedSeries {
         name,
         start_s: table.at_s[first] - table.duration_s[first] - windows.start_s,

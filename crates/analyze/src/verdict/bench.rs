@@ -2,8 +2,10 @@
 //! server.
 
 use dyno_record::metrics::{MetricId, MetricTable};
-use dyno_record::model::{PhaseKind, RunDocument, SourceKind};
-use dyno_record::reader::{IntervalPoint, SeriesPoint};
+use dyno_record::model::{PhaseKind, RunDocument, SourceKind, SourceRecord};
+use dyno_record::reader::{IntervalPoint, SeriesPoint, WindowLatency};
+use dyno_record::responses::READ_MODIFY_WRITE;
+use std::collections::BTreeMap;
 
 /// A part of the measured time, from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +20,11 @@ impl Stretch {
     /// Its length.
     pub fn length_s(self) -> f64 {
         self.end_s - self.start_s
+    }
+
+    /// Whether a time lies in it; its end does not.
+    fn contains(self, at_s: f64) -> bool {
+        at_s >= self.start_s && at_s < self.end_s
     }
 }
 
@@ -97,66 +104,62 @@ impl<'a> Bench<'a> {
         let windows = self.windows.iter();
         windows
             .filter(|one| one.phase == PhaseKind::Measure)
-            .filter(|one| contains(stretch, one.start_s + one.duration_s / 2.0))
+            .filter(|one| stretch.contains(one.start_s + one.duration_s / 2.0))
             .collect()
+    }
+
+    /// Commands of the database in windows whose middle lies in a stretch of the measured time: a read-modify-write is
+    /// there by its parts.
+    pub(super) fn commands(&self, stretch: Stretch) -> impl Iterator<Item = &'a SeriesPoint> {
+        let measured = self.measured_commands();
+        measured.filter(move |one| stretch.contains(one.start_s + one.duration_s / 2.0))
+    }
+
+    fn measured_commands(&self) -> impl Iterator<Item = &'a SeriesPoint> {
+        let points = self.operations.iter();
+        points.filter(|one| one.phase == PhaseKind::Measure && one.operation != READ_MODIFY_WRITE)
+    }
+
+    /// The commands of the measured windows that did any, by the number of the window.
+    pub(crate) fn commands_by_window(&self) -> BTreeMap<u64, Vec<&'a SeriesPoint>> {
+        let mut windows: BTreeMap<u64, Vec<&SeriesPoint>> = BTreeMap::new();
+        for one in self.measured_commands().filter(|one| one.count > 0) {
+            windows.entry(one.index).or_default().push(one);
+        }
+        windows
     }
 
     /// Mean service time of these operations in microseconds; of all if none is named.
     pub(super) fn service_us(&self, stretch: Stretch, names: &[&str]) -> Option<f64> {
-        let points = self
-            .operations
-            .iter()
-            .filter(|one| one.phase == PhaseKind::Measure)
-            .filter(|one| contains(stretch, one.start_s + one.duration_s / 2.0))
-            .filter(|one| one.operation != "read_modify_write")
-            .filter(|one| names.is_empty() || names.contains(&one.operation.as_str()));
-        let (sum, count) = points.fold((0.0, 0), |(sum, count), one| {
-            (
-                sum + one.service.mean_us * one.count as f64,
-                count + one.count,
-            )
-        });
-        (count > 0).then(|| sum / count as f64)
+        let is_meant =
+            |one: &&SeriesPoint| names.is_empty() || names.contains(&one.operation.as_str());
+        mean_us(self.commands(stretch).filter(is_meant), |one| one.service)
     }
 
     /// Mean response time of all operations in microseconds.
     pub(super) fn response_us(&self, stretch: Stretch) -> Option<f64> {
-        let points = self
-            .operations
-            .iter()
-            .filter(|one| one.phase == PhaseKind::Measure)
-            .filter(|one| contains(stretch, one.start_s + one.duration_s / 2.0))
-            .filter(|one| one.operation != "read_modify_write");
-        let (sum, count) = points.fold((0.0, 0), |(sum, count), one| {
-            (
-                sum + one.response.mean_us * one.count as f64,
-                count + one.count,
-            )
-        });
-        (count > 0).then(|| sum / count as f64)
+        mean_us(self.commands(stretch), |one| one.response)
     }
 
     /// Tables of machines that a server runs on.
     pub fn server_hosts(&self) -> impl Iterator<Item = &'a MetricTable> {
-        self.tables.iter().filter(|table| {
-            let source = self
-                .document
-                .sources
-                .iter()
-                .find(|source| source.name == table.source);
-            source.is_some_and(|source| source.of_server && source.kind != SourceKind::Server)
-        })
+        self.tables_of(|source| source.of_server && source.kind != SourceKind::Server)
     }
 
-    /// Tables of this machine.
+    /// The table of this machine.
     pub(super) fn client_host(&self) -> Option<&'a MetricTable> {
-        self.tables.iter().find(|table| {
-            let source = self
-                .document
-                .sources
-                .iter()
-                .find(|source| source.name == table.source);
-            source.is_some_and(|source| source.kind == SourceKind::Host)
+        self.tables_of(|source| source.kind == SourceKind::Host)
+            .next()
+    }
+
+    fn tables_of(
+        &self,
+        which: impl Fn(&SourceRecord) -> bool,
+    ) -> impl Iterator<Item = &'a MetricTable> {
+        let sources = &self.document.sources;
+        self.tables.iter().filter(move |table| {
+            let source = sources.iter().find(|source| source.name == table.source);
+            source.is_some_and(&which)
         })
     }
 
@@ -197,6 +200,12 @@ impl<'a> Bench<'a> {
     ) -> Option<Read> {
         let all = self.each(group, name, which, stretch).into_iter();
         all.max_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// The instance with the smallest mean.
+    pub(super) fn smallest(&self, group: &str, name: &str, stretch: Stretch) -> Option<Read> {
+        let all = self.each(group, name, |_| true, stretch).into_iter();
+        all.min_by(|a, b| a.value.total_cmp(&b.value))
     }
 
     fn each(
@@ -272,14 +281,29 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn contains(stretch: Stretch, at_s: f64) -> bool {
-    at_s >= stretch.start_s && at_s < stretch.end_s
+/// Mean of a kind of latency over operations, each weighted by its number; nothing without any.
+pub(crate) fn mean_us<'a>(
+    points: impl Iterator<Item = &'a SeriesPoint>,
+    latency: fn(&SeriesPoint) -> WindowLatency,
+) -> Option<f64> {
+    let (sum_us, count) = points.fold((0.0, 0), |(sum_us, count), one| {
+        let time_us = latency(one).mean_us * one.count as f64;
+        (sum_us + time_us, count + one.count)
+    });
+    (count > 0).then(|| sum_us / count as f64)
+}
+
+/// The CPUs of a machine by their names in metrics.
+pub(crate) fn cpus(table: &MetricTable) -> Vec<&str> {
+    let mut cpus = table.instances("cpu");
+    cpus.retain(|cpu| *cpu != "all");
+    cpus
 }
 
 /// Rows whose time lies in a stretch with its middle.
 fn rows(table: &MetricTable, stretch: Stretch) -> impl Iterator<Item = usize> + '_ {
     (0..table.at_s.len())
-        .filter(move |row| contains(stretch, table.at_s[*row] - table.duration_s[*row] / 2.0))
+        .filter(move |row| stretch.contains(table.at_s[*row] - table.duration_s[*row] / 2.0))
 }
 
 /// Mean over time of a metric in a stretch; nothing with too few rows.

@@ -1,8 +1,8 @@
 //! Applies the rules to the parts of a run between its changes of level.
 
-use super::bench::{Bench, Stretch};
-use super::measures::{Measure, plan_number};
-use super::rules::{BACKED_UP, Bound, Condition, Load, RULES, Rule, Unit};
+use super::bench::{Bench, Read, Stretch};
+use super::measures::{Measure, Seen, plan_number};
+use super::rules::{BACKED_UP, Bound, Condition, FLAT, Load, RULES, Rule, Unit};
 use super::{Cause, CauseFinding, Evidence, Verdict};
 use crate::experiment::words;
 
@@ -19,25 +19,25 @@ const LEAST_CONFIDENCE: f64 = 0.5;
 const FALL: f64 = 0.7;
 /// Share of the operations per second of before that the load keeps at most when it feels that.
 const FELT: f64 = 0.9;
+/// Operations of a disk that fell may vary more than those of one at its ceiling all the time: the part begins with the fall.
+const FLAT_ENOUGH: f64 = 0.25;
 
 /// What held a run up. `shifts_s` are the times at which its level changed, from the start of the run: what is found
 /// in one part may be absent in another.
 pub fn judge(bench: &Bench<'_>, shifts_s: &[f64]) -> Verdict {
-    let stretches = stretches(bench, shifts_s);
-    if stretches.is_empty() {
+    let parts = stretches(bench, shifts_s).into_iter();
+    let parts: Vec<Seen<'_>> = parts.map(|stretch| Seen::new(bench, stretch)).collect();
+    if parts.is_empty() {
         return Verdict {
             headline: "The measured time is too short for a verdict.".to_owned(),
             ..Verdict::default()
         };
     }
     let mut found: Vec<CauseFinding> = Vec::new();
-    for stretch in &stretches {
-        merge(&mut found, of_stretch(bench, *stretch));
+    for part in &parts {
+        merge(&mut found, of_part(part));
     }
-    if let Some(burst) = stretches
-        .windows(2)
-        .find_map(|pair| burst(bench, pair[0], pair[1]))
-    {
+    if let Some(burst) = parts.windows(2).find_map(|pair| burst(&pair[0], &pair[1])) {
         found.retain(|one| one.cause != Cause::DiskOperations && one.cause != Cause::SlowSync);
         found.push(burst);
     }
@@ -50,7 +50,7 @@ pub fn judge(bench: &Bench<'_>, shifts_s: &[f64]) -> Verdict {
     Verdict {
         headline: headline(&found, bench),
         causes: found,
-        not_watched: not_watched(bench, &stretches),
+        not_watched: not_watched(&parts),
     }
 }
 
@@ -79,10 +79,10 @@ fn stretches(bench: &Bench<'_>, shifts_s: &[f64]) -> Vec<Stretch> {
 }
 
 /// The causes of one part, without those that others explain.
-fn of_stretch(bench: &Bench<'_>, stretch: Stretch) -> Vec<CauseFinding> {
+fn of_part(part: &Seen<'_>) -> Vec<CauseFinding> {
     let found: Vec<(&Rule, CauseFinding)> = RULES
         .iter()
-        .filter_map(|rule| Some((rule, apply(rule, bench, stretch)?)))
+        .filter_map(|rule| Some((rule, apply(rule, part)?)))
         .collect();
     // In the order of the rules: what is explained by another cause explains none itself.
     let mut hidden: Vec<Cause> = Vec::new();
@@ -96,13 +96,13 @@ fn of_stretch(bench: &Bench<'_>, stretch: Stretch) -> Vec<CauseFinding> {
     told
 }
 
-fn apply(rule: &Rule, bench: &Bench<'_>, stretch: Stretch) -> Option<CauseFinding> {
-    if rule.load == Load::Closed && !is_closed(bench) {
+fn apply(rule: &Rule, part: &Seen<'_>) -> Option<CauseFinding> {
+    if rule.load == Load::Closed && !is_closed(part.bench) {
         return None;
     }
     let mut evidence = Vec::new();
     for condition in rule.needs {
-        let (holds, seen) = look(condition, bench, stretch)?;
+        let (holds, seen) = look(condition, part)?;
         if !holds {
             return None;
         }
@@ -110,7 +110,7 @@ fn apply(rule: &Rule, bench: &Bench<'_>, stretch: Stretch) -> Option<CauseFindin
     }
     let mut confidence = rule.confidence;
     for condition in rule.supports {
-        match look(condition, bench, stretch) {
+        match look(condition, part) {
             Some((true, seen)) => {
                 confidence += SUPPORT;
                 evidence.push(seen);
@@ -122,8 +122,8 @@ fn apply(rule: &Rule, bench: &Bench<'_>, stretch: Stretch) -> Option<CauseFindin
     (confidence >= LEAST_CONFIDENCE).then(|| CauseFinding {
         cause: rule.cause,
         text: format!("{}: {}.", rule.text, evidence[0].text),
-        start_s: stretch.start_s,
-        end_s: stretch.end_s,
+        start_s: part.stretch.start_s,
+        end_s: part.stretch.end_s,
         confidence: confidence.min(MOST_CONFIDENCE),
         evidence,
         advice: rule.advice.iter().map(|text| (*text).to_owned()).collect(),
@@ -131,23 +131,26 @@ fn apply(rule: &Rule, bench: &Bench<'_>, stretch: Stretch) -> Option<CauseFindin
 }
 
 /// Whether a condition holds, and what was seen.
-fn look(condition: &Condition, bench: &Bench<'_>, stretch: Stretch) -> Option<(bool, Evidence)> {
-    let read = condition.measure.read(bench, stretch)?;
+fn look(condition: &Condition, part: &Seen<'_>) -> Option<(bool, Evidence)> {
+    let read = part.read(condition.measure)?;
     let holds = match condition.bound {
         Bound::AtLeast(bound) => read.value >= bound,
         Bound::AtMost(bound) => read.value <= bound,
     };
-    let evidence = Evidence {
-        text: condition
-            .says
-            .replace("{}", &written(read.value, condition.unit)),
-        measure: condition.measure.name(),
+    let value = written(read.value, condition.unit);
+    let text = condition.says.replace("{}", &value);
+    Some((holds, evidence(condition.measure, read, part.stretch, text)))
+}
+
+fn evidence(measure: Measure, read: Read, stretch: Stretch, text: String) -> Evidence {
+    Evidence {
+        text,
+        measure: measure.name(),
         value: read.value,
         series: read.series,
         start_s: stretch.start_s,
         end_s: stretch.end_s,
-    };
-    Some((holds, evidence))
+    }
 }
 
 fn written(value: f64, unit: Unit) -> String {
@@ -167,75 +170,56 @@ fn is_closed(bench: &Bench<'_>) -> bool {
 }
 
 /// A disk that fell to a flat ceiling under a load that did not change.
-fn burst(bench: &Bench<'_>, before: Stretch, after: Stretch) -> Option<CauseFinding> {
-    let read = |measure: Measure, stretch| measure.read(bench, stretch);
-    let (fast, slow) = (
-        read(Measure::DiskOperationsPerS, before)?,
-        read(Measure::DiskOperationsPerS, after)?,
-    );
-    let saturation = read(Measure::DiskBackedUpRatio, after)?;
-    let variation = read(Measure::DiskOperationsVariationRatio, after)?;
-    let (rate_before, rate_after) = (bench.rate_per_s(before)?, bench.rate_per_s(after)?);
-    let (response_before, response_after) = (bench.response_us(before)?, bench.response_us(after)?);
-    let is_felt = rate_after <= rate_before * FELT || response_after >= response_before / FELT;
+fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
+    let bench = before.bench;
+    let (was_s, is_s) = (before.stretch, after.stretch);
+    let fast = before.read(Measure::DiskOperationsPerS)?;
+    let slow = after.read(Measure::DiskOperationsPerS)?;
+    let backed_up = after.read(Measure::DiskBackedUpRatio)?;
+    let variation = after.read(Measure::DiskOperationsVariationRatio)?.value;
+    let rate_before = before.read(Measure::OperationsPerS)?.value;
+    let rate = after.read(Measure::OperationsPerS)?;
+    let (response_before, response_after) = (bench.response_us(was_s)?, bench.response_us(is_s)?);
+    let is_felt = rate.value <= rate_before * FELT || response_after >= response_before / FELT;
     let fell = slow.value <= fast.value * FALL;
-    if !fell || !is_felt || saturation.value < BACKED_UP || variation.value > 0.25 {
+    if !fell || !is_felt || backed_up.value < BACKED_UP || variation > FLAT_ENOUGH {
         return None;
     }
     let measured = bench.measured()?;
-    let after_s = after.start_s - measured.start_s;
-    let evidence =
-        |measure: Measure, value: f64, series: Vec<String>, at: Stretch, text: String| Evidence {
-            text,
-            measure: measure.name(),
-            value,
-            series,
-            start_s: at.start_s,
-            end_s: at.end_s,
-        };
     let load = match plan_number(bench, "/schedule/rate_per_s") {
         Some(rate) => format!("{} were offered all the time", words::rate(rate)),
         None => "the same clients asked all the time".to_owned(),
     };
-    let ceiling = words::number(slow.value);
+    let says_fast = format!("the disk did {} before", words::rate(fast.value));
+    let says_slow = format!(
+        "and {} after, which varied by {}",
+        words::rate(slow.value),
+        words::percent(variation)
+    );
+    let says_waited = format!(
+        "requests waited before it {} of the time after",
+        words::percent(backed_up.value)
+    );
+    let says_rate = format!(
+        "the rate went from {} to {}; {load}",
+        words::rate(rate_before),
+        words::rate(rate.value)
+    );
     Some(CauseFinding {
         cause: Cause::BurstCredits,
         text: format!(
-            "Disk IOPS ceiling reached at {ceiling} IOPS after {} s: burst credits exhausted or volume throttled.",
-            words::number(after_s)
+            "Disk IOPS ceiling reached at {} IOPS after {} s: burst credits exhausted or volume throttled.",
+            words::number(slow.value),
+            words::number(is_s.start_s - measured.start_s)
         ),
-        start_s: after.start_s,
-        end_s: after.end_s,
-        confidence: if variation.value <= 0.15 { 0.9 } else { 0.8 },
+        start_s: is_s.start_s,
+        end_s: is_s.end_s,
+        confidence: if variation <= FLAT { 0.9 } else { 0.8 },
         evidence: vec![
-            evidence(
-                Measure::DiskOperationsPerS,
-                fast.value,
-                fast.series.clone(),
-                before,
-                format!("the disk did {} before", words::rate(fast.value)),
-            ),
-            evidence(
-                Measure::DiskOperationsPerS,
-                slow.value,
-                slow.series.clone(),
-                after,
-                format!("and {} after, which varied by {}", words::rate(slow.value), words::percent(variation.value)),
-            ),
-            evidence(
-                Measure::DiskBackedUpRatio,
-                saturation.value,
-                saturation.series.clone(),
-                after,
-                format!("requests waited before it {} of the time after", words::percent(saturation.value)),
-            ),
-            evidence(
-                Measure::OperationsPerS,
-                rate_after,
-                Vec::new(),
-                after,
-                format!("the rate went from {} to {}; {load}", words::rate(rate_before), words::rate(rate_after)),
-            ),
+            evidence(Measure::DiskOperationsPerS, fast, was_s, says_fast),
+            evidence(Measure::DiskOperationsPerS, slow, is_s, says_slow),
+            evidence(Measure::DiskBackedUpRatio, backed_up, is_s, says_waited),
+            evidence(Measure::OperationsPerS, rate, is_s, says_rate),
         ],
         advice: vec![
             "look at the volume's balance of burst credits, and take one with more provisioned operations, or several (RAID 0)".to_owned(),
@@ -272,18 +256,11 @@ fn headline(found: &[CauseFinding], bench: &Bench<'_>) -> String {
 }
 
 /// Causes that no part could decide, because a figure that they need was not watched.
-fn not_watched(bench: &Bench<'_>, stretches: &[Stretch]) -> Vec<Cause> {
-    let is_blind = |rule: &&Rule| {
-        let is_read = |condition: &Condition| {
-            stretches
-                .iter()
-                .any(|stretch| condition.measure.read(bench, *stretch).is_some())
-        };
-        !rule.needs.iter().all(is_read)
+fn not_watched(parts: &[Seen<'_>]) -> Vec<Cause> {
+    let is_read = |condition: &Condition| {
+        let mut parts = parts.iter();
+        parts.any(|part| part.read(condition.measure).is_some())
     };
-    RULES
-        .iter()
-        .filter(is_blind)
-        .map(|rule| rule.cause)
-        .collect()
+    let blind = RULES.iter().filter(|rule| !rule.needs.iter().all(is_read));
+    blind.map(|rule| rule.cause).collect()
 }

@@ -1,20 +1,18 @@
 //! The figures that rules speak of, each defined once.
 
-use super::bench::{Bench, Read, Stretch};
+use super::bench::{Bench, Read, Stretch, cpus, mean, mean_us};
 use dyno_record::model::{PhaseKind, ResourceKind};
 use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// A figure about a stretch of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Measure {
     /// CPU time of the servers, as a share of the CPUs that they may use.
     ServerCpuRatio,
-    /// CPU time of the client's worker threads, as a share of these threads.
-    ClientCpuRatio,
     /// Time in which worker threads of the client waited for a CPU, as a share of their time.
     ClientWaitRatio,
-    /// Time in which the busiest thread of the client worked.
-    ClientBusiestThreadRatio,
     /// Time in which worker threads of the client worked or waited for a CPU, as a share of their time.
     ClientFullRatio,
     /// Threads of the servers that waited for a CPU, on average.
@@ -33,8 +31,6 @@ pub enum Measure {
     IowaitRatio,
     /// Periods in which the kernel stopped the servers at their limit of CPU time.
     ServerThrottledRatio,
-    /// The same of the client.
-    ClientThrottledRatio,
     /// The share of time in which the data's disk worked, or in which some process waited for I/O if that is more.
     DiskSaturationRatio,
     /// The share of time in which requests waited before the data's disk: in its queue, if that held more than one on
@@ -48,12 +44,6 @@ pub enum Measure {
     DiskBytesPerS,
     /// How much they vary: standard deviation as a share of the mean.
     DiskBytesVariationRatio,
-    /// Mean time of a read or write of the data's disk.
-    DiskAwaitMs,
-    /// Flushes per second of the data's disk.
-    DiskFlushesPerS,
-    /// Time of a flush of the data's disk.
-    DiskFlushMs,
     /// Bytes read into the server's cache for each operation; from the data's disk, where the server does not tell.
     ReadBytesPerOperation,
     /// Size of the data as a share of the server's cache.
@@ -114,16 +104,11 @@ impl Measure {
     }
 
     /// Its value over a stretch; `None` where it was not watched.
-    pub(super) fn read(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    fn read(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         match self {
             Measure::ServerCpuRatio => {
                 let used = processes(bench, "cpu_ratio", is_server, stretch)?;
                 let share = used.value / server_cpus(bench, stretch)?;
-                Some(used.with(share))
-            }
-            Measure::ClientCpuRatio => {
-                let used = processes(bench, "cpu_ratio", is_client, stretch)?;
-                let share = used.value / client_cpus(bench)?;
                 Some(used.with(share))
             }
             Measure::ClientWaitRatio => {
@@ -156,29 +141,21 @@ impl Measure {
                 let share = opened.value / bench.rate_per_s(stretch)?.max(1e-9);
                 Some(opened.with(share))
             }
-            Measure::ClientBusiestThreadRatio => {
-                bench.largest("process", "busiest_thread_ratio", is_client, stretch)
-            }
             Measure::ServerWaitingCount => processes(bench, "cpu_wait_ratio", is_server, stretch),
             Measure::ServerBusiestThreadRatio => {
                 bench.largest("process", "busiest_thread_ratio", is_server, stretch)
             }
             Measure::HostBusyRatio => bench.host_mean("cpu.all.busy_ratio", stretch),
             Measure::BusiestCpuRatio => bench.server_hosts().find_map(|table| {
-                let cores = table
-                    .instances("cpu")
+                let busy = cpus(table)
                     .into_iter()
-                    .filter(|core| *core != "all");
-                let busy = cores.filter_map(|core| {
-                    super::bench::mean(table, &format!("cpu.{core}.busy_ratio"), stretch)
-                });
+                    .filter_map(|cpu| mean(table, &format!("cpu.{cpu}.busy_ratio"), stretch));
                 busy.max_by(|a, b| a.value.total_cmp(&b.value))
             }),
             Measure::OthersCpuCount => others(bench, stretch),
             Measure::StealRatio => bench.host_mean("cpu.all.steal_ratio", stretch),
             Measure::IowaitRatio => bench.host_mean("cpu.all.iowait_ratio", stretch),
-            Measure::ServerThrottledRatio => throttled(bench, is_server, stretch),
-            Measure::ClientThrottledRatio => throttled(bench, is_client, stretch),
+            Measure::ServerThrottledRatio => throttled(bench, stretch),
             Measure::DiskSaturationRatio => {
                 let pressure = bench.host_mean("pressure.io.some_ratio", stretch);
                 let busy = bench.disk("utilization_ratio", stretch);
@@ -190,9 +167,6 @@ impl Measure {
             Measure::DiskOperationsVariationRatio => variation(bench, OPERATIONS, stretch),
             Measure::DiskBytesPerS => disk_mean(bench, BYTES, stretch),
             Measure::DiskBytesVariationRatio => variation(bench, BYTES, stretch),
-            Measure::DiskAwaitMs => await_ms(bench, stretch),
-            Measure::DiskFlushesPerS => bench.disk("flush_per_s", stretch),
-            Measure::DiskFlushMs => bench.disk("flush_await_ms", stretch),
             Measure::ReadBytesPerOperation => {
                 let into_cache = bench.sum_over("cache", "read_bytes_per_s", |_| true, stretch);
                 let from_disk = || bench.disk("read_bytes_per_s", stretch);
@@ -205,7 +179,7 @@ impl Measure {
                 let (data, cache) = (server.data_bytes? as f64, server.cache_bytes? as f64);
                 (cache > 0.0).then(|| Read::of(data / cache))
             }
-            Measure::CacheHitRatio => smallest(bench, "cache", "hit_ratio", stretch),
+            Measure::CacheHitRatio => bench.smallest("cache", "hit_ratio", stretch),
             Measure::ApplicationEvictionsPerS => {
                 bench.sum_over("cache", "evicted_by_application_per_s", |_| true, stretch)
             }
@@ -249,7 +223,7 @@ impl Measure {
             }
             Measure::NetworkRatio => network(bench, stretch),
             Measure::RoundTripRatio => {
-                let round_trip_us = round_trip_us(bench)?;
+                let round_trip_us = bench.document.server.round_trip_us?;
                 Some(Read::of(round_trip_us / bench.service_us(stretch, &[])?))
             }
             Measure::ConnectionsPerS => {
@@ -267,10 +241,36 @@ impl Measure {
     }
 }
 
+/// A stretch of a run with the measures that were read of it: many rules speak of the same ones.
+pub(super) struct Seen<'a> {
+    pub(super) bench: &'a Bench<'a>,
+    pub(super) stretch: Stretch,
+    read: RefCell<HashMap<Measure, Option<Read>>>,
+}
+
+impl<'a> Seen<'a> {
+    pub(super) fn new(bench: &'a Bench<'a>, stretch: Stretch) -> Self {
+        Seen {
+            bench,
+            stretch,
+            read: RefCell::default(),
+        }
+    }
+
+    /// The value of a measure; `None` where it was not watched.
+    pub(super) fn read(&self, measure: Measure) -> Option<Read> {
+        let mut known = self.read.borrow_mut();
+        let read = known
+            .entry(measure)
+            .or_insert_with(|| measure.read(self.bench, self.stretch));
+        read.clone()
+    }
+}
+
 /// A process that was watched and has no limit is never stopped at one.
-fn throttled(bench: &Bench<'_>, which: fn(&str) -> bool, stretch: Stretch) -> Option<Read> {
-    let told = bench.largest("cgroup", "cpu_throttled_periods_ratio", which, stretch);
-    told.or_else(|| Some(processes(bench, "cpu_ratio", which, stretch)?.with(0.0)))
+fn throttled(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let told = bench.largest("cgroup", "cpu_throttled_periods_ratio", is_server, stretch);
+    told.or_else(|| Some(processes(bench, "cpu_ratio", is_server, stretch)?.with(0.0)))
 }
 
 const OPERATIONS: &[&str] = &["read_per_s", "write_per_s", "flush_per_s"];
@@ -312,23 +312,18 @@ fn server_cpus(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
     (limit > 0.0).then_some(limit)
 }
 
-/// Worker threads that the client has, and CPUs for them.
+/// Worker threads that the client has.
 fn threads(bench: &Bench<'_>) -> Option<f64> {
-    let pairs = plan_number(bench, "/server/pairs").unwrap_or(1.0).max(1.0);
-    Some(plan_number(bench, "/client/threads")?.max(1.0) * pairs)
-}
-
-fn client_cpus(bench: &Bench<'_>) -> Option<f64> {
-    let cpus = bench.document.environment.cpus? as f64;
-    Some(threads(bench)?.min(cpus))
+    Some(plan_number(bench, "/client/threads")?.max(1.0) * pairs(bench))
 }
 
 fn clients(bench: &Bench<'_>) -> f64 {
-    let pairs = plan_number(bench, "/server/pairs").unwrap_or(1.0).max(1.0);
-    plan_number(bench, "/client/clients")
-        .unwrap_or(1.0)
-        .max(1.0)
-        * pairs
+    let clients = plan_number(bench, "/client/clients").unwrap_or(1.0);
+    clients.max(1.0) * pairs(bench)
+}
+
+fn pairs(bench: &Bench<'_>) -> f64 {
+    plan_number(bench, "/server/pairs").unwrap_or(1.0).max(1.0)
 }
 
 pub(super) fn plan_number(bench: &Bench<'_>, pointer: &str) -> Option<f64> {
@@ -338,11 +333,7 @@ pub(super) fn plan_number(bench: &Bench<'_>, pointer: &str) -> Option<f64> {
 fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     let busy = bench.host_mean("cpu.all.busy_ratio", stretch)?;
     let table = bench.server_hosts().next()?;
-    let cores = table
-        .instances("cpu")
-        .into_iter()
-        .filter(|core| *core != "all");
-    let cpus = cores.count() as f64;
+    let cpus = cpus(table).len() as f64;
     let servers = processes(bench, "cpu_ratio", is_server, stretch)?;
     // The client counts only where it shares the machine, which is where its table is that of the server.
     let is_shared = bench
@@ -369,20 +360,6 @@ fn variation(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read
         value: variance.sqrt() / mean,
         series,
     })
-}
-
-/// Of reads and writes together, each weighted by its number.
-fn await_ms(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let part = |kind: &str| {
-        let time = bench.disk(&format!("{kind}_await_ms"), stretch)?;
-        let count = bench.disk(&format!("{kind}_per_s"), stretch)?;
-        Some((time, count.value))
-    };
-    let parts: Vec<(Read, f64)> = part("read").into_iter().chain(part("write")).collect();
-    let total: f64 = parts.iter().map(|(_, count)| count).sum();
-    let sum: f64 = parts.iter().map(|(time, count)| time.value * count).sum();
-    let (first, _) = parts.into_iter().next()?;
-    (total > 0.0).then(|| first.with(sum / total))
 }
 
 /// Mean number of requests in the disk and its queue from which on some wait.
@@ -423,22 +400,21 @@ fn checkpoint_slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         let row = table.at_s.partition_point(|row_s| *row_s < at_s);
         column.get(row).copied().filter(|value| value.is_finite())
     };
+    let commands = bench.commands_by_window();
     let (mut during, mut outside) = (Vec::new(), Vec::new());
     for window in bench.inside(stretch) {
-        let middle_s = window.start_s + window.duration_s / 2.0;
-        let one = Stretch {
-            start_s: window.start_s,
-            end_s: window.start_s + window.duration_s,
-        };
-        let Some((running, mean_us)) = runs_at(middle_s).zip(bench.response_us(one)) else {
-            continue;
-        };
-        if running > 0.5 {
-            &mut during
-        } else {
-            &mut outside
+        let response_us = commands
+            .get(&window.index)
+            .and_then(|commands| mean_us(commands.iter().copied(), |one| one.response));
+        let running = runs_at(window.start_s + window.duration_s / 2.0);
+        if let Some((running, response_us)) = running.zip(response_us) {
+            let side = if running > 0.5 {
+                &mut during
+            } else {
+                &mut outside
+            };
+            side.push(response_us);
         }
-        .push(mean_us);
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     if during.is_empty() && outside.is_empty() {
@@ -456,27 +432,12 @@ fn checkpoint_slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     })
 }
 
-fn smallest(bench: &Bench<'_>, group: &str, name: &str, stretch: Stretch) -> Option<Read> {
-    let tables = bench.tables.iter();
-    let reads = tables.flat_map(|table| {
-        let ids = table.columns.keys();
-        let ids = ids.filter(|id| id.group() == group && id.name() == name);
-        ids.filter_map(|id| super::bench::mean(table, &id.to_string(), stretch))
-    });
-    reads.min_by(|a, b| a.value.total_cmp(&b.value))
-}
-
 fn writes_per_s(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
-    let inside = bench.inside(stretch);
-    let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
-    let points = bench.operations.iter().filter(|one| {
-        let middle_s = one.start_s + one.duration_s / 2.0;
-        one.phase == PhaseKind::Measure
-            && middle_s >= stretch.start_s
-            && middle_s < stretch.end_s
-            && ["insert", "update", "delete"].contains(&one.operation.as_str())
-    });
-    let writes: u64 = points.map(|one| one.count).sum();
+    let seconds: f64 = bench.inside(stretch).iter().map(|one| one.duration_s).sum();
+    let writes = bench
+        .commands(stretch)
+        .filter(|one| WRITES.contains(&one.operation.as_str()));
+    let writes: u64 = writes.map(|one| one.count).sum();
     (seconds > 0.0 && writes > 0).then(|| writes as f64 / seconds)
 }
 
@@ -487,9 +448,7 @@ fn network(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
             .instances("network")
             .into_iter()
             .filter_map(move |interface| {
-                let of = |name: &str| {
-                    super::bench::mean(table, &format!("network.{interface}.{name}"), stretch)
-                };
+                let of = |name: &str| mean(table, &format!("network.{interface}.{name}"), stretch);
                 let speed = of("speed_bytes_per_s")?.value;
                 let (received, sent) = (of("received_bytes_per_s")?, of("sent_bytes_per_s")?);
                 // A link carries its speed in each direction.
@@ -503,9 +462,4 @@ fn network(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
             })
     });
     shares.max_by(|a, b| a.value.total_cmp(&b.value))
-}
-
-/// The median of empty commands that `dyno doctor` timed before the run.
-fn round_trip_us(bench: &Bench<'_>) -> Option<f64> {
-    bench.document.server.round_trip_us
 }

@@ -12,6 +12,7 @@ mod rules;
 mod tests;
 
 pub use bench::{Bench, Stretch};
+pub(crate) use bench::{cpus, mean_us};
 pub use judge::judge;
 pub use measures::Measure;
 

@@ -88,7 +88,7 @@ const FULL: f64 = 0.85;
 /// Share of its time up to which a resource is clearly not the limit.
 const ROOM: f64 = 0.7;
 /// Operations of a disk vary so little at a ceiling; a disk that answers demand varies with it.
-const FLAT: f64 = 0.15;
+pub(super) const FLAT: f64 = 0.15;
 /// Share of the time in which requests wait before a disk from which on it holds up the server. The kernel weighs this
 /// figure by CPUs that work, so that it stays below 1 where other processes compute.
 pub(super) const BACKED_UP: f64 = 0.35;
