@@ -22,6 +22,7 @@ mod lines;
 pub mod metrics;
 pub mod model;
 pub mod reader;
+pub mod recorded;
 pub mod responses;
 pub mod schema;
 mod series;

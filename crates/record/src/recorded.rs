@@ -1,0 +1,216 @@
+//! The recording windows of a run as they were written, one at a time: for those who pass them on in another
+//! form. Memory is that of one window.
+
+use crate::error::RecordError;
+use crate::hlog::{self, Clock};
+use crate::lines::Lines;
+use crate::model::{Arrivals, PhaseKind};
+use crate::windows::{self, Windows};
+use crate::writer::LATENCY;
+use hdrhistogram::Histogram;
+use std::io::Write;
+use std::path::Path;
+
+/// One recording window.
+#[derive(Clone, Debug)]
+pub struct RecordedWindow {
+    /// Phase that the window belongs to.
+    pub phase: PhaseKind,
+    /// Number of the window in its phase, from 0.
+    pub index: u64,
+    /// Start, in nanoseconds from the start of the run.
+    pub start_ns: u64,
+    /// Length in nanoseconds.
+    pub duration_ns: u64,
+    /// Logical operations that ended successfully.
+    pub succeeded: u64,
+    /// Logical operations that failed.
+    pub failed: u64,
+    /// Integral of the number of operations in flight over the window, in operation-nanoseconds.
+    pub in_flight_ns: u128,
+    /// What became of the arrivals; zeros with a closed loop.
+    pub arrivals: Arrivals,
+    /// Connections replaced.
+    pub reconnects: u64,
+    /// User CPU time of the client in the window.
+    pub cpu_user_ns: u64,
+    /// System CPU time of the client in the window.
+    pub cpu_system_ns: u64,
+    /// Largest resident set of the client so far.
+    pub max_rss_bytes: u64,
+    /// The operations that did something.
+    pub operations: Vec<RecordedOperation>,
+    /// Failures.
+    pub errors: Vec<RecordedError>,
+}
+
+/// One operation in a recording window.
+#[derive(Clone, Debug)]
+pub struct RecordedOperation {
+    /// Its name.
+    pub name: String,
+    /// Successful operations.
+    pub count: u64,
+    /// Failed operations.
+    pub errors: u64,
+    /// Documents returned or written.
+    pub documents: u64,
+    /// From intended start to end; empty without successful operations, as the other two.
+    pub response: RecordedLatency,
+    /// From send to end.
+    pub service: RecordedLatency,
+    /// From intended start to send.
+    pub start_delay: RecordedLatency,
+}
+
+/// One of the clocks of an operation in a recording window.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedLatency {
+    /// The values in nanoseconds; absent if there is none.
+    pub values: Option<Histogram<u64>>,
+    /// Their exact sum in nanoseconds.
+    pub sum_ns: u128,
+}
+
+/// Failures of one kind of one operation in a recording window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedError {
+    /// Operation name.
+    pub operation: String,
+    /// Kind of failure.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// The windows of a run directory, in the order of time.
+pub struct RecordedWindows(Windows);
+
+impl RecordedWindows {
+    /// Opens the files of a run.
+    ///
+    /// # Errors
+    /// [`RecordError`] if they are not there or not those of a run.
+    pub fn open(directory: &Path) -> Result<Self, RecordError> {
+        Windows::open(directory).map(RecordedWindows)
+    }
+
+    /// The next whole window; `None` after the last one. What was cut off at the end is left out.
+    ///
+    /// # Errors
+    /// [`RecordError`] if a row is wrong in itself.
+    pub fn next_window(&mut self) -> Result<Option<RecordedWindow>, RecordError> {
+        Ok(self.0.next_window()?.map(RecordedWindow::from))
+    }
+
+    /// What was left out, in words for people. To be called after the last window.
+    pub fn into_notes(self) -> Vec<String> {
+        self.0.into_notes()
+    }
+}
+
+impl From<windows::Window> for RecordedWindow {
+    fn from(window: windows::Window) -> Self {
+        let row = window.interval;
+        let mut operations: Vec<RecordedOperation> = window
+            .operations
+            .into_iter()
+            .map(|row| {
+                let latency = |sum_ns| RecordedLatency {
+                    values: None,
+                    sum_ns,
+                };
+                RecordedOperation {
+                    name: row.operation,
+                    count: row.count,
+                    errors: row.errors,
+                    documents: row.documents,
+                    response: latency(row.response_sum_ns),
+                    service: latency(row.service_sum_ns),
+                    start_delay: latency(row.start_delay_sum_ns),
+                }
+            })
+            .collect();
+        for histogram in window.histograms {
+            let operation = &mut operations[histogram.operation];
+            let latency = match histogram.clock {
+                Clock::Response => &mut operation.response,
+                Clock::Service => &mut operation.service,
+                Clock::StartDelay => &mut operation.start_delay,
+            };
+            latency.values = Some(histogram.values);
+        }
+        let errors = window.errors.into_iter().map(|row| RecordedError {
+            operation: row.operation,
+            kind: row.kind,
+            count: row.count,
+        });
+        RecordedWindow {
+            phase: row.phase,
+            index: row.index,
+            start_ns: row.start_ns,
+            duration_ns: row.duration_ns,
+            succeeded: row.succeeded,
+            failed: row.failed,
+            in_flight_ns: row.in_flight_ns,
+            arrivals: Arrivals {
+                due: row.arrivals_due,
+                started: row.arrivals_started,
+                dropped: row.arrivals_dropped,
+                late: row.arrivals_late,
+            },
+            reconnects: row.reconnects,
+            cpu_user_ns: row.cpu_user_ns,
+            cpu_system_ns: row.cpu_system_ns,
+            max_rss_bytes: row.max_rss_bytes,
+            operations,
+            errors: errors.collect(),
+        }
+    }
+}
+
+/// A failure to copy a latency log.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// The run cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The copy cannot be written.
+    #[error("the copy cannot be written")]
+    Write(#[source] std::io::Error),
+}
+
+/// Copies the latency log of a run to `output`, all of it or one phase, without what was not finished at its
+/// end, and returns notes about that. Every histogram is decoded and compared with the tables first.
+///
+/// # Errors
+/// [`CopyError`]; nothing is written if the run is damaged.
+pub fn copy_latency_log(
+    directory: &Path,
+    phase: Option<PhaseKind>,
+    output: &mut dyn Write,
+) -> Result<Vec<String>, CopyError> {
+    let mut windows = Windows::open(directory)?;
+    let mut whole: u64 = 0;
+    while let Some(window) = windows.next_window()? {
+        whole += window.histograms.len() as u64;
+    }
+    let notes = windows.into_notes();
+    let start = phase.map(|phase| format!("Tag={}.", phase.as_str()));
+    let mut lines = Lines::open(&directory.join(LATENCY))?;
+    while let Some(line) = lines.next_line()? {
+        let is_heading = hlog::is_heading(line);
+        if !is_heading {
+            if whole == 0 {
+                break;
+            }
+            whole -= 1;
+        }
+        let is_wanted = start.as_ref().is_none_or(|start| line.starts_with(start));
+        if is_heading || is_wanted {
+            writeln!(output, "{line}").map_err(CopyError::Write)?;
+        }
+    }
+    output.flush().map_err(CopyError::Write)?;
+    Ok(notes)
+}
