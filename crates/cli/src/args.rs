@@ -1,8 +1,10 @@
 //! What can be typed. The doc comments are the help text; what they mean is done in `commands`.
 
+use crate::metrics::{Secret, listen};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dyno_plan::units::{Bytes, Rate, Span};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// A dynamometer for MongoDB: puts a server on the bench, loads it, and says what it saw and how far to trust it
@@ -96,6 +98,8 @@ pub(crate) enum Command {
     Resume(ResumeArguments),
     /// Render a recorded run or an experiment again
     Report(ReportArguments),
+    /// Write a recorded run in a form that other programs read
+    Export(ExportArguments),
     /// Start servers that stay, look at them, stop them; show placements
     Server(ServerArguments),
     /// Measure the load generator itself and keep the result
@@ -167,6 +171,27 @@ pub(crate) struct ObserveArguments {
     pub(crate) exporters: Vec<String>,
 }
 
+/// Who is told while the load runs.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct MetricsArguments {
+    /// Serve metrics for Prometheus at this address while it runs, such as `127.0.0.1:9464`
+    ///
+    /// Port 0 takes a free one; standard error says which. Other addresses than those of this machine alone
+    /// need `--metrics-token`. See `docs/prometheus.md`.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::address, help_heading = "Watching")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Tell metrics only to those who send this token, as `Authorization: Bearer TOKEN`
+    ///
+    /// At least 16 characters. Also the variable `DYNO_METRICS_TOKEN`, which keeps it out of the list of processes.
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        help_heading = "Watching",
+        requires = "metrics"
+    )]
+    pub(crate) metrics_token: Option<Secret>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
@@ -210,6 +235,8 @@ pub(crate) struct RunArguments {
     pub(crate) trace: Option<String>,
     #[command(flatten)]
     pub(crate) observe: ObserveArguments,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArguments,
     /// Spread the packets that this network card receives over CPUs while the run lasts, as root
     ///
     /// Such as `eth0` for all CPUs online, or `eth0=0-3`. What was set before comes back at the end; after
@@ -254,6 +281,8 @@ pub(crate) struct ExperimentArguments {
     /// Print the runs that would be made and do nothing
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArguments,
 }
 
 #[derive(Debug, Args)]
@@ -436,6 +465,8 @@ pub(crate) struct ResumeArguments {
     /// What is printed on standard output
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: ExperimentFormat,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArguments,
 }
 
 #[derive(Debug, Args)]
@@ -553,6 +584,8 @@ pub(crate) struct LoadArguments {
     pub(crate) data: DataArguments,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArguments,
 }
 
 /// What is run, and against which server.
@@ -745,6 +778,49 @@ pub(crate) struct ReportArguments {
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// Run directory
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// The form
+    #[arg(long, value_name = "FORM")]
+    pub(crate) to: ExportForm,
+    /// Write to this file; without it text goes to standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+    /// Only this phase; with `--to hlog`
+    #[arg(long, value_name = "PHASE")]
+    pub(crate) phase: Option<PhaseName>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportForm {
+    /// One long table: time, phase, source, metric, instance, value, unit
+    Csv,
+    /// The same table for data frames; needs `--output`
+    Parquet,
+    /// The latencies as an HdrHistogram interval log, checked
+    Hlog,
+    /// Metrics with their times, for `promtool tsdb create-blocks-from openmetrics`
+    Openmetrics,
+    /// Phases, changes, traces, outages and caveats as a JSON list of Grafana's annotations
+    Annotations,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PhaseName {
+    /// Inserting the data set
+    Load,
+    /// Load before measuring
+    Warmup,
+    /// The result
+    Measure,
 }
 
 #[derive(Debug, Args)]

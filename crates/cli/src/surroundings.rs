@@ -1,6 +1,7 @@
 //! What the program takes from its surroundings: environment variables, its own path, cores. Read
 //! once, here, so that everything else gets it as plain values.
 
+use crate::metrics::Secret;
 use dyno_plan::wsf::VARIABLES;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,6 +26,8 @@ pub(crate) struct Surroundings {
     pub(crate) hostname: Option<String>,
     /// Parameters of the Workload Services Framework that are set; they count only where `--wsf` is given.
     pub(crate) wsf: BTreeMap<String, String>,
+    /// Token for those who read metrics, unless an option names one.
+    pub(crate) metrics_token: Option<Secret>,
     /// Width of the terminal on standard output, in columns; absent if it is none.
     pub(crate) columns: Option<usize>,
 }
@@ -62,6 +65,8 @@ impl Surroundings {
                     ))
                 })
                 .collect(),
+            metrics_token: set("DYNO_METRICS_TOKEN")
+                .and_then(|token| token.to_string_lossy().parse().ok()),
             columns: terminal_columns(),
         }
     }

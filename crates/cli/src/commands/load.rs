@@ -4,6 +4,7 @@ use crate::args::LoadArguments;
 use crate::commands::run::end;
 use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
+use crate::metrics::{Endpoint, Metrics};
 use crate::progress::Progress;
 use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Hands, execute};
@@ -25,6 +26,7 @@ pub(crate) fn load(
         hands.surroundings,
     )?;
     task::check_data_stays(&task.plan)?;
+    let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     if arguments.output.dry_run {
         task.tell(hands.messages);
         print_data(&dyno_plan::file::to_toml(&task.plan))?;
@@ -42,6 +44,8 @@ pub(crate) fn load(
         state_dir,
         guard: None,
     };
+    let metrics = Metrics::serve(endpoint, hands.messages)?;
+    let hands = hands.telling(metrics.as_ref());
     let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
     let outcome = execute(&task, &conduct, &mut progress, hands);
     drop(progress);

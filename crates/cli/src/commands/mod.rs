@@ -4,6 +4,7 @@ pub(crate) mod ab;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod history;
 pub(crate) mod load;
 pub(crate) mod man;
@@ -44,6 +45,7 @@ pub(crate) fn dispatch(
     let state_dir = state_dir.as_deref();
     match arguments.command {
         Command::Report(report) => report::report(&report, surroundings),
+        Command::Export(export) => export::export(&export, messages),
         Command::Compare(compare) => compare::compare(&compare, messages),
         Command::History(history) => history::history(&history, messages),
         Command::Completions(completions) => completions::completions(&completions),
@@ -57,6 +59,7 @@ pub(crate) fn dispatch(
                 surroundings,
                 interrupt: &interrupt,
                 messages,
+                metrics: None,
             };
             match measuring {
                 Command::Run(run) => run::run(&run, state_dir, hands),
@@ -72,6 +75,7 @@ pub(crate) fn dispatch(
                 Command::Server(arguments) => server::server(&arguments, state_dir, hands),
                 Command::Responder(responder) => responder::responder(&responder, &interrupt),
                 Command::Report(_)
+                | Command::Export(_)
                 | Command::Compare(_)
                 | Command::History(_)
                 | Command::Completions(_)

@@ -32,7 +32,7 @@ pub(crate) fn report(
 }
 
 /// The folder that is meant: the document in it is what a shell completes to.
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     let is_document = path.ends_with("run.json") || path.ends_with(DOCUMENT);
     match path.parent() {
         Some(parent) if is_document && path.is_file() => {

@@ -3,6 +3,7 @@
 use crate::args::{RunArguments, RunFormat};
 use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
+use crate::metrics::{Endpoint, Metrics};
 use crate::progress::Progress;
 use crate::selfcheck;
 use crate::session::collection::Wishes;
@@ -33,6 +34,7 @@ pub(crate) fn perform(
     state_dir: Option<&Path>,
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
+    let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     if arguments.output.dry_run {
         task.tell(hands.messages);
         print_data(&dyno_plan::file::to_toml(&task.plan))?;
@@ -53,6 +55,8 @@ pub(crate) fn perform(
         state_dir,
         guard,
     };
+    let metrics = Metrics::serve(endpoint, hands.messages)?;
+    let hands = hands.telling(metrics.as_ref());
     let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
     let outcome = execute(task, &conduct, &mut progress, hands);
     drop(progress);

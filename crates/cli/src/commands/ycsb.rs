@@ -1,8 +1,9 @@
 //! `dyno ycsb`: what `bin/ycsb` does, behaving correctly where it does not, and saying so.
 
-use crate::args::YcsbArguments;
+use crate::args::{MetricsArguments, YcsbArguments};
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
+use crate::metrics::{Endpoint, Metrics};
 use crate::selfcheck;
 use crate::session::collection::Wishes;
 use crate::session::document::VERSION;
@@ -42,6 +43,13 @@ pub(crate) fn ycsb(
     let task = task(resolved, &command, hands.surroundings)?;
     let folder = Folder::new(command.out.as_deref());
     let conduct = conduct(&command, &options, &folder, state_dir, hands);
+    let arguments = MetricsArguments {
+        metrics: command.metrics,
+        metrics_token: None,
+    };
+    let endpoint = Endpoint::resolve(&arguments, hands.surroundings)?;
+    let metrics = Metrics::serve(endpoint, messages)?;
+    let hands = hands.telling(metrics.as_ref());
     let mut status = Status::new(options.clone());
     messages.note("Starting test.");
     let outcome = execute(&task, &conduct, &mut status, hands);

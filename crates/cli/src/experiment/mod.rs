@@ -12,6 +12,7 @@ pub(crate) mod xmax;
 use crate::args::{ExperimentArguments, ExperimentFormat, ResumeArguments};
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
+use crate::metrics::{Endpoint, Metrics};
 use crate::selfcheck;
 use crate::session::execute::Hands;
 use crate::session::task::{self, Task};
@@ -90,10 +91,13 @@ pub(crate) fn begin(
     }
     let tasks: BTreeMap<_, _> = tasks.into_iter().collect();
     campaign::check_points(&document, &tasks)?;
+    let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     if arguments.dry_run {
         print_data(&design(&document))?;
         return Ok(Exit::Done);
     }
+    let metrics = Metrics::serve(endpoint, hands.messages)?;
+    let hands = hands.telling(metrics.as_ref());
     let options = &mut document.options;
     options.insert("fresh".into(), arguments.data.fresh.into());
     options.insert("no_load".into(), arguments.no_load.into());
@@ -119,6 +123,7 @@ pub(crate) fn resume(
     state_dir: Option<&Path>,
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
+    let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     let (folder, mut document) = ExperimentFolder::open(&arguments.experiment)?;
     let sides: &[Option<Side>] = match document.verb {
         Verb::Ab => &[Some(Side::A), Some(Side::B)],
@@ -136,6 +141,8 @@ pub(crate) fn resume(
         task.tell(hands.messages);
         tasks.insert(*side, task);
     }
+    let metrics = Metrics::serve(endpoint, hands.messages)?;
+    let hands = hands.telling(metrics.as_ref());
     forget_lost_runs(&mut document, &folder, hands.messages);
     let bench = bench(
         &document,

@@ -4,6 +4,7 @@
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::messages::Messages;
+use crate::metrics::{Feed, Metrics, RunFacts};
 use crate::session::collection::{self, Decision, Wishes};
 use crate::session::directory::RunDirectory;
 use crate::session::guard::Guard;
@@ -30,7 +31,7 @@ use dyno_observe::doctor::{self, Subject};
 use dyno_observe::usage::UsageSampler;
 use dyno_observe::watch::{Board, Watcher};
 use dyno_plan::Plan;
-use dyno_plan::model::{PageCache, Schedule};
+use dyno_plan::model::{PageCache, Schedule, ServerKind};
 use dyno_plan::units::Span;
 use dyno_record::model::{
     Caveat, CaveatKind, PhaseEdge, PhaseKind, ResourceUse, RunDocument, RunStatus, ServerRecord,
@@ -102,6 +103,18 @@ pub(crate) struct Hands<'a> {
     pub(crate) surroundings: &'a Surroundings,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) messages: Messages,
+    /// Metrics that are served meanwhile.
+    pub(crate) metrics: Option<&'a Metrics>,
+}
+
+impl<'a> Hands<'a> {
+    /// The same, with metrics that are served.
+    pub(crate) fn telling<'b>(self, metrics: Option<&'b Metrics>) -> Hands<'b>
+    where
+        'a: 'b,
+    {
+        Hands { metrics, ..self }
+    }
 }
 
 /// A run as it is in its folder, with its analysis.
@@ -188,6 +201,8 @@ struct Session<'a> {
     steering: Option<Steering>,
     /// What the sources that watch the run told last, while they do.
     board: Option<Board>,
+    /// Where the metrics of the run go, if they are served.
+    feed: Option<Feed>,
     /// Caveats that only this program can know of.
     caveats: Vec<Caveat>,
 }
@@ -229,7 +244,11 @@ impl<'a> Session<'a> {
             conduct.state_dir,
             Box::new(watch),
         );
-        let mut recorder = Recorder::new(writer, Box::new(live));
+        let feed = hands.metrics.map(Metrics::feed);
+        if let Some(feed) = &feed {
+            feed.begin(run_facts(plan, directory, started));
+        }
+        let mut recorder = Recorder::new(writer, Box::new((live, feed.clone())));
         recorder.join_windows(windows_per_row(plan));
         Ok(Session {
             plan,
@@ -247,6 +266,7 @@ impl<'a> Session<'a> {
             clients_as_planned: None,
             steering: None,
             board: None,
+            feed,
             caveats: dyno_observe::health::caveat(&observation.probes)
                 .into_iter()
                 .collect(),
@@ -303,15 +323,23 @@ impl<'a> Session<'a> {
         self.document_servers();
         let folder = data_folder(self.plan, &self.places).filter(|_| !lab.processes().is_empty());
         let watcher = observation::start(self.plan, lab, folder, &self.directory, self.clock);
-        self.board = watcher.as_ref().map(Watcher::board);
+        self.set_board(watcher.as_ref().map(Watcher::board));
         let result = self.work(lab, controls);
         if let Some(watcher) = watcher {
             self.document.sources = watcher.end();
             self.caveats
                 .extend(observation::caveats(&self.document.sources));
         }
-        self.board = None;
+        self.set_board(None);
         result
+    }
+
+    /// Whom to ask for what the sources told last.
+    fn set_board(&mut self, board: Option<Board>) {
+        if let Some(feed) = &self.feed {
+            feed.watch(board.clone());
+        }
+        self.board = board;
     }
 
     /// Everything that is done with servers that are known, while they are watched.
@@ -908,6 +936,9 @@ impl<'a> Session<'a> {
             (Some(fault), false) => (RunStatus::Failed, Some(reason(fault))),
             (None, false) => (RunStatus::Complete, None),
         };
+        if let Some(feed) = &self.feed {
+            feed.end(self.document.status);
+        }
         let kind = match self.conduct.extent {
             Extent::Whole | Extent::BlindMix => PhaseKind::Measure,
             Extent::Load | Extent::BlindLoad => PhaseKind::Load,
@@ -1091,6 +1122,25 @@ fn offered_rate_per_s(schedule: &Schedule) -> Option<f64> {
         Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. } => {
             Some(rate_per_s)
         }
+    }
+}
+
+/// What the metrics say of a run.
+fn run_facts(plan: &Plan, directory: &Path, started: Timestamp) -> RunFacts {
+    let name = directory.file_name().unwrap_or_default();
+    let offered = offered_rate_per_s(&plan.schedule);
+    RunFacts {
+        name: plan.name.clone(),
+        version: document::VERSION.to_owned(),
+        server: match plan.server.kind {
+            ServerKind::Embedded => "embedded",
+            ServerKind::Mongod => "mongod",
+            ServerKind::Uri => "uri",
+        }
+        .to_owned(),
+        directory: name.to_string_lossy().into_owned(),
+        started_s: started.as_millisecond() as f64 / 1e3,
+        offered_rate_per_s: offered.map(|rate| rate * f64::from(plan.server.pairs.max(1))),
     }
 }
 

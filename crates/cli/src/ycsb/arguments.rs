@@ -3,7 +3,9 @@
 
 use crate::args::property;
 use crate::exit::{Exit, Failure};
+use crate::metrics::listen;
 use dyno_plan::ycsb::{Phase, Properties};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What was typed after `dyno ycsb`.
@@ -24,6 +26,8 @@ pub(crate) struct YcsbCommand {
     pub(crate) lenient: bool,
     /// Run directory that is kept.
     pub(crate) out: Option<PathBuf>,
+    /// Where metrics are served. The token comes from the surroundings, as the command line is printed.
+    pub(crate) metrics: Option<SocketAddr>,
     /// Options without effect, one sentence each.
     pub(crate) notes: Vec<String>,
 }
@@ -49,12 +53,14 @@ Options, as in YCSB:
 Options of this program:
   --lenient       accept unknown property names, with a warning
   --out DIR       keep the run directory; default: it is temporary
+  --metrics ADDRESS:PORT
+                  serve metrics for Prometheus while it runs (docs/prometheus.md)
 
 The server is `mongodb.url`, by default `mongodb://localhost:27017/ycsb?w=1`; with
 `-p dyno.server=embedded` one is started. What differs from YCSB is in docs/ycsb.md.
 ";
 
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 14] = [
     "-P",
     "-p",
     "-s",
@@ -68,6 +74,7 @@ const OPTIONS: [&str; 13] = [
     "-jvm-args",
     "--lenient",
     "--out",
+    "--metrics",
 ];
 
 /// Reads the command line. Property files are read too.
@@ -85,6 +92,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Failure> {
     let mut files = Properties::default();
     let mut options: Vec<(String, String)> = Vec::new();
     let mut parsed = (false, None, Vec::new());
+    let mut metrics = None;
     while let Some(word) = words.next() {
         let mut value = |what: &str| {
             let value = words.next();
@@ -113,6 +121,10 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Failure> {
             }
             "--lenient" => parsed.0 = true,
             "--out" => parsed.1 = Some(PathBuf::from(value("a folder")?)),
+            "--metrics" => {
+                let address = listen::address(&value("an address")?);
+                metrics = Some(address.map_err(|error| bad(format!("`--metrics`: {error}")))?);
+            }
             unknown => return Err(unknown_option(unknown)),
         }
     }
@@ -126,6 +138,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Failure> {
         properties,
         lenient,
         out,
+        metrics,
         notes,
     }))
 }

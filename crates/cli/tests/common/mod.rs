@@ -9,6 +9,7 @@
 
 pub(crate) mod lab;
 pub(crate) mod runs;
+pub(crate) mod scrape;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};

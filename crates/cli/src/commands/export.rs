@@ -1,0 +1,89 @@
+//! `dyno export`: a recorded run in a form that other programs read.
+
+use crate::args::{ExportArguments, ExportForm, PhaseName};
+use crate::commands::report::folder_of;
+use crate::exit::{Exit, Failure};
+use crate::experiment::folder::DOCUMENT;
+use crate::export::output::{self, write_failure};
+use crate::export::{annotations, csv, openmetrics, parquet};
+use crate::messages::Messages;
+use crate::session;
+use dyno_record::model::PhaseKind;
+use dyno_record::reader::Run;
+use dyno_record::recorded::{CopyError, copy_latency_log};
+use std::io::Write;
+use std::path::Path;
+
+/// See the module.
+pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<Exit, Failure> {
+    check(arguments)?;
+    let folder = folder_of(&arguments.run);
+    if folder.join(DOCUMENT).is_file() {
+        let text = format!("`{}` holds an experiment, not a run", folder.display());
+        let hint = "give the folder of one of its runs, below `runs`";
+        return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+    }
+    let run = session::output::open(folder)?;
+    for note in &run.notes {
+        messages.warning(note);
+    }
+    let write = |output: &mut (dyn Write + Send)| write(arguments, folder, &run, output);
+    match &arguments.output {
+        Some(path) => output::to_file(path, arguments.force, Box::new(write))?,
+        None => output::to_standard_output(Box::new(write))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn check(arguments: &ExportArguments) -> Result<(), Failure> {
+    let bad = |text: &str, hint: &str| Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+    if arguments.to == ExportForm::Parquet && arguments.output.is_none() {
+        return bad(
+            "a Parquet file is no text for standard output",
+            "name a file with `--output`",
+        );
+    }
+    if arguments.to != ExportForm::Hlog && arguments.phase.is_some() {
+        return bad(
+            "`--phase` is for `--to hlog`",
+            "the other forms have the phase in a column or label",
+        );
+    }
+    Ok(())
+}
+
+fn write(
+    arguments: &ExportArguments,
+    folder: &Path,
+    run: &Run,
+    output: &mut (dyn Write + Send),
+) -> Result<(), Failure> {
+    match arguments.to {
+        ExportForm::Csv => csv::write(run, output),
+        ExportForm::Parquet => parquet::write(run, output),
+        ExportForm::Openmetrics => openmetrics::write(run, output),
+        ExportForm::Hlog => {
+            let phase = arguments.phase.map(phase_kind);
+            let copied = copy_latency_log(folder, phase, output);
+            copied.map(|_| ()).map_err(|error| match error {
+                CopyError::Record(error) => error.into(),
+                CopyError::Write(error) => write_failure(error),
+            })
+        }
+        ExportForm::Annotations => {
+            let course = session::analysis::of(run)?.and_then(|analysis| analysis.course);
+            let changes = course.map(|course| course.changes).unwrap_or_default();
+            let found = annotations::all(run, &changes)?;
+            let text = serde_json::to_string_pretty(&found).expect("annotations are plain data");
+            writeln!(output, "{text}").map_err(write_failure)
+        }
+    }
+}
+
+fn phase_kind(phase: PhaseName) -> PhaseKind {
+    match phase {
+        PhaseName::Load => PhaseKind::Load,
+        PhaseName::Warmup => PhaseKind::Warmup,
+        PhaseName::Measure => PhaseKind::Measure,
+    }
+}

@@ -1,0 +1,198 @@
+//! What happened in a run, as a list of annotations in the form that Grafana's HTTP API takes.
+
+use crate::exit::Failure;
+use crate::export::rows::started;
+use dyno_analyze::course::{CourseChange, CourseSeries};
+use dyno_record::model::{CaveatKind, PhaseRecord, RunDocument};
+use dyno_record::reader::Run;
+use dyno_report::quantity::Quantity;
+use serde::Serialize;
+
+/// One annotation: of a time, or of the time from one to another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Annotation {
+    /// Start in milliseconds since 1970.
+    pub(crate) time: i64,
+    /// End in milliseconds since 1970.
+    #[serde(rename = "timeEnd", skip_serializing_if = "Option::is_none")]
+    pub(crate) time_end: Option<i64>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) text: String,
+}
+
+/// All annotations of a run in the order of time, with the changes of level that its analysis has found.
+pub(crate) fn all(run: &Run, changes: &[CourseChange]) -> Result<Vec<Annotation>, Failure> {
+    let mut found = Found {
+        origin_ms: started(&run.document)?.as_millisecond(),
+        annotations: Vec::new(),
+    };
+    found.add_phases(&run.document);
+    found.add_watching(&run.document);
+    found.add_caveats(&run.document);
+    for change in changes {
+        let (name, text) = change_text(change);
+        found.add("change", name, change.at_s, None, text);
+    }
+    found.annotations.sort_by_key(|annotation| annotation.time);
+    Ok(found.annotations)
+}
+
+/// Annotations so far.
+struct Found {
+    /// Start of the run in milliseconds since 1970.
+    origin_ms: i64,
+    annotations: Vec<Annotation>,
+}
+
+impl Found {
+    /// Adds one; times are from the start of the run.
+    fn add(&mut self, kind: &str, name: &str, start_s: f64, end_s: Option<f64>, text: String) {
+        let at = |at_s: f64| self.origin_ms + (at_s * 1e3).round() as i64;
+        self.annotations.push(Annotation {
+            time: at(start_s),
+            time_end: end_s.map(at),
+            tags: vec!["dyno".to_owned(), kind.to_owned(), name.to_owned()],
+            text,
+        });
+    }
+
+    fn add_phases(&mut self, document: &RunDocument) {
+        for phase in &document.phases {
+            let name = phase.name.as_str();
+            let rate = Quantity::per_second(phase.achieved_rate_per_s);
+            let text = format!("phase {name} of {}: {rate}", document.name);
+            self.add("phase", name, phase.start_s, Some(end_s(phase)), text);
+        }
+    }
+
+    fn add_watching(&mut self, document: &RunDocument) {
+        for trace in &document.traces {
+            if let Some(start_s) = trace.start_s {
+                let text = format!("trace {}: {}", trace.name, trace.outcome);
+                self.add("trace", &trace.name, start_s, trace.end_s, text);
+            }
+        }
+        for source in &document.sources {
+            for outage in &source.outages {
+                let text = format!("{} could not be read: {}", source.name, outage.reason);
+                self.add("outage", &source.name, outage.start_s, outage.end_s, text);
+            }
+        }
+    }
+
+    fn add_caveats(&mut self, document: &RunDocument) {
+        for caveat in &document.caveats {
+            let mut phases = document.phases.iter();
+            // A caveat of the whole run has no time of its own.
+            if let Some(phase) = phases.find(|phase| Some(phase.name) == caveat.phase) {
+                let kind = kind_name(caveat.kind);
+                let text = caveat.message.clone();
+                self.add("caveat", &kind, phase.start_s, Some(end_s(phase)), text);
+            }
+        }
+    }
+}
+
+/// The tag of the series that changed, and what is said.
+fn change_text(change: &CourseChange) -> (&'static str, String) {
+    let (tag, what, write): (_, _, fn(f64) -> Quantity) = match change.series {
+        CourseSeries::RatePerS => ("rate", "rate", Quantity::per_second),
+        CourseSeries::ResponseMeanUs => (
+            "response_mean",
+            "mean response time",
+            Quantity::microseconds,
+        ),
+        CourseSeries::ResponseP99Us => {
+            ("response_p99", "p99 response time", Quantity::microseconds)
+        }
+        CourseSeries::DiskOperationsPerS => (
+            "disk_operations",
+            "operations of the disk",
+            Quantity::per_second,
+        ),
+    };
+    let (before, after) = (write(change.before), write(change.after));
+    (tag, format!("{what} changed from {before} to {after}"))
+}
+
+fn end_s(phase: &PhaseRecord) -> f64 {
+    phase.start_s + phase.duration_s
+}
+
+/// The name of a kind as `run.json` has it.
+fn kind_name(kind: CaveatKind) -> String {
+    let value = serde_json::to_value(kind).expect("a kind is plain data");
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::document;
+    use dyno_record::model::{OutageRecord, SourceHealth, SourceKind, SourceRecord, TraceRecord};
+    use dyno_record::writer::RunWriter;
+
+    #[test]
+    fn what_happened_has_its_times_and_what_never_began_has_none() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let plan = dyno_plan::builtin::find("read").expect("it is built in");
+        let start = jiff::Timestamp::UNIX_EPOCH;
+        let mut document = document::initial(&plan, start, Default::default());
+        let trace = |name: &str, start_s| TraceRecord {
+            name: name.into(),
+            command: vec!["true".into()],
+            directory: "traces/x".into(),
+            start_s,
+            end_s: start_s.map(|start_s| start_s + 2.0),
+            outcome: "ended".into(),
+        };
+        document.traces = vec![trace("perf", Some(1.5)), trace("never", None)];
+        document.sources = vec![SourceRecord {
+            name: "server".into(),
+            kind: SourceKind::Server,
+            subject: "db:27017".into(),
+            of_server: true,
+            interval_s: 1.0,
+            readings_per_row: 1,
+            health: SourceHealth::Failed,
+            reason: None,
+            missing: Vec::new(),
+            readings: 0,
+            missed: 1,
+            outages: vec![OutageRecord {
+                start_s: 0.25,
+                end_s: None,
+                reason: "it is gone".into(),
+            }],
+            cpu_s: 0.0,
+            cpu_ratio: 0.0,
+        }];
+        let writer = RunWriter::create(folder.path(), "", &document).expect("there is room");
+        writer.finish(&document).expect("there is room");
+        let run = Run::open(folder.path()).expect("it was written just now");
+        let change = CourseChange {
+            series: CourseSeries::RatePerS,
+            at_s: 30.0,
+            earliest_s: 29.0,
+            latest_s: 31.0,
+            before: 4_000.0,
+            after: 1_000.0,
+            p_value_ratio: 0.001,
+        };
+        let found: Vec<_> = all(&run, &[change])
+            .expect("it has a start")
+            .into_iter()
+            .map(|one| (one.time, one.time_end, one.tags[2].clone()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (250, None, "server".to_owned()),
+                (1_500, Some(3_500), "perf".to_owned()),
+                (30_000, None, "rate".to_owned())
+            ]
+        );
+        let (_, text) = change_text(&change);
+        assert_eq!(text, "rate changed from 4,000/s to 1,000/s");
+    }
+}

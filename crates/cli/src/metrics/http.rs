@@ -1,0 +1,242 @@
+//! The HTTP server of the metrics: one thread of its own, a few short connections at a time.
+
+use crate::metrics::encode::{OPEN_METRICS, open_metrics};
+use crate::metrics::feed::Feed;
+use crate::metrics::secret::Secret;
+use crate::metrics::text::{PLAIN, plain};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, oneshot};
+
+/// Connections at a time. Others wait until one has ended.
+const MOST_CONNECTIONS: usize = 8;
+
+/// Longest time for a request and its answer: whoever reads more slowly is cut off, and a run is not held up.
+const CONNECTION_LIMIT: Duration = Duration::from_secs(10);
+
+/// Longest time for the head of a request, and most bytes of it.
+const HEAD_LIMIT: Duration = Duration::from_secs(5);
+const MOST_HEAD_BYTES: usize = 16 << 10;
+
+/// Pause after a connection could not be accepted, such as for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What is served, and to whom.
+pub(crate) struct Service {
+    pub(crate) feed: Feed,
+    pub(crate) token: Option<Secret>,
+}
+
+/// Serves until `stop` tells to end.
+pub(crate) fn serve(
+    listener: std::net::TcpListener,
+    service: Service,
+    stop: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()?;
+    runtime.block_on(async {
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        tokio::select! {
+            _ = stop => {}
+            () = accept(listener, Arc::new(service)) => {}
+        }
+        Ok(())
+    })
+}
+
+async fn accept(listener: TcpListener, service: Arc<Service>) {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await;
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let service = Arc::clone(&service);
+        tokio::spawn(async move {
+            let answer = service_fn(|request: Request<Incoming>| {
+                let response = service.answer(&request);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_LIMIT)
+                .max_buf_size(MOST_HEAD_BYTES)
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), answer);
+            // A client that went away, spoke nonsense or was too slow is no matter of the run.
+            let _ = tokio::time::timeout(CONNECTION_LIMIT, connection).await;
+            drop(place);
+        });
+    }
+}
+
+impl Service {
+    fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+        if !self.admits(request.headers()) {
+            let mut response = text(StatusCode::UNAUTHORIZED, "a token is needed\n");
+            let challenge = hyper::header::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            return response;
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+            let allowed = hyper::header::HeaderValue::from_static("GET, HEAD");
+            response.headers_mut().insert(ALLOW, allowed);
+            return response;
+        }
+        match request.uri().path() {
+            "/metrics" if accepts_open_metrics(request.headers()) => {
+                with_type(OPEN_METRICS, open_metrics(self.feed.families()))
+            }
+            "/metrics" => with_type(PLAIN, plain(&self.feed.families())),
+            "/" => with_type(
+                "text/html; charset=utf-8",
+                "<!doctype html><title>dyno</title><p>dyno: <a href=\"/metrics\">metrics</a></p>\n"
+                    .to_owned(),
+            ),
+            _ => text(StatusCode::NOT_FOUND, "not found\n"),
+        }
+    }
+
+    fn admits(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.token else {
+            return true;
+        };
+        let Some(value) = headers.get(AUTHORIZATION).map(|value| value.as_bytes()) else {
+            return false;
+        };
+        const SCHEME: &[u8] = b"bearer ";
+        match value.split_at_checked(SCHEME.len()) {
+            Some((scheme, given)) if scheme.eq_ignore_ascii_case(SCHEME) => token.is(given),
+            _ => false,
+        }
+    }
+}
+
+/// Whether the client asks for OpenMetrics by name. Those who take anything get what everybody can read.
+fn accepts_open_metrics(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_it = parts
+            .next()
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
+        let is_refused = parts.any(|part| {
+            let quality = part.strip_prefix("q=").map(str::parse::<f64>);
+            quality.is_some_and(|quality| quality == Ok(0.0))
+        });
+        is_it && !is_refused
+    })
+}
+
+fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
+    let mut response = with_type("text/plain; charset=utf-8", body.to_owned());
+    *response.status_mut() = status;
+    response
+}
+
+fn with_type(kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    let kind = hyper::header::HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(method: Method, path: &str, headers: &[(&str, &str)]) -> Request<()> {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).expect("the test names it rightly")
+    }
+
+    fn service(token: Option<&str>) -> Service {
+        Service {
+            feed: Feed::default(),
+            token: token.map(|token| token.parse().expect("every text is one")),
+        }
+    }
+
+    fn status(service: &Service, request: &Request<()>) -> u16 {
+        service.answer(request).status().as_u16()
+    }
+
+    #[test]
+    fn only_reading_is_possible_and_only_what_is_there() {
+        let service = service(None);
+        for (method, path, expected) in [
+            (Method::GET, "/metrics", 200),
+            (Method::HEAD, "/metrics?x=1", 200),
+            (Method::GET, "/", 200),
+            (Method::GET, "/metrics/", 404),
+            (Method::POST, "/metrics", 405),
+        ] {
+            let request = request(method, path, &[]);
+            assert_eq!(status(&service, &request), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn without_the_token_nothing_is_told() {
+        let service = service(Some("0123456789abcdef"));
+        for (value, expected) in [
+            (None, 401),
+            (Some("Bearer 0123456789abcdef"), 200),
+            (Some("bearer 0123456789abcdef"), 200),
+            (Some("Bearer 0123456789abcdeX"), 401),
+            (Some("Basic 0123456789abcdef"), 401),
+            (Some("Bearer"), 401),
+        ] {
+            let headers: Vec<_> = value
+                .map(|value| ("authorization", value))
+                .into_iter()
+                .collect();
+            for path in ["/metrics", "/", "/other"] {
+                let found = status(&service, &request(Method::GET, path, &headers));
+                let expected = if path == "/other" && expected == 200 {
+                    404
+                } else {
+                    expected
+                };
+                assert_eq!(found, expected, "{path} {value:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_format_is_the_one_that_is_asked_for() {
+        let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        for (accept, expected) in [
+            (prometheus, OPEN_METRICS),
+            ("text/plain", PLAIN),
+            ("*/*", PLAIN),
+            ("application/openmetrics-text; q=0, text/plain", PLAIN),
+        ] {
+            let response =
+                service(None).answer(&request(Method::GET, "/metrics", &[("accept", accept)]));
+            assert_eq!(response.headers()[CONTENT_TYPE], expected, "{accept}");
+        }
+        let response = service(None).answer(&request(Method::GET, "/metrics", &[]));
+        assert_eq!(response.headers()[CONTENT_TYPE], PLAIN);
+    }
+}

@@ -1,0 +1,186 @@
+//! Where the metrics are served: what was typed, checked, and the server as long as it is wanted.
+
+use crate::args::MetricsArguments;
+use crate::exit::{Exit, Failure};
+use crate::messages::Messages;
+use crate::metrics::feed::Feed;
+use crate::metrics::http::{self, Service};
+use crate::metrics::secret::Secret;
+use crate::surroundings::Surroundings;
+use std::net::{SocketAddr, TcpListener};
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+
+/// Where metrics are to be served, and to whom.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    address: SocketAddr,
+    token: Option<Secret>,
+}
+
+impl Endpoint {
+    /// Checks what was typed; nothing if no metrics are wanted.
+    pub(crate) fn resolve(
+        arguments: &MetricsArguments,
+        surroundings: &Surroundings,
+    ) -> Result<Option<Endpoint>, Failure> {
+        let Some(address) = arguments.metrics else {
+            return Ok(None);
+        };
+        let (token, name) = match &arguments.metrics_token {
+            Some(token) => (Some(token), "--metrics-token"),
+            None => (surroundings.metrics_token.as_ref(), "DYNO_METRICS_TOKEN"),
+        };
+        if let Some(problem) = token.and_then(Secret::problem) {
+            let text = format!("the token in `{name}` {problem}");
+            let hint = "make one, for example, with `openssl rand -hex 16`";
+            return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+        }
+        if token.is_none() && !address.ip().is_loopback() {
+            let text =
+                format!("`--metrics {address}` would tell everybody who can reach this machine");
+            let hint = "give `--metrics-token` (or the variable `DYNO_METRICS_TOKEN`), or an address of this machine alone, such as `127.0.0.1:9464`";
+            return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+        }
+        Ok(Some(Endpoint {
+            address,
+            token: token.cloned(),
+        }))
+    }
+
+    fn start(self, messages: Messages) -> Result<Metrics, Failure> {
+        let (listener, address) = TcpListener::bind(self.address)
+            .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
+            .map_err(|error| {
+                Failure::of(Exit::Environment, error)
+                    .context(format!("cannot serve metrics at `{}`", self.address))
+                    .with_hint("choose another address with `--metrics`; port 0 takes a free one")
+            })?;
+        let feed = Feed::default();
+        let service = Service {
+            feed: feed.clone(),
+            token: self.token,
+        };
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("metrics".into());
+        let thread = thread.spawn(move || {
+            if let Err(error) = http::serve(listener, service, stopped) {
+                tracing::warn!("metrics are not served: {error}");
+            }
+        });
+        let thread = thread.map_err(|error| {
+            Failure::of(Exit::Environment, error).context("cannot start a thread for the metrics")
+        })?;
+        messages.note(&format!("metrics: http://{address}/metrics"));
+        Ok(Metrics {
+            feed,
+            server: Some((stop, thread)),
+        })
+    }
+}
+
+/// Metrics that are served until this goes.
+pub(crate) struct Metrics {
+    feed: Feed,
+    server: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+impl Metrics {
+    /// Begins to serve where it is wanted, and says where.
+    pub(crate) fn serve(
+        endpoint: Option<Endpoint>,
+        messages: Messages,
+    ) -> Result<Option<Metrics>, Failure> {
+        endpoint
+            .map(|endpoint| endpoint.start(messages))
+            .transpose()
+    }
+
+    /// What the metrics are made of.
+    pub(crate) fn feed(&self) -> Feed {
+        self.feed.clone()
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.server.take() {
+            // A server that has ended by itself has no ear.
+            let _ = stop.send(());
+            let _ = thread.join();
+        }
+    }
+}
+
+/// `ADDRESS:PORT`, or `localhost:PORT`.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let numbers = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    numbers
+        .parse()
+        .map_err(|_| "it must be `ADDRESS:PORT`, such as `127.0.0.1:9464` or `[::1]:0`".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "0123456789abcdef";
+
+    fn resolve(
+        metrics: &str,
+        option: Option<&str>,
+        variable: Option<&str>,
+    ) -> Result<Option<Endpoint>, Failure> {
+        let secret = |text: &str| text.parse::<Secret>().expect("every text is one");
+        let arguments = MetricsArguments {
+            metrics: Some(address(metrics).expect("it is an address")),
+            metrics_token: option.map(secret),
+        };
+        let surroundings = Surroundings {
+            metrics_token: variable.map(secret),
+            ..Surroundings::default()
+        };
+        Endpoint::resolve(&arguments, &surroundings)
+    }
+
+    #[test]
+    fn an_address_is_a_number_with_a_port_or_localhost() {
+        assert_eq!(
+            address("localhost:1").expect("valid").to_string(),
+            "127.0.0.1:1"
+        );
+        assert_eq!(address("[::1]:0").expect("valid").to_string(), "[::1]:0");
+        for wrong in ["9464", "127.0.0.1", "db.example:1", ":1", "localhost:x"] {
+            assert!(address(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn others_than_this_machine_need_a_token() {
+        for here in ["127.0.0.1:0", "127.8.0.1:0", "[::1]:0"] {
+            assert!(resolve(here, None, None).is_ok(), "{here}");
+        }
+        for everywhere in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+            let failure = resolve(everywhere, None, None).expect_err("it is open to all");
+            assert_eq!(failure.exit, Exit::BadInput);
+            assert!(failure.hint.is_some());
+            assert!(resolve(everywhere, Some(TOKEN), None).is_ok());
+            assert!(resolve(everywhere, None, Some(TOKEN)).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_bad_token_is_refused_without_showing_it() {
+        for (option, variable, name) in [
+            (Some("short"), Some(TOKEN), "--metrics-token"),
+            (None, Some("short"), "DYNO_METRICS_TOKEN"),
+        ] {
+            let failure = resolve("127.0.0.1:0", option, variable).expect_err("it is too short");
+            let text = format!("{:#} {:?}", failure.error, failure.hint);
+            assert!(text.contains(name) && !text.contains("short"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Names of what is watched, in the form that Prometheus has for names: `dyno_GROUP_NAME` with base units, and the
+//! instance as a label.
+
+use crate::metrics::family::{Family, Kind, Labels, Value};
+use dyno_record::metrics::MetricId;
+use std::collections::BTreeMap;
+
+/// Ends of names, what they become, and the factor of the values. The first that fits counts.
+const UNITS: [(&str, &str, f64); 8] = [
+    ("_per_s", "_per_second", 1.0),
+    ("_us", "_seconds", 1e-6),
+    ("_ms", "_seconds", 1e-3),
+    ("_ns", "_seconds", 1e-9),
+    ("_s", "_seconds", 1.0),
+    ("_hz", "_hertz", 1.0),
+    ("_percent", "_ratio", 1e-2),
+    ("_count", "", 1.0),
+];
+
+/// What a metric is called here.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Exposed {
+    pub(crate) name: String,
+    pub(crate) labels: Labels,
+    /// Its values are multiplied by this.
+    pub(crate) factor: f64,
+}
+
+/// The name of a metric of a source.
+pub(crate) fn exposed(source: &str, id: &MetricId) -> Exposed {
+    let (name, factor) = base_unit(id.name());
+    let mut labels = vec![("source".to_owned(), source.to_owned())];
+    if let Some(instance) = id.instance() {
+        labels.push((label(id.group()).to_owned(), instance.to_owned()));
+    }
+    let name = format!("dyno_{}_{}", plain(id.group()), plain(&name));
+    Exposed {
+        name: apart(name),
+        labels,
+        factor,
+    }
+}
+
+fn base_unit(name: &str) -> (String, f64) {
+    let fitting = UNITS
+        .iter()
+        .find_map(|(end, unit, factor)| Some((name.strip_suffix(end)?, unit, factor)));
+    match fitting {
+        Some((stem, unit, factor)) if !stem.is_empty() => (format!("{stem}{unit}"), *factor),
+        _ => (name.to_owned(), 1.0),
+    }
+}
+
+/// What tells the instances of a group apart.
+fn label(group: &str) -> &'static str {
+    match group {
+        "cpu" | "frequency" => "cpu",
+        "disk" | "storage" => "device",
+        "network" => "interface",
+        "process" | "cgroup" => "process",
+        "temperature" => "zone",
+        "pressure" => "resource",
+        "replication" => "member",
+        "server" | "operations" | "operation_latency" | "connections" | "queue" | "tickets"
+        | "cache" | "checkpoint" | "log" | "blocks" | "transactions" | "server_network"
+        | "server_memory" | "asserts" | "documents" | "query" | "cursors" | "ttl"
+        | "flow_control" | "slow" => "server",
+        _ => "instance",
+    }
+}
+
+/// Letters, digits and underscores of a name; others become underscores.
+fn plain(text: &str) -> String {
+    let replace = |character: char| match character.is_ascii_alphanumeric() {
+        true => character,
+        false => '_',
+    };
+    text.chars().map(replace).collect()
+}
+
+/// The ends that belong to kinds of metrics are not free for gauges.
+fn apart(name: String) -> String {
+    const TAKEN: [&str; 6] = ["_total", "_count", "_sum", "_bucket", "_created", "_info"];
+    match TAKEN.iter().any(|end| name.ends_with(end)) {
+        true => name + "_value",
+        false => name,
+    }
+}
+
+/// What is told about a metric that others have defined.
+pub(crate) fn help(id: &MetricId) -> String {
+    let (group, name) = (id.group(), id.name());
+    format!("{name} of {group}, as the source told it last")
+}
+
+/// The values of a source, added to families of gauges by name.
+pub(crate) fn add<'a>(
+    families: &mut BTreeMap<String, Family>,
+    source: &str,
+    values: impl Iterator<Item = (&'a MetricId, f64)>,
+) {
+    for (id, value) in values.filter(|(_, value)| value.is_finite()) {
+        let exposed = exposed(source, id);
+        let family = families
+            .entry(exposed.name)
+            .or_insert_with_key(|name| Family::new(Kind::Gauge, name, &help(id)));
+        let value = Value::Number(value * exposed.factor);
+        // What differs in characters that have no place in a name would be there twice.
+        if !family
+            .points
+            .iter()
+            .any(|(labels, _)| *labels == exposed.labels)
+        {
+            family.points.push((exposed.labels, value));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> MetricId {
+        MetricId::parse(text).expect("the test names it rightly")
+    }
+
+    #[test]
+    fn names_have_base_units_and_labels_after_their_group() {
+        for (text, name, labels, factor) in [
+            (
+                "memory.available_bytes",
+                "dyno_memory_available_bytes",
+                "",
+                1.0,
+            ),
+            ("cpu.all.user_ratio", "dyno_cpu_user_ratio", "cpu=all", 1.0),
+            (
+                "disk.vda.read_per_s",
+                "dyno_disk_read_per_second",
+                "device=vda",
+                1.0,
+            ),
+            (
+                "disk.dm-0.read_await_ms",
+                "dyno_disk_read_await_seconds",
+                "device=dm-0",
+                1e-3,
+            ),
+            (
+                "network.eth0.100.sent_bytes_per_s",
+                "dyno_network_sent_bytes_per_second",
+                "interface=eth0.100",
+                1.0,
+            ),
+            ("load.runnable_count", "dyno_load_runnable", "", 1.0),
+            (
+                "operation_latency.pair-0.reads_us",
+                "dyno_operation_latency_reads_seconds",
+                "server=pair-0",
+                1e-6,
+            ),
+            (
+                "replication.db1:27017.lag_s",
+                "dyno_replication_lag_seconds",
+                "member=db1:27017",
+                1.0,
+            ),
+            (
+                "frequency.all.mean_hz",
+                "dyno_frequency_mean_hertz",
+                "cpu=all",
+                1.0,
+            ),
+            (
+                "exporter.a/b.some:thing_total",
+                "dyno_exporter_some_thing_total_value",
+                "instance=a/b",
+                1.0,
+            ),
+        ] {
+            let exposed = exposed("host", &id(text));
+            assert_eq!((exposed.name.as_str(), exposed.factor), (name, factor));
+            let told: Vec<String> = exposed.labels[1..]
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            assert_eq!(told.join(","), labels);
+            assert_eq!(exposed.labels[0], ("source".into(), "host".into()));
+        }
+    }
+
+    #[test]
+    fn a_family_holds_the_points_of_all_sources_each_once() {
+        let mut families = BTreeMap::new();
+        let (a, b) = (id("disk.a.read_per_s"), id("disk.b.read_per_s"));
+        add(
+            &mut families,
+            "host",
+            [(&a, 1.0), (&b, f64::NAN), (&a, 3.0)].into_iter(),
+        );
+        add(&mut families, "db1", [(&a, 2.0)].into_iter());
+        assert_eq!(families.len(), 1);
+        let family = &families["dyno_disk_read_per_second"];
+        let values: Vec<_> = family
+            .points
+            .iter()
+            .map(|(_, value)| value.clone())
+            .collect();
+        assert_eq!(values, [Value::Number(1.0), Value::Number(2.0)]);
+    }
+}

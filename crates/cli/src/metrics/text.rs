@@ -1,0 +1,228 @@
+//! Families as text where the library does not write it: the older format of Prometheus, for clients that do not know
+//! OpenMetrics, and OpenMetrics with times, for what is imported later.
+
+use crate::metrics::buckets::bounds_s;
+use crate::metrics::family::{Family, Kind, Labels, Value};
+use std::fmt::Write;
+
+/// Media type of what [`plain`] writes.
+pub(crate) const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The last line of OpenMetrics text.
+pub(crate) const END: &str = "# EOF\n";
+
+/// Writes families in the older format.
+pub(crate) fn plain(families: &[Family]) -> String {
+    let mut text = String::new();
+    for family in families {
+        let (name, kind) = match family.kind {
+            Kind::Counter => (format!("{}_total", family.name), "counter"),
+            Kind::Gauge => (family.name.clone(), "gauge"),
+            Kind::Histogram => (family.name.clone(), "histogram"),
+            // It has no such kind.
+            Kind::Info => (format!("{}_info", family.name), "gauge"),
+        };
+        let help = escaped(&family.help, false);
+        put(
+            &mut text,
+            &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"),
+        );
+        for (labels, value) in &family.points {
+            put_point(&mut text, family, labels, value, None);
+        }
+    }
+    text
+}
+
+/// Writes what begins a family in OpenMetrics.
+pub(crate) fn put_head(text: &mut String, family: &Family) {
+    let name = &family.name;
+    let kind = match family.kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+        Kind::Histogram => "histogram",
+        Kind::Info => "info",
+    };
+    let help = escaped(&family.help, true);
+    put(
+        text,
+        &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"),
+    );
+    if let Some(unit) = &family.unit {
+        put(text, &format!("# UNIT {name} {unit}\n"));
+    }
+}
+
+/// Writes a point of a family, at a time in seconds since 1970 if there is one.
+pub(crate) fn put_point(
+    text: &mut String,
+    family: &Family,
+    labels: &Labels,
+    value: &Value,
+    at_s: Option<f64>,
+) {
+    let name = &family.name;
+    let mut line = |suffix: &str, more: Option<&str>, value: &dyn std::fmt::Display| {
+        put(text, &format!("{name}{suffix}"));
+        put_labels(text, labels, more);
+        match at_s {
+            Some(at_s) => put(text, &format!(" {value} {at_s:.3}\n")),
+            None => put(text, &format!(" {value}\n")),
+        }
+    };
+    let suffix = match family.kind {
+        Kind::Counter => "_total",
+        Kind::Info => "_info",
+        Kind::Gauge | Kind::Histogram => "",
+    };
+    match value {
+        Value::Info => line(suffix, None, &1),
+        Value::Count(count) => line(suffix, None, count),
+        Value::Number(number) => line(suffix, None, number),
+        Value::Buckets(buckets) => {
+            line("_sum", None, &buckets.sum_s());
+            line("_count", None, &buckets.count());
+            let mut below = 0;
+            let bounds = bounds_s().into_iter().chain([f64::INFINITY]);
+            for (bound, count) in bounds.zip(buckets.counts()) {
+                below += count;
+                line("_bucket", Some(&bound_text(bound)), &below);
+            }
+        }
+    }
+}
+
+/// A bound as the canonical form of OpenMetrics has it: with a decimal point.
+fn bound_text(bound: f64) -> String {
+    match bound.is_infinite() {
+        true => "+Inf".to_owned(),
+        false => format!("{bound:?}"),
+    }
+}
+
+fn put_labels(text: &mut String, labels: &Labels, bound: Option<&str>) {
+    if labels.is_empty() && bound.is_none() {
+        return;
+    }
+    let own = labels
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let all = own.chain(bound.map(|bound| ("le", bound)));
+    for (place, (name, value)) in all.enumerate() {
+        let mark = if place == 0 { '{' } else { ',' };
+        let value = escaped(value, true);
+        put(text, &format!("{mark}{name}=\"{value}\""));
+    }
+    text.push('}');
+}
+
+/// A text within a line, with quotes marked where it is quoted.
+fn escaped(text: &str, quotes: bool) -> String {
+    let text = text.replace('\\', "\\\\").replace('\n', "\\n");
+    match quotes {
+        true => text.replace('"', "\\\""),
+        false => text,
+    }
+}
+
+fn put(text: &mut String, part: &str) {
+    text.write_str(part)
+        .expect("writing to a string cannot fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::buckets::Buckets;
+    use crate::metrics::encode::open_metrics;
+    use dyno_record::interval::latency_histogram;
+
+    fn families() -> Vec<Family> {
+        let mut buckets = Buckets::default();
+        let mut values = latency_histogram();
+        values.record_n(70_000, 3).expect("it is in the range");
+        buckets.add(&values, 210_000);
+        vec![
+            Family::new(Kind::Info, "dyno_run", "The run")
+                .with(&[("name", "a \"b\"\\c")], Value::Info),
+            Family::new(Kind::Gauge, "dyno_in_flight", "In flight").with(&[], Value::Number(1.5)),
+            Family::new(Kind::Counter, "dyno_cpu_seconds", "CPU time")
+                .with(&[("mode", "user"), ("x", "")], Value::Number(0.25)),
+            Family::new(Kind::Counter, "dyno_operations", "Operations").with(&[], Value::Count(7)),
+            Family::new(Kind::Histogram, "dyno_time_seconds", "Time")
+                .with(&[("operation", "read")], Value::Buckets(Box::new(buckets))),
+        ]
+    }
+
+    /// Samples with their labels in order and their values as numbers, as the two differ in these.
+    fn samples(text: &str) -> Vec<(String, Vec<String>, f64)> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines
+            .map(|line| {
+                let (series, value) = line.rsplit_once(' ').expect("a sample has a value");
+                let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+                let labels = labels.trim_end_matches('}').split(',');
+                let mut labels: Vec<String> = labels
+                    .map(|label| label.replace("5e-5", "0.00005"))
+                    .filter(|label| !label.is_empty())
+                    .collect();
+                labels.sort();
+                let value = value.parse().expect("the value is a number");
+                (name.to_owned(), labels, value)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_library_and_this_write_the_same() {
+        let mut own = String::new();
+        for family in families() {
+            put_head(&mut own, &family);
+            for (labels, value) in &family.points {
+                put_point(&mut own, &family, labels, value, None);
+            }
+        }
+        own.push_str(END);
+        let theirs = open_metrics(families());
+        let comments = |text: &str| -> Vec<String> {
+            let lines = text.lines().filter(|line| line.starts_with('#'));
+            lines.map(str::to_owned).collect()
+        };
+        assert_eq!(comments(&own), comments(&theirs));
+        assert_eq!(samples(&own), samples(&theirs));
+    }
+
+    #[test]
+    fn the_older_format_names_what_it_counts() {
+        let text = plain(&families());
+        for line in [
+            "# TYPE dyno_run_info gauge",
+            "dyno_run_info{name=\"a \\\"b\\\"\\\\c\"} 1",
+            "# TYPE dyno_operations_total counter",
+            "dyno_operations_total 7",
+            "dyno_cpu_seconds_total{mode=\"user\",x=\"\"} 0.25",
+            "dyno_time_seconds_bucket{operation=\"read\",le=\"5e-5\"} 0",
+            "dyno_time_seconds_bucket{operation=\"read\",le=\"0.0001\"} 3",
+            "dyno_time_seconds_bucket{operation=\"read\",le=\"60.0\"} 3",
+            "dyno_time_seconds_bucket{operation=\"read\",le=\"+Inf\"} 3",
+            "dyno_time_seconds_count{operation=\"read\"} 3",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("EOF") && !text.contains("UNIT"));
+    }
+
+    #[test]
+    fn a_time_stands_after_the_value() {
+        let mut text = String::new();
+        let family = &families()[1];
+        put_point(
+            &mut text,
+            family,
+            &Vec::new(),
+            &Value::Number(2.0),
+            Some(1_700_000_000.5),
+        );
+        assert_eq!(text, "dyno_in_flight 2 1700000000.500\n");
+    }
+}

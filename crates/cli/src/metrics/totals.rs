@@ -1,0 +1,206 @@
+//! What the recording windows add up to: the state behind the metrics.
+
+use crate::metrics::buckets::Buckets;
+use crate::metrics::window::{Latency, Window};
+use dyno_record::model::{Arrivals, PhaseKind, RunStatus};
+use std::collections::BTreeMap;
+
+/// What is known of a run before it has measured anything.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RunFacts {
+    /// Name of the workload.
+    pub(crate) name: String,
+    /// Version of the program that measures.
+    pub(crate) version: String,
+    /// `embedded`, `mongod` or `uri`.
+    pub(crate) server: String,
+    /// Name of the run directory, without the folders above it.
+    pub(crate) directory: String,
+    /// Start in seconds since 1970.
+    pub(crate) started_s: f64,
+    /// Rate that the schedule asks for after the load phase; absent with a closed loop.
+    pub(crate) offered_rate_per_s: Option<f64>,
+}
+
+/// See the module. Sums go on over all runs of an experiment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) run: Option<RunFacts>,
+    pub(crate) status: Option<RunStatus>,
+    /// The phase that goes on.
+    pub(crate) phase: Option<PhaseKind>,
+    /// Last start of each phase, in seconds since 1970.
+    pub(crate) phase_starts_s: BTreeMap<PhaseKind, f64>,
+    /// Logical operations of each phase that succeeded and failed.
+    pub(crate) logical: BTreeMap<PhaseKind, (u64, u64)>,
+    pub(crate) operations: BTreeMap<(PhaseKind, String), OperationTotals>,
+    /// Failures by phase, operation and kind.
+    pub(crate) errors: BTreeMap<(PhaseKind, String, String), u64>,
+    pub(crate) arrivals: Arrivals,
+    /// Of the last window, while a phase goes on.
+    pub(crate) mean_in_flight: Option<f64>,
+    pub(crate) reconnects: u64,
+    pub(crate) cpu_user_s: f64,
+    pub(crate) cpu_system_s: f64,
+    pub(crate) max_rss_bytes: u64,
+}
+
+/// One operation in one phase.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OperationTotals {
+    pub(crate) succeeded: u64,
+    pub(crate) documents: u64,
+    pub(crate) response: Buckets,
+    pub(crate) service: Buckets,
+    pub(crate) start_delay: Buckets,
+}
+
+impl Totals {
+    /// A run begins.
+    pub(crate) fn begin(&mut self, run: RunFacts) {
+        self.run = Some(run);
+        self.status = Some(RunStatus::Running);
+        self.phase_starts_s.clear();
+        self.end_phase();
+    }
+
+    /// A phase begins.
+    pub(crate) fn begin_phase(&mut self, phase: PhaseKind, now_s: f64) {
+        self.phase = Some(phase);
+        self.phase_starts_s.insert(phase, now_s);
+    }
+
+    /// No phase goes on.
+    pub(crate) fn end_phase(&mut self) {
+        self.phase = None;
+        self.mean_in_flight = None;
+    }
+
+    /// Adds a window.
+    pub(crate) fn add(&mut self, window: &Window<'_>) {
+        if let (0, Some(run)) = (window.index, &self.run) {
+            // More exact than the time at which the phase was announced.
+            let start_s = run.started_s + window.start_s;
+            self.phase_starts_s.insert(window.phase, start_s);
+        }
+        self.phase = Some(window.phase);
+        let (succeeded, failed) = self.logical.entry(window.phase).or_default();
+        *succeeded += window.succeeded;
+        *failed += window.failed;
+        for operation in &window.operations {
+            let key = (window.phase, operation.name.to_owned());
+            let totals = self.operations.entry(key).or_default();
+            totals.succeeded += operation.succeeded;
+            totals.documents += operation.documents;
+            put(&mut totals.response, operation.response);
+            put(&mut totals.service, operation.service);
+            put(&mut totals.start_delay, operation.start_delay);
+        }
+        for error in &window.errors {
+            let key = (
+                window.phase,
+                error.operation.to_owned(),
+                error.kind.to_owned(),
+            );
+            *self.errors.entry(key).or_default() += error.count;
+        }
+        self.arrivals.due += window.arrivals.due;
+        self.arrivals.started += window.arrivals.started;
+        self.arrivals.dropped += window.arrivals.dropped;
+        self.arrivals.late += window.arrivals.late;
+        self.mean_in_flight = Some(window.mean_in_flight);
+        self.reconnects += window.reconnects;
+        self.cpu_user_s += window.cpu_user_ns as f64 / 1e9;
+        self.cpu_system_s += window.cpu_system_ns as f64 / 1e9;
+        self.max_rss_bytes = self.max_rss_bytes.max(window.max_rss_bytes);
+    }
+
+    /// Rate that is asked for now.
+    pub(crate) fn offered_rate_per_s(&self) -> Option<f64> {
+        let is_measured = matches!(self.phase, Some(PhaseKind::Warmup | PhaseKind::Measure));
+        let offered = self.run.as_ref()?.offered_rate_per_s;
+        offered.filter(|_| is_measured)
+    }
+
+    /// Whether arrivals are counted: with a closed loop there are none.
+    pub(crate) fn has_arrivals(&self) -> bool {
+        let is_open = |run: &RunFacts| run.offered_rate_per_s.is_some();
+        self.arrivals.due > 0 || self.run.as_ref().is_some_and(is_open)
+    }
+}
+
+fn put(buckets: &mut Buckets, latency: Latency<'_>) {
+    if let Some(values) = latency.values {
+        buckets.add(values, latency.sum_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(offered_rate_per_s: Option<f64>) -> RunFacts {
+        RunFacts {
+            name: "a".into(),
+            version: "0.1.0".into(),
+            server: "embedded".into(),
+            directory: "run".into(),
+            started_s: 1_000.0,
+            offered_rate_per_s,
+        }
+    }
+
+    fn window(phase: PhaseKind, index: u64) -> Window<'static> {
+        Window {
+            phase,
+            index,
+            start_s: 5.0 + index as f64,
+            duration_s: 1.0,
+            succeeded: 3,
+            failed: 1,
+            mean_in_flight: 2.0,
+            arrivals: Arrivals::default(),
+            reconnects: 1,
+            cpu_user_ns: 500_000_000,
+            cpu_system_ns: 0,
+            max_rss_bytes: 7,
+            operations: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn sums_go_on_over_runs_and_what_is_of_one_run_begins_anew() {
+        let mut totals = Totals::default();
+        for _ in 0..2 {
+            totals.begin(facts(None));
+            assert_eq!((totals.phase, totals.phase_starts_s.len()), (None, 0));
+            totals.begin_phase(PhaseKind::Measure, 1_005.5);
+            totals.add(&window(PhaseKind::Measure, 0));
+            totals.add(&window(PhaseKind::Measure, 1));
+            assert_eq!(totals.phase_starts_s[&PhaseKind::Measure], 1_005.0);
+            totals.end_phase();
+            assert_eq!((totals.phase, totals.mean_in_flight), (None, None));
+        }
+        assert_eq!(totals.logical[&PhaseKind::Measure], (12, 4));
+        assert_eq!((totals.reconnects, totals.cpu_user_s), (4, 2.0));
+        assert!(!totals.has_arrivals());
+    }
+
+    #[test]
+    fn a_rate_is_offered_after_the_load_phase() {
+        let mut totals = Totals::default();
+        totals.begin(facts(Some(50.0)));
+        assert!(totals.has_arrivals());
+        for (phase, offered) in [
+            (PhaseKind::Load, None),
+            (PhaseKind::Warmup, Some(50.0)),
+            (PhaseKind::Measure, Some(50.0)),
+        ] {
+            totals.begin_phase(phase, 0.0);
+            assert_eq!(totals.offered_rate_per_s(), offered, "{phase:?}");
+        }
+        totals.end_phase();
+        assert_eq!(totals.offered_rate_per_s(), None);
+    }
+}
