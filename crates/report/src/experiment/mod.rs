@@ -16,6 +16,7 @@ pub mod plot;
 pub mod rows;
 mod runs;
 mod slo;
+mod slo_charts;
 mod sweep;
 mod sweep_charts;
 pub mod table;

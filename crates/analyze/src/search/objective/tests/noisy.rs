@@ -88,6 +88,7 @@ fn batch(spread: f64) -> Batch {
 }
 
 #[test]
+#[allow(clippy::print_stdout, reason = "docs/experiments.md has these figures")]
 fn the_interval_holds_the_boundary_as_often_as_it_says_and_searches_agree() {
     for (spread, least_agreement) in [(0.02, 0.9), (0.05, 0.9), (0.1, 0.9), (0.15, 0.0)] {
         let found = batch(spread);

@@ -1,0 +1,149 @@
+//! Charts of a search for an objective: its values over the offered rates, and the share of runs that keep it.
+
+use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::slo::{Attempt, SloAnswer};
+use dyno_analyze::search::objective::TriedRate;
+use dyno_analyze::search::objective::boundary::Boundary;
+
+/// All attempts at one rate.
+struct Rate {
+    per_s: f64,
+    values_us: Vec<f64>,
+    is_kept: bool,
+}
+
+fn rates(answer: &SloAnswer, place: usize) -> Vec<Rate> {
+    let mut attempts: Vec<&Attempt> = answer.attempts.iter().collect();
+    attempts.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+    attempts
+        .chunk_by(|a, b| a.rate_per_s == b.rate_per_s)
+        .map(|same| Rate {
+            per_s: same[0].rate_per_s,
+            values_us: same
+                .iter()
+                .filter_map(|one| one.values_us.get(place).copied())
+                .collect(),
+            is_kept: same.iter().filter(|one| one.kept).count() * 2 > same.len(),
+        })
+        .filter(|rate| !rate.values_us.is_empty())
+        .collect()
+}
+
+/// The mean of the runs at each rate, from the lowest to the highest of them.
+fn points(label: &str, role: Role, rates: &[&Rate]) -> PlotSeries {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let end = |rate: &Rate, pick: fn(f64, f64) -> f64| match rate.values_us.len() {
+        1 => None,
+        _ => rate.values_us.iter().copied().reduce(pick),
+    };
+    let values = rates.iter().map(|rate| (rate.per_s, mean(&rate.values_us)));
+    PlotSeries {
+        low: rates.iter().map(|rate| end(rate, f64::min)).collect(),
+        high: rates.iter().map(|rate| end(rate, f64::max)).collect(),
+        ..PlotSeries::curve(label, role, Stroke::Points, values)
+    }
+}
+
+/// The values of an objective over the offered rates.
+pub(super) fn plot(answer: &SloAnswer, place: usize) -> Plot {
+    let objective = &answer.objectives.responses[place];
+    let rates = rates(answer, place);
+    let (kept, missed): (Vec<&Rate>, Vec<&Rate>) = rates.iter().partition(|rate| rate.is_kept);
+    let all = [
+        points("kept", Role::P50, &kept),
+        points("missed", Role::P99, &missed),
+    ];
+    let limit = PlotMark {
+        label: format!("limit {}", Quantity::microseconds(objective.limit_us)),
+        is_vertical: false,
+        at: objective.limit_us,
+    };
+    let found = answer.search.rate_per_s.map(|at| PlotMark {
+        label: format!("kept up to {}", Quantity::per_second(at)),
+        is_vertical: true,
+        at,
+    });
+    Plot {
+        id: format!("plot-objective-{place}"),
+        title: format!("{} of the response time", objective.statistic.replace('_', ".")),
+        caption: "Each rate that was offered, with the mean of its runs; bars reach from the lowest to the highest of them."
+            .to_owned(),
+        x: PlotAxis {
+            label: "offered operations per second",
+            measure: Measure::Rate,
+            is_logarithmic: false,
+        },
+        y: PlotAxis {
+            label: "response time",
+            measure: Measure::Time,
+            is_logarithmic: true,
+        },
+        series: all.into_iter().filter(|series| !series.x.is_empty()).collect(),
+        marks: std::iter::once(limit).chain(found).collect(),
+    }
+}
+
+/// Points of the curve.
+const CURVE_POINTS: u32 = 60;
+
+/// The share of runs at each rate that keep the objective, in percent, with the curve.
+pub(super) fn share_plot(answer: &SloAnswer, boundary: &Boundary) -> Plot {
+    let tried = &answer.search.tried;
+    let share = |one: &TriedRate| {
+        let made = one.kept_count + one.missed_count;
+        let share = f64::from(one.kept_count) / f64::from(made);
+        (one.rate_per_s, share * 100.0)
+    };
+    let runs = tried.iter().map(share);
+    let (low, high) = (tried.first(), tried.last());
+    let ends = low
+        .zip(high)
+        .map(|(low, high)| (low.rate_per_s, high.rate_per_s));
+    let (low, high) = ends.unwrap_or((boundary.most_per_s.low, boundary.few_per_s.high));
+    let curve = (0..=CURVE_POINTS).map(|number| {
+        let rate = low * (high / low).powf(f64::from(number) / f64::from(CURVE_POINTS));
+        (rate, boundary.kept_ratio(rate) * 100.0)
+    });
+    let half = &boundary.half_per_s;
+    let mark = |label: &str, at: f64| PlotMark {
+        label: label.to_owned(),
+        is_vertical: true,
+        at,
+    };
+    Plot {
+        id: "plot-objective-share".to_owned(),
+        title: "Share of runs that keep the objective".to_owned(),
+        caption: "Each rate that was offered, and the curve that all runs together fit; where it is one half is the answer, \
+                  with the ends of its interval."
+            .to_owned(),
+        x: PlotAxis {
+            label: "offered operations per second",
+            measure: Measure::Rate,
+            is_logarithmic: false,
+        },
+        y: PlotAxis {
+            label: "runs that keep it, percent",
+            measure: Measure::Count,
+            is_logarithmic: false,
+        },
+        series: vec![
+            PlotSeries::curve("curve", Role::Model, Stroke::Line, curve),
+            points_without_intervals(runs),
+        ],
+        marks: vec![
+            mark("low end", half.low),
+            mark("high end", half.high),
+        ],
+    }
+}
+
+fn points_without_intervals(runs: impl Iterator<Item = (f64, f64)>) -> PlotSeries {
+    let points = PlotSeries::curve("runs", Role::Measured, Stroke::Points, runs);
+    let none = vec![None; points.x.len()];
+    PlotSeries {
+        low: none.clone(),
+        high: none,
+        ..points
+    }
+}
