@@ -47,7 +47,6 @@ struct Batch {
     /// Searches that claim at least a share of 95 % for no rate that fewer keep: those with the rate that 95 % of the
     /// runs keep above the lower end of its interval.
     safe: usize,
-    resolved: usize,
     mean_measurements: f64,
 }
 
@@ -68,7 +67,6 @@ fn batch(spread: f64) -> Batch {
         ratios: Vec::new(),
         covered: 0,
         safe: 0,
-        resolved: 0,
         mean_measurements: 0.0,
     };
     for seed in 0..SEARCHES {
@@ -81,21 +79,25 @@ fn batch(spread: f64) -> Batch {
         all.ratios.push(found.rate_per_s.unwrap() / half);
         all.covered += usize::from(boundary.half_per_s.contains(half));
         all.safe += usize::from(boundary.most_per_s.low <= most);
-        all.resolved += usize::from(found.end == ObjectiveEnd::Resolved);
         all.mean_measurements += f64::from(measurements) / SEARCHES as f64;
     }
     all
 }
 
 #[test]
-#[allow(clippy::print_stdout, reason = "docs/experiments.md has these figures")]
 fn the_interval_holds_the_boundary_as_often_as_it_says_and_searches_agree() {
-    for (spread, least_agreement) in [(0.02, 0.9), (0.05, 0.9), (0.1, 0.9), (0.15, 0.0)] {
+    // Spread, most runs of a search on average, and how often three searches agree; see docs/experiments.md.
+    for (spread, most_runs, least_agreement) in [
+        (0.02, 22.0, 0.99),
+        (0.05, 48.0, 0.98),
+        (0.1, 57.0, 0.9),
+        (0.15, 58.0, 0.6),
+    ] {
         let found = batch(spread);
         let covered = found.covered as f64 / SEARCHES as f64;
         let safe = found.safe as f64 / SEARCHES as f64;
         let agreement = found.agreement_ratio();
-        assert!(found.mean_measurements <= 60.0 && found.resolved <= SEARCHES as usize);
+        assert!(found.mean_measurements <= most_runs, "{spread}: {found:?}");
         assert!(covered >= 0.92, "spread {spread}: {covered}");
         assert!(safe >= 0.95, "spread {spread}: {safe}");
         assert!(agreement >= least_agreement, "{spread}: {agreement}");
@@ -118,14 +120,13 @@ fn searches_of_a_boundary_that_chance_hides_say_that_it_is_not_known_to_within_t
 fn a_drift_of_the_bench_ends_with_a_rate_between_its_ends() {
     for seed in 0..50 {
         let mut server = Noisy::seeded(seed, 1600.0, 0.03);
-        let (found, measurements) = search(usual(), |rate| {
+        let (found, _) = search(usual(), |rate| {
             // Slower by a fifth in the course of the search.
             server.half_per_s = (server.half_per_s * 0.99).max(1280.0);
             server.keeps(rate)
         });
         let rate = found.rate_per_s.unwrap();
         assert!((1200.0..1620.0).contains(&rate), "{seed}: {found:?}");
-        assert!(measurements <= 60);
     }
 }
 
