@@ -341,9 +341,9 @@ fn a_run_whose_server_dies_keeps_its_record_and_can_be_made_again() {
         "--out",
         "x",
     ];
-    let child = bench.spawn(&long);
+    let mut child = bench.spawn(&long);
     let run = bench.path("x/runs/001-clients-1");
-    wait_for_windows(&run, 2);
+    wait_for_windows(&mut child, &run, 2);
     let place = bench.path("x/server-data");
     for process in processes_with(place.to_str().unwrap()) {
         let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();

@@ -37,7 +37,7 @@ fn with_run() -> Bench {
     for at in 1..=2 {
         let values = vec![
             (MetricId::of_instance("disk", "vda", "read_await_ms"), 1.5),
-            (MetricId::of("memory", "free_bytes"), 1e9 + f64::from(at)),
+            (MetricId::of("memory", "free_bytes"), 1e9 * f64::from(at)),
         ];
         let reading = Reading {
             at_s: start_s + f64::from(at) * 0.5,
@@ -103,7 +103,7 @@ fn the_table_holds_rates_percentiles_and_what_was_watched() {
         lines[0]
     );
     assert!(
-        lines[1].ends_with(",measure,db1,memory.free_bytes,,1000000001,bytes"),
+        lines[1].ends_with(",measure,db1,memory.free_bytes,,1000000000,bytes"),
         "{}",
         lines[1]
     );

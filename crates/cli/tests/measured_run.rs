@@ -313,7 +313,7 @@ fn an_interrupt_saves_what_was_measured_and_says_so() {
     for name in ["INT", "TERM"] {
         let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
         let uri = responder.uri();
-        let child = bench.spawn(&reads(
+        let mut child = bench.spawn(&reads(
             &uri,
             &[
                 "--duration",
@@ -326,7 +326,7 @@ fn an_interrupt_saves_what_was_measured_and_says_so() {
                 "json",
             ],
         ));
-        wait_for_windows(&bench.path("r"), 2);
+        wait_for_windows(&mut child, &bench.path("r"), 2);
         signal(&child, name);
         let finished = Finished::from(child.wait_with_output().unwrap())
             .expect(130)
@@ -348,7 +348,7 @@ fn an_interrupt_saves_what_was_measured_and_says_so() {
 #[test]
 fn a_server_that_hangs_does_not_keep_an_interrupted_run() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
-    let child = bench.spawn(&reads(
+    let mut child = bench.spawn(&reads(
         &responder.uri(),
         &[
             "--duration",
@@ -361,9 +361,9 @@ fn a_server_that_hangs_does_not_keep_an_interrupted_run() {
             "json",
         ],
     ));
-    wait_for_windows(&bench.path("r"), 2);
+    wait_for_windows(&mut child, &bench.path("r"), 2);
     responder.signal("STOP");
-    wait_for_windows(&bench.path("r"), 4);
+    wait_for_windows(&mut child, &bench.path("r"), 4);
     signal(&child, "INT");
     let asked = Instant::now();
     let finished = Finished::from(child.wait_with_output().unwrap()).expect(130);
@@ -383,7 +383,7 @@ fn a_second_interrupt_ends_at_once() {
         &responder.uri(),
         &["--duration", "10m", "--out", "r"],
     ));
-    wait_for_windows(&bench.path("r"), 2);
+    wait_for_windows(&mut child, &bench.path("r"), 2);
     // The answers that an orderly end would wait for do not come.
     responder.signal("STOP");
     let mut ended = None;
@@ -430,11 +430,11 @@ fn a_report_into_a_device_does_not_replace_it() {
 fn a_killed_run_is_readable_up_to_its_last_window() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
-    let child = bench.spawn(&reads(
+    let mut child = bench.spawn(&reads(
         &uri,
         &["--duration", "10m", "--rate", "200", "--out", "r"],
     ));
-    wait_for_windows(&bench.path("r"), 3);
+    wait_for_windows(&mut child, &bench.path("r"), 3);
     signal(&child, "KILL");
     child.wait_with_output().unwrap();
     let document = bench
@@ -480,7 +480,7 @@ fn a_server_that_is_not_there_is_the_surroundings_and_leaves_nothing() {
 fn a_server_that_goes_away_ends_the_run_and_keeps_what_was_measured() {
     let (bench, mut responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
-    let child = bench.spawn(&reads(
+    let mut child = bench.spawn(&reads(
         &uri,
         &[
             "--duration",
@@ -493,7 +493,7 @@ fn a_server_that_goes_away_ends_the_run_and_keeps_what_was_measured() {
             "r",
         ],
     ));
-    wait_for_windows(&bench.path("r"), 2);
+    wait_for_windows(&mut child, &bench.path("r"), 2);
     responder.kill();
     Finished::from(child.wait_with_output().unwrap())
         .expect(3)

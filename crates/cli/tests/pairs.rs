@@ -130,8 +130,8 @@ fn a_server_of_several_that_is_killed_is_named_and_the_record_stays() {
         return;
     }
     let bench = Bench::new();
-    let child = bench.spawn(&run(&["--duration", "10m"]));
-    wait_for_windows(&bench.path("r"), 3);
+    let mut child = bench.spawn(&run(&["--duration", "10m"]));
+    wait_for_windows(&mut child, &bench.path("r"), 3);
     let data = bench.path("r/server-data/pair-1");
     let server = *processes_with(data.to_str().unwrap())
         .iter()

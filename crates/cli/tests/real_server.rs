@@ -343,8 +343,8 @@ fn an_interrupt_while_the_server_is_ours_stops_it_and_saves_the_run() {
         "--out",
         "r",
     ];
-    let child = bench.spawn(&arguments);
-    wait_for_windows(&bench.path("r"), 3);
+    let mut child = bench.spawn(&arguments);
+    wait_for_windows(&mut child, &bench.path("r"), 3);
     signal(&child, "INT");
     Finished::from(child.wait_with_output().unwrap()).expect(130);
     assert!(processes_with(bench.folder.path().to_str().unwrap()).is_empty());
@@ -376,8 +376,8 @@ fn a_killed_run_leaves_no_server_and_a_readable_record() {
         "--out",
         "r",
     ];
-    let child = bench.spawn(&arguments);
-    wait_for_windows(&bench.path("r"), 3);
+    let mut child = bench.spawn(&arguments);
+    wait_for_windows(&mut child, &bench.path("r"), 3);
     signal(&child, "KILL");
     child.wait_with_output().unwrap();
     let folder = bench.folder.path().to_str().unwrap().to_owned();
@@ -412,8 +412,8 @@ fn a_server_that_ends_during_the_run_is_told_with_its_last_words() {
         "--out",
         "r",
     ];
-    let child = bench.spawn(&arguments);
-    wait_for_windows(&bench.path("r"), 3);
+    let mut child = bench.spawn(&arguments);
+    wait_for_windows(&mut child, &bench.path("r"), 3);
     let servers = processes_with(bench.path("r/server-data").to_str().unwrap());
     let server = servers.iter().find(|&&process| {
         let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();

@@ -9,9 +9,9 @@ mod common;
 
 use common::{Bench, Finished, Responder, names, reads, wait_for, wait_for_windows};
 
-/// A soak of reads.
+/// A soak of reads. It leaves little and must run on a disk that is nearly full.
 fn soak<'a>(uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut arguments = reads(uri, more);
+    let mut arguments = reads(uri, &[&["--least-free", "1MiB"], more].concat());
     arguments[0] = "soak";
     arguments
 }
@@ -22,8 +22,8 @@ fn a_soak_is_seen_and_ended_from_another_terminal() {
     let uri = responder.uri();
     bench.dyno(&["status"]).expect(1);
     bench.dyno(&["stop"]).expect(3).says("no run goes on");
-    let child = bench.spawn(&soak(&uri, &["--rate", "200", "--out", "r"]));
-    wait_for_windows(&bench.path("r"), 2);
+    let mut child = bench.spawn(&soak(&uri, &["--rate", "200", "--out", "r"]));
+    wait_for_windows(&mut child, &bench.path("r"), 2);
     let seen = bench.dyno(&["status"]).expect(0).stdout;
     assert!(
         seen.contains("measure: ") && seen.contains("of 1 h"),
@@ -52,8 +52,8 @@ fn of_several_runs_one_is_named_to_be_ended() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let children = ["r1", "r2"].map(|out| {
-        let child = bench.spawn(&soak(&uri, &["--rate", "100", "--out", out]));
-        wait_for_windows(&bench.path(out), 1);
+        let mut child = bench.spawn(&soak(&uri, &["--rate", "100", "--out", out]));
+        wait_for_windows(&mut child, &bench.path(out), 1);
         child
     });
     bench.dyno(&["stop"]).expect(2).says("2 runs go on");
@@ -74,8 +74,8 @@ fn a_soak_ends_when_its_server_is_away_for_too_long() {
         &uri,
         &[&limits[..], &["--rate", "100", "--out", "r"]].concat(),
     );
-    let child = bench.spawn(&arguments);
-    wait_for_windows(&bench.path("r"), 2);
+    let mut child = bench.spawn(&arguments);
+    wait_for_windows(&mut child, &bench.path("r"), 2);
     responder.kill();
     Finished::from(child.wait_with_output().unwrap())
         .expect(3)
@@ -101,8 +101,8 @@ fn a_soak_goes_on_when_its_server_comes_back() {
         "1",
     ];
     let length = ["--rate", "100", "--out", "r", "--duration", "10m"];
-    let child = bench.spawn(&soak(&uri, &[&limits[..], &length].concat()));
-    wait_for_windows(&bench.path("r"), 2);
+    let mut child = bench.spawn(&soak(&uri, &[&limits[..], &length].concat()));
+    wait_for_windows(&mut child, &bench.path("r"), 2);
     responder.kill();
     let rate = || {
         let live = bench.dyno(&["status", "--json"]).json();
@@ -137,10 +137,13 @@ fn a_soak_goes_on_when_its_server_comes_back() {
 fn a_soak_does_not_begin_on_a_disk_that_is_nearly_full() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     bench
-        .dyno(&soak(
-            &responder.uri(),
-            &["--least-free", "8000TiB", "--out", "r"],
-        ))
+        .dyno(
+            &[
+                &["soak"],
+                &reads(&responder.uri(), &["--least-free", "8000TiB", "--out", "r"])[1..],
+            ]
+            .concat(),
+        )
         .expect(3)
         .says("is nearly full")
         .says("--least-free");

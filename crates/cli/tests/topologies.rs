@@ -185,10 +185,10 @@ fn the_driver_finds_the_primary_as_well() {
 #[test]
 fn a_member_that_is_killed_in_mid_run_ends_it_and_is_named() {
     let lab = Lab::new("7.0.14");
-    let child = lab
+    let mut child = lab
         .bench
         .spawn(&run(&lab, "replica-set=3", &["--duration", "10m"]));
-    wait_for_windows(&lab.bench.path("r"), 3);
+    wait_for_windows(&mut child, &lab.bench.path("r"), 3);
     let [secondary] = lab.processes("/member-1")[..] else {
         panic!("not one process")
     };

@@ -303,16 +303,16 @@ fn steering_of_this_machine_ends_with_the_run_whatever_its_end() {
         .unwrap();
     assert!(!journal.exists());
 
-    let child = bench.spawn(&reads(&uri, &[&long[..], &["interrupted"]].concat()));
-    wait_for_windows(&bench.path("interrupted"), 1);
+    let mut child = bench.spawn(&reads(&uri, &[&long[..], &["interrupted"]].concat()));
+    wait_for_windows(&mut child, &bench.path("interrupted"), 1);
     assert_ne!(steered(), before);
     signal(&child, "INT");
     Finished::from(child.wait_with_output().unwrap()).expect(130);
     assert_eq!(steered(), before);
     assert!(!journal.exists());
 
-    let child = bench.spawn(&reads(&uri, &[&long[..], &["killed"]].concat()));
-    wait_for_windows(&bench.path("killed"), 1);
+    let mut child = bench.spawn(&reads(&uri, &[&long[..], &["killed"]].concat()));
+    wait_for_windows(&mut child, &bench.path("killed"), 1);
     signal(&child, "KILL");
     child.wait_with_output().unwrap();
     assert_ne!(steered(), before);

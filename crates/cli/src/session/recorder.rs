@@ -32,6 +32,26 @@ pub(crate) trait Watch {
     fn noticed(&mut self, _text: &str) {}
 }
 
+/// Both watch.
+impl<A: Watch, B: Watch> Watch for (A, B) {
+    fn phase_started(&mut self, expected: &Expectation) {
+        self.0.phase_started(expected);
+        self.1.phase_started(expected);
+    }
+    fn interval(&mut self, interval: &IntervalRecord) {
+        self.0.interval(interval);
+        self.1.interval(interval);
+    }
+    fn phase_ended(&mut self, phase: &PhaseRecord) {
+        self.0.phase_ended(phase);
+        self.1.phase_ended(phase);
+    }
+    fn noticed(&mut self, text: &str) {
+        self.0.noticed(text);
+        self.1.noticed(text);
+    }
+}
+
 impl<T: Watch + ?Sized> Watch for &mut T {
     fn phase_started(&mut self, expected: &Expectation) {
         (**self).phase_started(expected);

@@ -12,7 +12,7 @@ pub(crate) mod runs;
 pub(crate) mod scrape;
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -207,11 +207,22 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until a run has recorded this many windows.
-pub(crate) fn wait_for_windows(run: &Path, windows: usize) {
+/// Waits until a run has recorded this many windows. A run that ends before is told with what it said.
+#[track_caller]
+pub(crate) fn wait_for_windows(child: &mut Child, run: &Path, windows: usize) {
     let path = run.join("series/intervals.csv");
     wait_for("recorded windows", || {
-        std::fs::read_to_string(&path).is_ok_and(|text| text.lines().count() > windows)
+        let is_there =
+            || std::fs::read_to_string(&path).is_ok_and(|text| text.lines().count() > windows);
+        let status = child.try_wait().unwrap();
+        if let Some(status) = status.filter(|_| !is_there()) {
+            let mut said = String::new();
+            if let Some(mut stderr) = child.stderr.take() {
+                stderr.read_to_string(&mut said).unwrap();
+            }
+            panic!("the run ended before it recorded {windows} windows: {status}\n{said}");
+        }
+        is_there()
     });
 }
 
