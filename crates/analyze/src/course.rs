@@ -1,6 +1,8 @@
 //! How a run went over its measured time: changes of level, drifts and periodic patterns of its rate, its response
 //! times and the disk that holds the data.
 
+mod fine;
+
 use crate::level_shifts::{Drift, LevelShift, LevelShiftSettings, level_shifts};
 use crate::periodicity::{
     NamedPattern, Pattern, PatternHints, PeriodicitySettings, RecordedSeries, name_pattern,
@@ -8,6 +10,7 @@ use crate::periodicity::{
 };
 use crate::robust::median;
 use crate::verdict::{Bench, Stretch, cpus, mean_us};
+use dyno_record::fine::FinePoint;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::PhaseKind;
 use schemars::JsonSchema;
@@ -87,15 +90,54 @@ pub struct CoursePattern {
     pub name: Option<NamedPattern>,
 }
 
-/// Evenly spaced windows of the measured time.
+/// Windows of the measured time of one length. Some may lack between them: nothing was done while the server was
+/// away, or a reading failed.
 struct Windows {
-    start_s: f64,
     window_s: f64,
+    starts_s: Vec<f64>,
     values: Vec<f64>,
 }
 
-/// Looks at a run. `seed` is that of the simulated series which significance is measured against.
-pub fn course(bench: &Bench<'_>, seed: u64) -> Course {
+impl Windows {
+    fn start_s(&self) -> f64 {
+        self.starts_s[0]
+    }
+
+    /// End of the last window.
+    fn end_s(&self) -> f64 {
+        self.starts_s[self.starts_s.len() - 1] + self.window_s
+    }
+
+    /// When the window of this number began, or would begin after the last one.
+    fn at_s(&self, index: usize) -> f64 {
+        self.starts_s
+            .get(index)
+            .copied()
+            .unwrap_or_else(|| self.end_s())
+    }
+
+    /// The longest part without a hole; what is periodic is so in time, not in the number of the window.
+    fn longest_unbroken(&self) -> Windows {
+        let breaks = (1..self.starts_s.len()).filter(|index| {
+            self.starts_s[*index] - self.starts_s[index - 1] > (1.0 + FULL_RATIO) * self.window_s
+        });
+        let bounds: Vec<usize> = std::iter::once(0)
+            .chain(breaks)
+            .chain([self.starts_s.len()])
+            .collect();
+        let parts = bounds.windows(2).map(|bound| bound[0]..bound[1]);
+        let part = parts.max_by_key(ExactSizeIterator::len).unwrap_or_default();
+        Windows {
+            window_s: self.window_s,
+            starts_s: self.starts_s[part.clone()].to_vec(),
+            values: self.values[part].to_vec(),
+        }
+    }
+}
+
+/// Looks at a run, and at its first minute more closely. `seed` is that of the simulated series which significance is
+/// measured against.
+pub fn course(bench: &Bench<'_>, minute: &[FinePoint], seed: u64) -> Course {
     let mut found = Course::default();
     for series in [
         CourseSeries::RatePerS,
@@ -121,6 +163,8 @@ pub fn course(bench: &Bench<'_>, seed: u64) -> Course {
             found.patterns.extend(patterns(bench, series, &windows));
         }
     }
+    let hints = PatternHints::mongod_defaults();
+    found.patterns.extend(fine::patterns(minute, &hints));
     found.changes.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     found
 }
@@ -142,12 +186,11 @@ impl Course {
 }
 
 fn change_of(series: CourseSeries, windows: &Windows, shift: &LevelShift) -> CourseChange {
-    let at = |index: usize| windows.start_s + index as f64 * windows.window_s;
     CourseChange {
         series,
-        at_s: windows.start_s + shift.at_s,
-        earliest_s: at(shift.earliest_index),
-        latest_s: at(shift.latest_index),
+        at_s: windows.at_s(shift.index),
+        earliest_s: windows.at_s(shift.earliest_index),
+        latest_s: windows.at_s(shift.latest_index),
         before: shift.before,
         after: shift.after,
         p_value_ratio: shift.p_value_ratio,
@@ -208,20 +251,23 @@ fn evenly(points: Vec<(f64, f64, f64)>) -> Option<Windows> {
     let usual_s = median(points.iter().map(|point| point.1))?;
     let is_full = |point: &&(f64, f64, f64)| (point.1 / usual_s - 1.0).abs() <= FULL_RATIO;
     let full: Vec<&(f64, f64, f64)> = points.iter().filter(is_full).collect();
-    let start_s = full.first()?.0;
     let group = full.len().div_ceil(MOST_WINDOWS).max(1);
-    let values = full
+    let (starts_s, values): (Vec<f64>, Vec<f64>) = full
         .chunks_exact(group)
-        .map(|chunk| chunk.iter().map(|point| point.2).sum::<f64>() / group as f64)
-        .collect();
-    (usual_s > 0.0).then_some(Windows {
-        start_s,
+        .map(|chunk| {
+            let sum: f64 = chunk.iter().map(|point| point.2).sum();
+            (chunk[0].0, sum / group as f64)
+        })
+        .unzip();
+    (usual_s > 0.0 && !values.is_empty()).then_some(Windows {
         window_s: usual_s * group as f64,
+        starts_s,
         values,
     })
 }
 
-fn patterns(bench: &Bench<'_>, series: CourseSeries, windows: &Windows) -> Vec<CoursePattern> {
+fn patterns(bench: &Bench<'_>, series: CourseSeries, all: &Windows) -> Vec<CoursePattern> {
+    let windows = &all.longest_unbroken();
     let settings = PeriodicitySettings::for_windows(windows.window_s);
     let Ok(found) = periodic_patterns(&windows.values, settings) else {
         return Vec::new();
@@ -229,10 +275,14 @@ fn patterns(bench: &Bench<'_>, series: CourseSeries, windows: &Windows) -> Vec<C
     let hints = hints(bench, windows);
     found
         .into_iter()
-        .map(|pattern| CoursePattern {
-            series,
-            name: name_pattern(&pattern, &hints),
-            pattern,
+        .map(|mut pattern| {
+            let name = name_pattern(&pattern, &hints);
+            pattern.phase_s += windows.start_s() - all.start_s();
+            CoursePattern {
+                series,
+                pattern,
+                name,
+            }
         })
         .collect()
 }
@@ -280,8 +330,8 @@ fn recorded(
     value: impl Fn(usize) -> f64,
 ) -> Option<RecordedSeries> {
     let stretch = Stretch {
-        start_s: windows.start_s,
-        end_s: windows.start_s + windows.window_s * windows.values.len() as f64,
+        start_s: windows.start_s(),
+        end_s: windows.end_s(),
     };
     let rows: Vec<usize> = rows_within(table, stretch).collect();
     let first = *rows.first()?;
@@ -289,8 +339,45 @@ fn recorded(
     let window_s = median(rows.iter().map(|row| table.duration_s[*row]))?;
     (window_s > 0.0 && values.iter().all(|value| value.is_finite())).then(|| RecordedSeries {
         name,
-        start_s: table.at_s[first] - table.duration_s[first] - windows.start_s,
+        start_s: table.at_s[first] - table.duration_s[first] - windows.start_s(),
         window_s,
         values,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows of a second from second 10 on, without those of which nothing is known.
+    fn with_hole(hole: std::ops::Range<usize>) -> Windows {
+        let points = (0..60).filter(|index| !hole.contains(index));
+        let points = points.map(|index| (10.0 + f64::from(index as u32), 1.0, index as f64));
+        evenly(points.collect()).expect("there are windows")
+    }
+
+    #[test]
+    fn windows_after_an_outage_keep_their_times() {
+        let windows = with_hole(20..30);
+        assert_eq!(windows.values.len(), 50);
+        assert_eq!(windows.at_s(19), 29.0);
+        assert_eq!(windows.at_s(20), 40.0);
+        assert_eq!(windows.at_s(50), 70.0);
+        assert_eq!(windows.end_s(), 70.0);
+    }
+
+    #[test]
+    fn patterns_are_looked_for_in_the_longest_part_without_a_hole() {
+        let part = with_hole(20..30).longest_unbroken();
+        assert_eq!((part.start_s(), part.values.len()), (40.0, 30));
+        let whole = with_hole(0..0).longest_unbroken();
+        assert_eq!((whole.start_s(), whole.values.len()), (10.0, 60));
+    }
+
+    #[test]
+    fn windows_of_another_length_are_left_out() {
+        let points = vec![(0.0, 1.0, 5.0), (1.0, 1.0, 5.0), (2.0, 0.1, 50.0)];
+        let windows = evenly(points).expect("there are windows");
+        assert_eq!(windows.values, [5.0, 5.0]);
+    }
 }

@@ -148,16 +148,7 @@ impl Phase {
     }
 
     fn add(&mut self, interval: &IntervalRecord) {
-        let documents: u64 = interval
-            .operations
-            .iter()
-            .map(|operation| operation.documents)
-            .sum();
-        let done = if self.expected.kind == PhaseKind::Load {
-            documents
-        } else {
-            interval.succeeded
-        };
+        let done = interval.progress();
         let seconds = interval.duration_ns as f64 / 1e9;
         self.elapsed_s += seconds;
         self.done += done;
@@ -288,9 +279,6 @@ mod tests {
             .record_n(2_000_000, succeeded.max(1))
             .expect("it is in range");
         IntervalRecord {
-            phase: PhaseKind::Measure,
-            index: 0,
-            start_ns: 0,
             duration_ns: 2_000_000_000,
             operations: vec![OperationInterval {
                 name: "read",
@@ -304,19 +292,9 @@ mod tests {
                 errors: failed,
                 clamped: 0,
             }],
-            errors: Vec::new(),
             succeeded,
             failed,
-            busy_ns: 0,
-            in_flight_ns: 0,
-            arrivals_due: 0,
-            arrivals_started: 0,
-            arrivals_dropped: 0,
-            arrivals_late: 0,
-            reconnects: 0,
-            cpu_user_ns: 0,
-            cpu_system_ns: 0,
-            max_rss_bytes: 0,
+            ..IntervalRecord::empty(PhaseKind::Measure, 0, 0)
         }
     }
 

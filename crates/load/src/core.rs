@@ -213,7 +213,7 @@ fn arrivals(schedule: &Schedule, base_ns: u64, share: Share, seed: u64, phase: u
 
 impl Core {
     pub(crate) fn new(options: CoreOptions) -> Self {
-        let mut part = Box::new(Part::new(&options.kinds));
+        let mut part = Box::new(Part::new(&options.kinds, options.interval_ns));
         let first = &options.phases[0];
         part.reset(first.kind, 0, first.start_ns);
         let boundary_ns = first_boundary_ns(
@@ -512,7 +512,7 @@ impl Core {
         self.account(end_ns);
         self.count_due(u64::MAX);
         self.part.end_ns = end_ns;
-        let mut part = std::mem::replace(&mut self.part, Box::new(Part::new(&[])));
+        let mut part = std::mem::replace(&mut self.part, Box::new(Part::new(&[], 0)));
         self.take_usage(&mut part);
         let handover = Handover {
             worker: self.worker,
@@ -553,7 +553,7 @@ impl Core {
         let mut fresh = self
             .spares
             .try_recv()
-            .unwrap_or_else(|_| Box::new(Part::new(&self.kinds)));
+            .unwrap_or_else(|_| Box::new(Part::new(&self.kinds, self.interval_ns)));
         fresh.reset(kind, index, boundary_ns);
         let mut full = std::mem::replace(&mut self.part, fresh);
         full.end_ns = boundary_ns;

@@ -3,7 +3,8 @@
 
 use crate::operation::{OPERATION_KINDS, OperationError, OperationKind, Outcome};
 use dyno_record::interval::{
-    ErrorCount, HIGHEST_NS, IntervalRecord, LOWEST_NS, OperationInterval, SIGNIFICANT_DIGITS,
+    ErrorCount, FINE_NS, FinePart, HIGHEST_NS, IntervalRecord, LOWEST_NS, OperationInterval,
+    SIGNIFICANT_DIGITS,
 };
 use dyno_record::model::PhaseKind;
 use hdrhistogram::Histogram;
@@ -104,6 +105,8 @@ pub(crate) struct Part {
     errors: Vec<(OperationKind, OperationError, u64)>,
     succeeded: u64,
     failed: u64,
+    /// Parts of the window in the order of time, from its start.
+    fine: Box<[FinePart]>,
     busy_ns: u128,
     pub(crate) in_flight_ns: u128,
     pub(crate) arrivals_due: u64,
@@ -117,8 +120,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// An empty window with room for the given kinds.
-    pub(crate) fn new(kinds: &[OperationKind]) -> Self {
+    /// An empty window of this length with room for the given kinds.
+    pub(crate) fn new(kinds: &[OperationKind], length_ns: u64) -> Self {
         let mut operations: [Option<Box<OperationPart>>; OPERATION_KINDS] = Default::default();
         for kind in kinds {
             operations[kind.index()] = Some(Box::new(OperationPart::new()));
@@ -132,6 +135,7 @@ impl Part {
             errors: Vec::with_capacity(ERROR_KINDS),
             succeeded: 0,
             failed: 0,
+            fine: vec![FinePart::default(); length_ns.div_ceil(FINE_NS) as usize].into(),
             busy_ns: 0,
             in_flight_ns: 0,
             arrivals_due: 0,
@@ -158,6 +162,7 @@ impl Part {
         self.end_ns = start_ns;
         self.succeeded = 0;
         self.failed = 0;
+        self.fine.fill(FinePart::default());
         self.busy_ns = 0;
         self.in_flight_ns = 0;
         self.arrivals_due = 0;
@@ -205,6 +210,12 @@ impl Part {
         self.succeeded += u64::from(succeeded);
         self.failed += u64::from(!succeeded);
         self.busy_ns += u128::from(times.end_ns.saturating_sub(times.send_ns));
+        // What ends after the last part ends in the tail of a phase, which is not a part of any pattern.
+        let place = times.end_ns.saturating_sub(self.start_ns) / FINE_NS;
+        if let Some(part) = self.fine.get_mut(place as usize) {
+            part.ended += 1;
+            part.response_sum_ns += times.end_ns.saturating_sub(times.intended_ns);
+        }
     }
 
     fn count_error(&mut self, kind: OperationKind, error: OperationError) {
@@ -234,26 +245,7 @@ impl MergedParts {
     /// A window without length and content.
     pub(crate) fn empty(phase: PhaseKind, index: u64, start_ns: u64) -> Self {
         MergedParts {
-            interval: IntervalRecord {
-                phase,
-                index,
-                start_ns,
-                duration_ns: 0,
-                operations: Vec::new(),
-                errors: Vec::new(),
-                succeeded: 0,
-                failed: 0,
-                busy_ns: 0,
-                in_flight_ns: 0,
-                arrivals_due: 0,
-                arrivals_started: 0,
-                arrivals_dropped: 0,
-                arrivals_late: 0,
-                reconnects: 0,
-                cpu_user_ns: 0,
-                cpu_system_ns: 0,
-                max_rss_bytes: 0,
-            },
+            interval: IntervalRecord::empty(phase, index, start_ns),
         }
     }
 
@@ -274,6 +266,13 @@ impl MergedParts {
         total.reconnects += part.reconnects;
         total.cpu_user_ns += part.cpu_user_ns;
         total.cpu_system_ns += part.cpu_system_ns;
+        if total.fine.len() < part.fine.len() {
+            total.fine.resize(part.fine.len(), FinePart::default());
+        }
+        for (total, part) in total.fine.iter_mut().zip(&part.fine) {
+            total.ended += part.ended;
+            total.response_sum_ns += part.response_sum_ns;
+        }
         for kind in OperationKind::ALL {
             if let Some(operation) = &part.operations[kind.index()]
                 && !operation.is_empty()
@@ -360,6 +359,7 @@ fn add_error(totals: &mut Vec<ErrorCount>, operation: &'static str, kind: String
 mod tests {
     use super::*;
 
+    const SECOND_NS: u64 = 1_000_000_000;
     const TIMES: Times = Times {
         intended_ns: 1_000_000,
         send_ns: 3_000_000,
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn the_three_latencies_have_their_own_starts() {
-        let mut part = Part::new(&[OperationKind::Read]);
+        let mut part = Part::new(&[OperationKind::Read], SECOND_NS);
         part.record(OperationKind::Read, TIMES, Ok(1));
         let read = part.operations[OperationKind::Read.index()]
             .as_ref()
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn failures_are_counted_and_leave_no_latency() {
-        let mut part = Part::new(&[OperationKind::Read]);
+        let mut part = Part::new(&[OperationKind::Read], SECOND_NS);
         part.record(OperationKind::Read, TIMES, Err(OperationError::Server(50)));
         part.record(OperationKind::Read, TIMES, Err(OperationError::Server(50)));
         part.finish(TIMES, false);
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn values_above_the_range_are_kept_as_the_highest_and_counted() {
-        let mut part = Part::new(&[OperationKind::Scan]);
+        let mut part = Part::new(&[OperationKind::Scan], SECOND_NS);
         let times = Times {
             intended_ns: 0,
             send_ns: 0,
@@ -417,8 +417,34 @@ mod tests {
     }
 
     #[test]
+    fn what_ends_is_counted_in_its_part_of_the_window() {
+        let mut part = Part::new(&[OperationKind::Read], SECOND_NS);
+        part.reset(PhaseKind::Measure, 0, 5 * SECOND_NS);
+        let ending = |after_ns: u64| Times {
+            intended_ns: 5 * SECOND_NS,
+            send_ns: 5 * SECOND_NS,
+            end_ns: 5 * SECOND_NS + after_ns,
+        };
+        part.finish(ending(FINE_NS - 1), true);
+        part.finish(ending(FINE_NS), false);
+        part.finish(ending(SECOND_NS - 1), true);
+        // In the tail, after the window.
+        part.finish(ending(SECOND_NS), true);
+        let mut merged = MergedParts::like(&part);
+        merged.add(&part);
+        merged.add(&part);
+        let fine = merged.into_interval().fine;
+        let ended: Vec<u64> = fine.iter().map(|part| part.ended).collect();
+        assert_eq!((ended.len(), ended.iter().sum::<u64>()), (100, 6));
+        assert_eq!((ended[0], ended[1], ended[99]), (2, 2, 2));
+        assert_eq!(fine[1].response_sum_ns, 2 * FINE_NS);
+        part.reset(PhaseKind::Measure, 1, 6 * SECOND_NS);
+        assert!(part.fine.iter().all(|part| *part == FinePart::default()));
+    }
+
+    #[test]
     fn a_reset_window_is_empty() {
-        let mut part = Part::new(&[OperationKind::Read]);
+        let mut part = Part::new(&[OperationKind::Read], SECOND_NS);
         part.record(OperationKind::Read, TIMES, Ok(1));
         part.finish(TIMES, true);
         part.reset(PhaseKind::Warmup, 4, 99);

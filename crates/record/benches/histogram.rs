@@ -60,24 +60,12 @@ fn window() -> IntervalRecord {
         clamped: 0,
     };
     IntervalRecord {
-        phase: PhaseKind::Measure,
-        index: 0,
-        start_ns: 0,
         duration_ns: 1_000_000_000,
         operations: vec![operation("read"), operation("update")],
-        errors: Vec::new(),
         succeeded: 20_000,
-        failed: 0,
         busy_ns: 1,
         in_flight_ns: 1,
-        arrivals_due: 0,
-        arrivals_started: 0,
-        arrivals_dropped: 0,
-        arrivals_late: 0,
-        reconnects: 0,
-        cpu_user_ns: 0,
-        cpu_system_ns: 0,
-        max_rss_bytes: 0,
+        ..IntervalRecord::empty(PhaseKind::Measure, 0, 0)
     }
 }
 

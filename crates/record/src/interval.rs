@@ -55,9 +55,60 @@ pub struct IntervalRecord {
     pub cpu_system_ns: u64,
     /// Largest resident set of the process so far.
     pub max_rss_bytes: u64,
+    /// The window in parts of [`FINE_NS`], in which patterns of less than a second show.
+    pub fine: Vec<FinePart>,
+}
+
+/// Length of a part of a window in [`IntervalRecord::fine`].
+pub const FINE_NS: u64 = 10_000_000;
+
+/// What ended in a part of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FinePart {
+    /// Logical operations that ended, failures included.
+    pub ended: u64,
+    /// Sum of their response times in nanoseconds.
+    pub response_sum_ns: u64,
 }
 
 impl IntervalRecord {
+    /// A window without length and content.
+    pub fn empty(phase: PhaseKind, index: u64, start_ns: u64) -> Self {
+        IntervalRecord {
+            phase,
+            index,
+            start_ns,
+            duration_ns: 0,
+            operations: Vec::new(),
+            errors: Vec::new(),
+            succeeded: 0,
+            failed: 0,
+            busy_ns: 0,
+            in_flight_ns: 0,
+            arrivals_due: 0,
+            arrivals_started: 0,
+            arrivals_dropped: 0,
+            arrivals_late: 0,
+            reconnects: 0,
+            cpu_user_ns: 0,
+            cpu_system_ns: 0,
+            max_rss_bytes: 0,
+            fine: Vec::new(),
+        }
+    }
+
+    /// What the phase is counted in: documents in the load phase, else logical operations.
+    pub fn progress(&self) -> u64 {
+        match self.phase {
+            PhaseKind::Load => self
+                .operations
+                .iter()
+                .map(|operation| operation.documents)
+                .sum(),
+            _ => self.succeeded,
+        }
+    }
+
     /// Adds the window that follows in the same phase: the result covers both, and keeps the number of the first.
     pub fn join(&mut self, next: IntervalRecord) {
         let end_ns = next.start_ns + next.duration_ns;
@@ -90,6 +141,7 @@ impl IntervalRecord {
         self.cpu_user_ns += next.cpu_user_ns;
         self.cpu_system_ns += next.cpu_system_ns;
         self.max_rss_bytes = self.max_rss_bytes.max(next.max_rss_bytes);
+        self.fine.extend(next.fine);
     }
 }
 
@@ -157,9 +209,6 @@ mod tests {
         let mut response = latency_histogram();
         response.record(value_ns).unwrap();
         IntervalRecord {
-            phase: PhaseKind::Measure,
-            index: start_s,
-            start_ns: start_s * 1_000_000_000,
             duration_ns: 1_000_000_000,
             operations: vec![OperationInterval {
                 name: "read",
@@ -184,12 +233,12 @@ mod tests {
             in_flight_ns: 5,
             arrivals_due: 2,
             arrivals_started: 2,
-            arrivals_dropped: 0,
             arrivals_late: 1,
             reconnects: 1,
             cpu_user_ns: 10,
             cpu_system_ns: 20,
             max_rss_bytes: 100 + start_s,
+            ..IntervalRecord::empty(PhaseKind::Measure, start_s, start_s * 1_000_000_000)
         }
     }
 

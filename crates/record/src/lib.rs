@@ -11,11 +11,13 @@
 //! | `series/intervals.csv` | one row per recording window, written last: a window without it does not count |
 //! | `series/operations.csv` | counts, exact sums and percentiles per window and operation |
 //! | `series/errors.csv` | failures per window, operation and kind |
+//! | `series/fine.csv` | what ended in each hundredth of a second of the first minute |
 //! | `metrics/SOURCE.csv` | what host, server and exporters told: [`metrics`] |
 
 pub mod accumulate;
 mod append;
 pub mod error;
+pub mod fine;
 mod hlog;
 pub mod interval;
 mod lines;

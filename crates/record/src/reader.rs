@@ -5,6 +5,7 @@
 
 use crate::accumulate::{Distribution, PhaseAccumulator};
 use crate::error::RecordError;
+use crate::fine::{self, FinePoint};
 use crate::metrics::{self, MetricTable};
 use crate::model::{
     Arrivals, Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION,
@@ -33,6 +34,8 @@ pub struct Run {
     pub series: Vec<SeriesPoint>,
     /// Recording windows that a point covers: 1, and more in runs of several hours.
     pub windows_per_point: u64,
+    /// The first minute of the measured time in parts of a hundredth of a second, in the order of time.
+    pub fine: Vec<FinePoint>,
     /// Merged histograms per phase and operation, for percentile plots.
     pub distributions: Vec<PhaseDistribution>,
     /// What host, servers and exporters told meanwhile, by source; empty for runs that were not watched.
@@ -169,6 +172,7 @@ impl Run {
             intervals,
             series,
             windows_per_point,
+            fine: fine::read(directory)?,
             metrics,
             distributions: phases.into_values().flat_map(distributions).collect(),
             rebuilt,

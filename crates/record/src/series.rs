@@ -111,6 +111,13 @@ rows! {
         error_rows: u64,
     }
 
+    /// A part of a recording window: a row of `series/fine.csv`.
+    FineRow {
+        start_ns: u64,
+        ended: u64,
+        response_sum_ns: u64,
+    }
+
     /// One operation in one recording window: a row of `series/operations.csv`.
     OperationRow {
         phase: PhaseKind,

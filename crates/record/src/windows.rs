@@ -220,7 +220,8 @@ fn check_place(
 }
 
 /// Opens a table. One whose header was cut off has no rows.
-fn open_table<R: Row>(path: &Path) -> Result<Lines, RecordError> {
+/// Opens a table and checks its header.
+pub(crate) fn open_table<R: Row>(path: &Path) -> Result<Lines, RecordError> {
     let mut lines = Lines::open(path)?;
     match lines.next_line()? {
         Some(header) if header != R::HEADER => {
@@ -230,7 +231,8 @@ fn open_table<R: Row>(path: &Path) -> Result<Lines, RecordError> {
     }
 }
 
-fn next_row<R: Row>(lines: &mut Lines) -> Result<Option<R>, RecordError> {
+/// The next row of a table; `None` at its end.
+pub(crate) fn next_row<R: Row>(lines: &mut Lines) -> Result<Option<R>, RecordError> {
     let parsed = match lines.next_line()? {
         None => return Ok(None),
         Some(line) => R::parse(line),

@@ -4,9 +4,9 @@
 use crate::append::AppendFile;
 use crate::error::RecordError;
 use crate::hlog::{self, Clock, Encoder};
-use crate::interval::IntervalRecord;
-use crate::model::RunDocument;
-use crate::series::{ErrorRow, IntervalRow, OperationRow, Row};
+use crate::interval::{FINE_NS, IntervalRecord};
+use crate::model::{PhaseKind, RunDocument};
+use crate::series::{ErrorRow, FineRow, IntervalRow, OperationRow, Row};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,11 @@ pub(crate) const INTERVALS: &str = "series/intervals.csv";
 pub(crate) const OPERATIONS: &str = "series/operations.csv";
 /// The rows of failures.
 pub(crate) const ERRORS: &str = "series/errors.csv";
+/// The rows of parts of windows, from the start of the measured time.
+pub(crate) const FINE: &str = "series/fine.csv";
+
+/// Most rows of parts of windows: a minute shows every pattern that windows of a second hide.
+const MOST_FINE_ROWS: u64 = 6_000;
 
 /// Writes one run directory.
 ///
@@ -37,7 +42,10 @@ pub struct RunWriter {
     latency: AppendFile,
     operations: AppendFile,
     errors: AppendFile,
+    fine: AppendFile,
     intervals: AppendFile,
+    /// Parts of windows that were written.
+    fine_rows: u64,
     encoder: Encoder,
     hlog_text: Vec<u8>,
     csv_text: String,
@@ -55,7 +63,7 @@ impl RunWriter {
         document: &RunDocument,
     ) -> Result<RunWriter, RecordError> {
         let started_at = start_time(document)?;
-        let all = [DOCUMENT, PLAN, LATENCY, INTERVALS, OPERATIONS, ERRORS];
+        let all = [DOCUMENT, PLAN, LATENCY, INTERVALS, OPERATIONS, ERRORS, FINE];
         let holds = |name: &&str| directory.join(name).symlink_metadata().is_ok();
         if let Some(found) = all.into_iter().find(holds) {
             return Err(RecordError::HoldsRun {
@@ -70,6 +78,7 @@ impl RunWriter {
         let latency = made.file(&directory.join(LATENCY), &hlog::header(started_at))?;
         let operations = made.table::<OperationRow>(&directory.join(OPERATIONS))?;
         let errors = made.table::<ErrorRow>(&directory.join(ERRORS))?;
+        let fine = made.table::<FineRow>(&directory.join(FINE))?;
         let intervals = made.table::<IntervalRow>(&directory.join(INTERVALS))?;
         made.paths.push(directory.join(DOCUMENT));
         write_document(directory, document)?;
@@ -79,7 +88,9 @@ impl RunWriter {
             latency,
             operations,
             errors,
+            fine,
             intervals,
+            fine_rows: 0,
             encoder: Encoder::default(),
             hlog_text: Vec::new(),
             csv_text: String::new(),
@@ -97,12 +108,13 @@ impl RunWriter {
             file.check_whole()?;
         }
         let result = self.append(interval);
-        if result.is_ok() {
+        if let Ok(fine_rows) = result {
+            self.fine_rows += fine_rows;
             self.files().into_iter().for_each(AppendFile::commit);
         } else {
             self.files().into_iter().for_each(AppendFile::roll_back);
         }
-        result
+        result.map(|_| ())
     }
 
     /// Brings everything that was recorded so far to the disk, so that it outlives the machine too.
@@ -126,16 +138,18 @@ impl RunWriter {
         result.and(self.set_document(document))
     }
 
-    fn files(&mut self) -> [&mut AppendFile; 4] {
+    fn files(&mut self) -> [&mut AppendFile; 5] {
         [
             &mut self.latency,
             &mut self.operations,
             &mut self.errors,
+            &mut self.fine,
             &mut self.intervals,
         ]
     }
 
-    fn append(&mut self, interval: &IntervalRecord) -> Result<(), RecordError> {
+    /// Appends a window, and returns how many rows of its parts it has.
+    fn append(&mut self, interval: &IntervalRecord) -> Result<u64, RecordError> {
         self.hlog_text.clear();
         self.csv_text.clear();
         let start = Duration::from_nanos(interval.start_ns);
@@ -164,8 +178,35 @@ impl RunWriter {
         }
         self.errors.append(self.csv_text.as_bytes())?;
         self.csv_text.clear();
+        let mut fine_rows = 0;
+        for row in self.fine_rows_of(interval) {
+            row.put(&mut self.csv_text);
+            fine_rows += 1;
+        }
+        self.fine.append(self.csv_text.as_bytes())?;
+        self.csv_text.clear();
         IntervalRow::new(interval).put(&mut self.csv_text);
-        self.intervals.append(self.csv_text.as_bytes())
+        self.intervals.append(self.csv_text.as_bytes())?;
+        Ok(fine_rows)
+    }
+
+    /// Whole parts of a window of the measured time, as far as there is room for them.
+    fn fine_rows_of(&self, interval: &IntervalRecord) -> Vec<FineRow> {
+        if interval.phase != PhaseKind::Measure {
+            return Vec::new();
+        }
+        let whole = interval.duration_ns / FINE_NS;
+        let room = MOST_FINE_ROWS.saturating_sub(self.fine_rows);
+        let parts = interval.fine.iter().take(whole.min(room) as usize);
+        let starts = (interval.start_ns..).step_by(FINE_NS as usize);
+        starts
+            .zip(parts)
+            .map(|(start_ns, part)| FineRow {
+                start_ns,
+                ended: part.ended,
+                response_sum_ns: part.response_sum_ns,
+            })
+            .collect()
     }
 }
 
@@ -293,9 +334,6 @@ mod tests {
         let mut histogram = latency_histogram();
         histogram.record(1_000_000).unwrap();
         IntervalRecord {
-            phase: PhaseKind::Measure,
-            index,
-            start_ns: index * 1_000_000_000,
             duration_ns: 1_000_000_000,
             operations: vec![OperationInterval {
                 name: "read",
@@ -318,14 +356,7 @@ mod tests {
             failed: 1,
             busy_ns: 2_000_000,
             in_flight_ns: 2_000_000,
-            arrivals_due: 0,
-            arrivals_started: 0,
-            arrivals_dropped: 0,
-            arrivals_late: 0,
-            reconnects: 0,
-            cpu_user_ns: 0,
-            cpu_system_ns: 0,
-            max_rss_bytes: 0,
+            ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
         }
     }
 

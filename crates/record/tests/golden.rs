@@ -88,6 +88,7 @@ fn the_golden_run_is_what_would_be_written_today() {
         "series/intervals.csv",
         "series/operations.csv",
         "series/errors.csv",
+        "series/fine.csv",
     ] {
         let written = std::fs::read_to_string(folder.path().join(name)).unwrap();
         let committed = std::fs::read_to_string(golden().join(name)).unwrap();

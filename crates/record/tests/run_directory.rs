@@ -263,6 +263,7 @@ fn a_wrong_line_in_the_middle_is_named() {
         ("series/intervals.csv", 1, "phase,", "fase,"),
         ("series/operations.csv", 2, "measure,0,0,", "measure,5,0,"),
         ("series/errors.csv", 2, "measure,0,", "load,0,"),
+        ("series/fine.csv", 2, ",0,", ",x,"),
         (
             "latency.hlog",
             7,
@@ -470,4 +471,26 @@ fn base64_decode(text: &str) -> Vec<u8> {
 
 fn length(path: &Path) -> u64 {
     fs::metadata(path).unwrap().len()
+}
+
+#[test]
+fn parts_of_windows_are_kept_as_long_as_they_are_whole() {
+    let (_parent, directory) = temporary();
+    common::killed_run(&directory, 2);
+    let fine = Run::open(&directory).unwrap().fine;
+    // Those of the windows of the measured time.
+    assert_eq!(fine.len(), 2 * common::FINE.len());
+    assert_eq!(fine[1].ended, common::FINE[1].ended);
+    assert_eq!(
+        fine[1].response_sum_us,
+        common::FINE[1].response_sum_ns as f64 / 1e3
+    );
+    assert!((fine[1].start_s - fine[0].start_s - 0.01).abs() < 1e-9);
+    let path = directory.join("series/fine.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, &text[..text.len() - 2]).unwrap();
+    assert_eq!(Run::open(&directory).unwrap().fine.len(), fine.len() - 1);
+    // A run of a version that did not write them.
+    fs::remove_file(&path).unwrap();
+    assert_eq!(Run::open(&directory).unwrap().fine, []);
 }

@@ -249,7 +249,8 @@ impl<'a> Session<'a> {
             feed.begin(run_facts(plan, directory, started));
         }
         let mut recorder = Recorder::new(writer, Box::new((live, feed.clone())));
-        recorder.join_windows(windows_per_row(plan));
+        let window = Duration::from_nanos(engine::INTERVAL_NS);
+        recorder.join_windows(observation::per_row(plan, window));
         Ok(Session {
             plan,
             task,
@@ -1105,15 +1106,6 @@ fn load_schedule(plan: &Plan) -> Schedule {
             max_start_delay,
         },
     }
-}
-
-/// Most rows that the windows of a phase make.
-const MOST_ROWS: u64 = 7_200;
-
-/// How many windows of one second share a row, so that the files of a long run have a bounded length.
-fn windows_per_row(plan: &Plan) -> u64 {
-    let length = plan.phases.duration.map_or(0, |span| span.0.as_secs());
-    length.div_ceil(MOST_ROWS).max(1)
 }
 
 fn offered_rate_per_s(schedule: &Schedule) -> Option<f64> {

@@ -62,24 +62,17 @@ fn window(second: u64, chance: &mut Chance) -> IntervalRecord {
         }
     };
     IntervalRecord {
-        phase: PhaseKind::Measure,
-        index: second,
-        start_ns: second * 1_000_000_000,
         duration_ns: 1_000_000_000,
         operations: vec![operation("read", chance), operation("update", chance)],
-        errors: Vec::new(),
         succeeded: 10_000,
-        failed: 0,
         busy_ns: 3_500_000_000,
         in_flight_ns: 3_500_000_000,
         arrivals_due: 10_000,
         arrivals_started: 10_000,
-        arrivals_dropped: 0,
-        arrivals_late: 0,
-        reconnects: 0,
         cpu_user_ns: 100_000_000,
         cpu_system_ns: 100_000_000,
         max_rss_bytes: 20 << 20,
+        ..IntervalRecord::empty(PhaseKind::Measure, second, second * 1_000_000_000)
     }
 }
 

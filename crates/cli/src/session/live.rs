@@ -220,7 +220,7 @@ impl Watch for Live<'_> {
             // All latency histograms have the same bounds, so adding cannot fail.
             let _ = response.add(&operation.response);
         }
-        let done = done(interval);
+        let done = interval.progress();
         self.recent.push_back(Recent {
             done,
             duration_s,
@@ -269,16 +269,6 @@ impl Drop for Live<'_> {
             let _ = std::fs::remove_dir(state_dir.join(RUNNING));
             let _ = std::fs::remove_dir(state_dir);
         }
-    }
-}
-
-fn done(interval: &IntervalRecord) -> u64 {
-    match interval.phase {
-        PhaseKind::Load => {
-            let operations = interval.operations.iter();
-            operations.map(|operation| operation.documents).sum()
-        }
-        _ => interval.succeeded,
     }
 }
 
@@ -389,24 +379,10 @@ mod tests {
 
     fn window(index: u64, succeeded: u64) -> IntervalRecord {
         IntervalRecord {
-            phase: PhaseKind::Measure,
-            index,
-            start_ns: index * 1_000_000_000,
             duration_ns: 1_000_000_000,
-            operations: Vec::new(),
-            errors: Vec::new(),
             succeeded,
             failed: 1,
-            busy_ns: 0,
-            in_flight_ns: 0,
-            arrivals_due: 0,
-            arrivals_started: 0,
-            arrivals_dropped: 0,
-            arrivals_late: 0,
-            reconnects: 0,
-            cpu_user_ns: 0,
-            cpu_system_ns: 0,
-            max_rss_bytes: 0,
+            ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
         }
     }
 

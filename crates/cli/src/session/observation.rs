@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Longest time for one question to a server: a source must not hang.
 const QUESTION_LIMIT: Duration = Duration::from_secs(2);
 
-/// Most rows of a metrics file; readings of longer runs share rows.
+/// Most rows of a metrics file, and of the windows of a phase; those of longer runs share rows.
 const MOST_ROWS: f64 = 7200.0;
 
 /// A server that is asked while the load runs.
@@ -68,20 +68,20 @@ pub(crate) fn start(
     }
     let keep = Keep {
         run_directory: run_directory.to_owned(),
-        readings_per_row: readings_per_row(plan),
+        readings_per_row: per_row(plan, observe.interval.0),
     };
     let now: Now = Arc::new(move || clock.now_ns() as f64 / 1e9);
     Some(Watcher::start(sources, observe.interval.0, &keep, &now))
 }
 
-/// In how many readings a row of a run that long is due, so that files have a bounded length.
-fn readings_per_row(plan: &Plan) -> u64 {
+/// How many windows or readings of this length share a row of a run that long, so that files have a bounded length.
+pub(crate) fn per_row(plan: &Plan, each: Duration) -> u64 {
     let length_s = plan
         .phases
         .duration
         .map_or(0.0, |span| span.0.as_secs_f64());
-    let readings = length_s / plan.observe.interval.0.as_secs_f64();
-    (readings / MOST_ROWS).ceil().max(1.0) as u64
+    let rows = length_s / each.as_secs_f64();
+    (rows / MOST_ROWS).ceil().max(1.0) as u64
 }
 
 fn host_subject(lab: &Lab, data_folder: Option<PathBuf>) -> HostSubject {
@@ -238,10 +238,14 @@ mod tests {
         let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
         for (seconds, expected) in [(30, 1), (7200, 1), (7201, 2), (86_400, 12)] {
             plan.phases.duration = Some(Span::from_secs(seconds));
-            assert_eq!(readings_per_row(&plan), expected, "{seconds}");
+            assert_eq!(
+                per_row(&plan, plan.observe.interval.0),
+                expected,
+                "{seconds}"
+            );
         }
         plan.phases.duration = None;
-        assert_eq!(readings_per_row(&plan), 1);
+        assert_eq!(per_row(&plan, plan.observe.interval.0), 1);
     }
 
     #[test]

@@ -342,24 +342,10 @@ mod tests {
 
     fn interval(phase: PhaseKind, index: u64, start_s: u64) -> IntervalRecord {
         IntervalRecord {
-            phase,
-            index,
-            start_ns: start_s * 1_000_000_000,
             duration_ns: 1_000_000_000,
-            operations: Vec::new(),
-            errors: Vec::new(),
             succeeded: 3,
             failed: 1,
-            busy_ns: 0,
-            in_flight_ns: 0,
-            arrivals_due: 0,
-            arrivals_started: 0,
-            arrivals_dropped: 0,
-            arrivals_late: 0,
-            reconnects: 0,
-            cpu_user_ns: 0,
-            cpu_system_ns: 0,
-            max_rss_bytes: 0,
+            ..IntervalRecord::empty(phase, index, start_s * 1_000_000_000)
         }
     }
 

@@ -125,9 +125,6 @@ pub(crate) mod tests {
             histogram
         };
         IntervalRecord {
-            phase,
-            index: 0,
-            start_ns: 0,
             duration_ns: 1_000_000_000,
             operations: vec![OperationInterval {
                 name,
@@ -141,19 +138,8 @@ pub(crate) mod tests {
                 errors: 0,
                 clamped: 0,
             }],
-            errors: Vec::new(),
             succeeded: commands,
-            failed: 0,
-            busy_ns: 0,
-            in_flight_ns: 0,
-            arrivals_due: 0,
-            arrivals_started: 0,
-            arrivals_dropped: 0,
-            arrivals_late: 0,
-            reconnects: 0,
-            cpu_user_ns: 0,
-            cpu_system_ns: 0,
-            max_rss_bytes: 0,
+            ..IntervalRecord::empty(phase, 0, 0)
         }
     }
 

@@ -143,24 +143,17 @@ impl MadeUp {
         }
         let arrivals = self.offered_per_s.unwrap_or(0);
         IntervalRecord {
-            phase: PhaseKind::Measure,
-            index,
-            start_ns: index * 1_000_000_000,
             duration_ns: 1_000_000_000,
             succeeded: count,
-            failed: 0,
             busy_ns: operation.service_sum_ns,
             in_flight_ns: operation.service_sum_ns,
             operations: vec![operation],
-            errors: Vec::new(),
             arrivals_due: arrivals,
             arrivals_started: arrivals,
-            arrivals_dropped: 0,
-            arrivals_late: 0,
-            reconnects: 0,
             cpu_user_ns: 1_000_000,
             cpu_system_ns: 1_000_000,
             max_rss_bytes: 10_000_000,
+            ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
         }
     }
 }

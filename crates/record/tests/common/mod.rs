@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use dyno_record::accumulate::PhaseAccumulator;
-use dyno_record::interval::{ErrorCount, IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::interval::{
+    ErrorCount, FinePart, IntervalRecord, OperationInterval, latency_histogram,
+};
 use dyno_record::model::{
     Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
 };
@@ -11,6 +13,17 @@ use std::path::Path;
 
 pub(crate) const PLAN: &str = "name = \"sample\"\n";
 pub(crate) const OFFERED_PER_S: f64 = 12.0;
+/// Parts of each window.
+pub(crate) const FINE: [FinePart; 2] = [
+    FinePart {
+        ended: 0,
+        response_sum_ns: 0,
+    },
+    FinePart {
+        ended: 3,
+        response_sum_ns: 7_000_000,
+    },
+];
 
 /// A document as it is while the run goes.
 pub(crate) fn document() -> RunDocument {
@@ -77,9 +90,6 @@ pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
     let mut update = operation("update", &[20_000_000]);
     update.errors = 1;
     IntervalRecord {
-        phase,
-        index,
-        start_ns: index * 1_000_000_000,
         duration_ns: 1_000_000_000,
         operations: vec![operation("read", &reads), update],
         errors: vec![ErrorCount {
@@ -93,12 +103,13 @@ pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
         in_flight_ns: 121_000_000,
         arrivals_due: 12,
         arrivals_started: 12,
-        arrivals_dropped: 0,
         arrivals_late: 1,
         reconnects: 1,
         cpu_user_ns: 3_000_000,
         cpu_system_ns: 9_000_000,
         max_rss_bytes: 10_000_000 + index,
+        fine: FINE.to_vec(),
+        ..IntervalRecord::empty(phase, index, index * 1_000_000_000)
     }
 }
 

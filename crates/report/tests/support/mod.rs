@@ -22,24 +22,11 @@ pub(crate) struct Window(IntervalRecord);
 /// A window without operations.
 pub(crate) fn window(phase: PhaseKind, index: u64, start_s: u64) -> Window {
     Window(IntervalRecord {
-        phase,
-        index,
-        start_ns: start_s * 1_000_000_000,
         duration_ns: 1_000_000_000,
-        operations: Vec::new(),
-        errors: Vec::new(),
-        succeeded: 0,
-        failed: 0,
-        busy_ns: 0,
-        in_flight_ns: 0,
-        arrivals_due: 0,
-        arrivals_started: 0,
-        arrivals_dropped: 0,
-        arrivals_late: 0,
-        reconnects: 0,
         cpu_user_ns: 120_000_000,
         cpu_system_ns: 310_000_000,
         max_rss_bytes: 18_874_368,
+        ..IntervalRecord::empty(phase, index, start_s * 1_000_000_000)
     })
 }
 
