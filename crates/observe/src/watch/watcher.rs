@@ -328,8 +328,11 @@ mod tests {
         }
     }
 
-    /// Watches until the first source was read so often, and returns the records and the folder.
-    fn watch(sources: Vec<Box<dyn Source>>, beats: u64) -> (Vec<SourceRecord>, tempfile::TempDir) {
+    /// Watches until the record of the first source is as wished, and returns the records and the folder.
+    fn watch(
+        sources: Vec<Box<dyn Source>>,
+        is_enough: impl Fn(&SourceRecord) -> bool,
+    ) -> (Vec<SourceRecord>, tempfile::TempDir) {
         let folder = tempfile::tempdir().expect("there is room");
         let keep = Keep {
             run_directory: folder.path().to_owned(),
@@ -339,8 +342,7 @@ mod tests {
         let now: Now = Arc::new(move || origin.elapsed().as_secs_f64());
         let watcher = Watcher::start(sources, BEAT, &keep, &now);
         let deadline = Instant::now() + Duration::from_secs(20);
-        let tries = |record: &SourceRecord| record.readings + record.missed;
-        while tries(&watcher.board().look()[0].record) < beats && Instant::now() < deadline {
+        while !is_enough(&watcher.board().look()[0].record) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
         (watcher.end(), folder)
@@ -349,7 +351,7 @@ mod tests {
     #[test]
     fn readings_are_kept_with_times_that_join() {
         let source = Scripted("host", 0, |number| Ok(value(number as f64)));
-        let (records, folder) = watch(vec![Box::new(source)], 5);
+        let (records, folder) = watch(vec![Box::new(source)], |one| one.readings >= 5);
         let record = &records[0];
         assert_eq!(record.health, SourceHealth::Healthy);
         assert!(record.readings >= 5 && record.cpu_s > 0.0, "{record:?}");
@@ -371,7 +373,9 @@ mod tests {
             2 | 3 => Err(failed()),
             _ => Ok(value(1.0)),
         };
-        let (records, folder) = watch(vec![Box::new(Scripted("server", 0, script))], 6);
+        let (records, folder) = watch(vec![Box::new(Scripted("server", 0, script))], |one| {
+            one.readings >= 4
+        });
         let record = &records[0];
         assert_eq!(record.health, SourceHealth::Degraded);
         assert_eq!(record.outages.len(), 1);
@@ -392,7 +396,7 @@ mod tests {
             Box::new(Scripted("a", 0, |_| Err(failed()))),
             Box::new(Scripted("b", 0, move |_| Err(unsupported()))),
         ];
-        let (records, folder) = watch(sources, 3);
+        let (records, folder) = watch(sources, |one| one.missed >= 3);
         assert_eq!(records[0].health, SourceHealth::Failed);
         assert_eq!(records[1].health, SourceHealth::Unsupported);
         assert_eq!(records[1].reason.as_deref(), Some("no such file"));
@@ -408,7 +412,9 @@ mod tests {
             told.miss("temperature", Health::Unsupported { reason });
             Ok(told)
         };
-        let (records, _folder) = watch(vec![Box::new(Scripted("host", 0, script))], 3);
+        let (records, _folder) = watch(vec![Box::new(Scripted("host", 0, script))], |one| {
+            one.readings >= 3
+        });
         assert_eq!(records[0].health, SourceHealth::Healthy);
         assert_eq!(records[0].missing, ["temperature: no sensor"]);
     }
@@ -425,7 +431,7 @@ mod tests {
             Box::new(Scripted("host", 0, |number| Ok(value(number as f64)))),
             Box::new(Scripted("server", 0, hangs)),
         ];
-        let (records, _folder) = watch(sources, 5);
+        let (records, _folder) = watch(sources, |one| one.readings >= 5);
         assert!(records[0].readings >= 5);
         assert_eq!(records[1].readings, 0);
         drop(release);
