@@ -36,7 +36,7 @@ bench: setup ## print what the generator costs and how true its numbers are (min
 
 bench-verdict: setup ## provoke twenty known faults and clean runs, print what dyno finds (root, 15 minutes)
 	@$(CARGO) build --release --locked --quiet --package mongodyno
-	@$(CARGO) run --release --locked --quiet --package dyno-bench -- verdict
+	@$(CARGO) run --release --locked --quiet --package dyno-bench -- verdict $(VERDICT)
 
 bench-parts: setup ## print the times of single parts: encoding, histograms, key choice
 	@$(CARGO) bench --locked --workspace --benches

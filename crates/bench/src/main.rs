@@ -15,6 +15,7 @@ use dyno_load::responder::Behaviour;
 use measure::{Cost, EngineLoad, Kind};
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -43,8 +44,11 @@ fn main() -> Result<()> {
             truth::queue()?;
             truth::faults(20_000)
         }
-        ["verdict"] => verdict::all(&verdict::program(), ""),
-        ["verdict", filter] => verdict::all(&verdict::program(), filter),
+        ["verdict"] => verdict::all(&verdict::program(), "", None),
+        ["verdict", filter] => verdict::all(&verdict::program(), filter, None),
+        ["verdict", filter, folder] => {
+            verdict::all(&verdict::program(), filter, Some(Path::new(folder)))
+        }
         ["cost"] => cost(),
         ["rate"] => rate(),
         ["memory"] => memory(),
@@ -67,7 +71,7 @@ fn main() -> Result<()> {
             truth::faults(500)?;
             compare_cost(1, Duration::from_millis(500))
         }
-        _ => bail!("usage: dyno-bench [all|cost|rate|memory|truth|quick|verdict [NAME]]"),
+        _ => bail!("usage: dyno-bench [all|cost|rate|memory|truth|quick|verdict [NAME [FOLDER]]]"),
     }
 }
 

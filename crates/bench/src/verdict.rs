@@ -3,6 +3,8 @@
 //!
 //! Needs root, loop devices, and a quiet machine: what runs beside is a fault, too, and is found.
 
+mod golden;
+
 use anyhow::{Context, Result, bail};
 use dyno_testkit::fault::{CpuQuota, DiskThrottle, FileSystem, LoopDisk, Neighbour, is_root};
 use serde_json::Value;
@@ -42,10 +44,17 @@ struct Scenario {
     fault: Fault,
 }
 
+impl Scenario {
+    fn folder(&self) -> String {
+        self.name.replace([' ', '/'], "-")
+    }
+}
+
 const SYNC: [&str; 4] = ["--set", "server.sync_on_commit=true", "--records", "20000"];
 
-/// Runs all scenarios, or those whose names contain `filter`, and prints the table.
-pub(crate) fn all(dyno: &Path, filter: &str) -> Result<()> {
+/// Runs all scenarios, or those whose names contain `filter`, and prints the table. `keep` is a folder for what was
+/// recorded.
+pub(crate) fn all(dyno: &Path, filter: &str, keep: Option<&Path>) -> Result<()> {
     if !is_root() {
         bail!("faults can be provoked by root only");
     }
@@ -55,6 +64,13 @@ pub(crate) fn all(dyno: &Path, filter: &str) -> Result<()> {
     for scenario in scenarios().iter().filter(|one| one.name.contains(filter)) {
         let found = run(scenario, dyno, folder.path())
             .with_context(|| format!("the run `{}` failed", scenario.name))?;
+        if let Some(keep) = keep {
+            golden::keep(
+                &folder.path().join(scenario.folder()),
+                keep,
+                scenario.expected,
+            )?;
+        }
         let first = found.first().map_or("nothing", String::as_str);
         let outcome = match (scenario.expected, found.first()) {
             ([], None) => {
@@ -131,7 +147,7 @@ fn run(scenario: &Scenario, dyno: &Path, folder: &Path) -> Result<Vec<String>> {
         true => Some(LoopDisk::new(folder, DISK_MIB, FileSystem::Ext4)?),
         false => None,
     };
-    let out = folder.join(scenario.name.replace([' ', '/'], "-"));
+    let out = folder.join(scenario.folder());
     let mut command = Command::new(dyno);
     command
         .arg("run")

@@ -373,6 +373,9 @@ pub(crate) struct SloArguments {
     #[arg(long, value_name = "N", default_value_t = 60, help_heading = "Search",
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) max_runs: u32,
+    /// Make a run again in which the hypervisor took more than this share of the CPU time; `100%` counts every run
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1%", help_heading = "Search")]
+    pub(crate) max_steal: f64,
 }
 
 #[derive(Debug, Args)]

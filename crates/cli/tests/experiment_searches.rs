@@ -132,7 +132,14 @@ fn any_percentile_and_failures_alone_are_objectives() {
     let bench = Bench::new();
     let uri = server.uri();
     let more = ["--percentile", "75=1ms", "--percentile", "12.5=1s"];
-    let fast = ["--resolution", "50%", "--max-runs", "2"];
+    let fast = [
+        "--resolution",
+        "50%",
+        "--max-runs",
+        "2",
+        "--max-steal",
+        "100%",
+    ];
     let arguments = against("slo", &uri, &[&more[..], &fast].concat());
     let found = bench.dyno(&arguments).expect(0).json();
     let answer = &found["answer"];

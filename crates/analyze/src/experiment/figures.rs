@@ -123,6 +123,9 @@ pub struct Figures {
     /// Whether server and client wait for the same CPUs.
     #[serde(default)]
     pub shares_cpus: bool,
+    /// Share of the CPU time that the hypervisor took; absent where no machine told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_ratio: Option<f64>,
     /// The laws that can be checked in a single run.
     pub laws: Vec<LawCheck>,
     /// Doubts that the run has of itself.
@@ -299,6 +302,7 @@ pub(super) fn of_measured(
         warm_up_s: measured.warm_up_s,
         steady: measured.steady,
         shares_cpus: shares_cpus(document, &resources),
+        stolen_ratio: None,
         resources,
         demands,
         laws: Vec::new(),

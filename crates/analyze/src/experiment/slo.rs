@@ -102,6 +102,9 @@ pub struct Attempt {
     pub kept: bool,
     /// The client was too busy, so that its response times are not the server's alone.
     pub generator_bound: bool,
+    /// Share of the CPU time that the hypervisor took; absent where no machine told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_ratio: Option<f64>,
 }
 
 impl Attempt {
@@ -122,8 +125,12 @@ pub struct SloAnswer {
     pub closed_rate_per_s: f64,
     /// The boundary, and how often each rate was tried.
     pub search: ObjectiveResult,
-    /// All measurements in their order.
+    /// The measurements that count, in their order.
     pub attempts: Vec<Attempt>,
+    /// Measurements that do not count: the hypervisor took so much of the CPU time that they were
+    /// made again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_aside: Vec<Attempt>,
 }
 
 /// Judges one measurement.
@@ -139,6 +146,7 @@ pub fn attempt(rate_per_s: f64, objectives: &Objectives, figures: &Figures) -> A
         dropped_ratio: figures.dropped_ratio,
         kept: objectives.are_kept(figures),
         generator_bound: figures.is_generator_bound(),
+        stolen_ratio: figures.stolen_ratio,
     }
 }
 
@@ -174,6 +182,7 @@ mod tests {
             duration_s: 2.0,
             warm_up_s: 0.0,
             shares_cpus: false,
+            stolen_ratio: None,
             steady: None,
             resources: Vec::new(),
             demands: Vec::new(),

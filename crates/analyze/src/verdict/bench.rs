@@ -152,6 +152,24 @@ impl<'a> Bench<'a> {
             .next()
     }
 
+    /// Share of the CPU time that the hypervisor took while the run measured, on the machine of client or servers that
+    /// lost most; `None` where no machine tells.
+    pub fn stolen_ratio(&self) -> Option<f64> {
+        let measured = self.measured()?;
+        let id = MetricId::parse("cpu.all.steal_ratio")?;
+        let hosts = self.tables_of(|source| source.kind != SourceKind::Server);
+        let stolen = hosts.filter_map(|table| {
+            let column = table.column(&id)?;
+            let known = rows(table, measured).filter(|row| column[*row].is_finite());
+            let (sum, length_s) = known.fold((0.0, 0.0), |(sum, length_s), row| {
+                let duration_s = table.duration_s[row];
+                (sum + column[row] * duration_s, length_s + duration_s)
+            });
+            (length_s > 0.0).then(|| sum / length_s)
+        });
+        stolen.reduce(f64::max)
+    }
+
     fn tables_of(
         &self,
         which: impl Fn(&SourceRecord) -> bool,

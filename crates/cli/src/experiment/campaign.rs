@@ -5,6 +5,7 @@ use super::folder::ExperimentFolder;
 use super::outcome;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
+use crate::session::analysis::stolen_ratio;
 use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Hands, execute_on};
 use crate::session::lab::{self, Lab};
@@ -253,7 +254,10 @@ impl<'a> Campaign<'a> {
             return Err(Failure::new(Exit::Interrupted, "interrupted"));
         }
         let windows = responses(&directory, PhaseKind::Measure, None)?;
-        let found = figures::of_run(&finished.run.document, &windows, self.seed());
+        let mut found = figures::of_run(&finished.run.document, &windows, self.seed());
+        if let Ok(figures) = &mut found {
+            figures.stolen_ratio = stolen_ratio(&finished.run);
+        }
         let point = &mut self.document.points[index];
         point.problem = found.as_ref().err().map(ToString::to_string);
         point.figures = found.as_ref().ok().cloned();

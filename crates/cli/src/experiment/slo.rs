@@ -22,6 +22,10 @@ const START_RATIO: f64 = 0.5;
 /// No rate above this share of the closed-loop rate is tried: it would not be achieved.
 const MOST_RATIO: f64 = 1.5;
 
+/// At most one run is made again for each so many that are allowed: where the hypervisor always takes CPU time, that is
+/// the machine to be measured.
+const SET_ASIDE_PART: usize = 2;
+
 /// The experiment that was asked for.
 pub(crate) fn plan(
     arguments: &SloArguments,
@@ -59,6 +63,7 @@ pub(crate) fn plan(
     options.insert("schedule".into(), kind.into());
     options.insert("resolution".into(), arguments.resolution.into());
     options.insert("max_runs".into(), arguments.max_runs.into());
+    options.insert("max_steal".into(), arguments.max_steal.into());
     Ok((experiment, task))
 }
 
@@ -147,21 +152,32 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         max_measurements: campaign.option("max_runs"),
         ..ObjectiveSettings::starting_at((closed_rate_per_s * START_RATIO).max(1.0))
     });
-    let mut attempts = Vec::new();
+    let max_steal: Option<f64> = campaign.value("max_steal")?;
+    let most_set_aside = campaign.option("max_runs") as usize / SET_ASIDE_PART;
+    let (mut attempts, mut set_aside) = (Vec::new(), Vec::new());
     let found = loop {
         match search.step() {
             ObjectiveStep::Done(found) => break *found,
             ObjectiveStep::Measure { rate_per_s } => {
                 let settings = [("schedule.kind", kind.clone()), (RATE, rounded(rate_per_s))];
-                let number = attempts.len() + 1;
+                let number = attempts.len() + set_aside.len() + 1;
                 let mut figures = campaign.measure(&settings, None, number)?;
                 if objectives.need_more(&figures) {
                     let windows = windows_of(campaign, number)?;
                     objectives.complete(&mut figures, &measured(&windows, true).samples);
                 }
                 let attempt = attempt(rate_per_s, &objectives, &figures);
-                search.record(attempt.kept);
-                attempts.push(attempt);
+                let stolen = attempt.stolen_ratio.unwrap_or_default();
+                if stolen > max_steal.unwrap_or(1.0) && set_aside.len() < most_set_aside {
+                    campaign.hands().messages.note(&format!(
+                        "set aside: the hypervisor took {:.1} % of the CPU time",
+                        stolen * 100.0
+                    ));
+                    set_aside.push(attempt);
+                } else {
+                    search.record(attempt.kept);
+                    attempts.push(attempt);
+                }
             }
         }
     };
@@ -170,6 +186,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         closed_rate_per_s,
         search: found,
         attempts,
+        set_aside,
     })));
     Ok(())
 }

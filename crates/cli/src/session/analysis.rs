@@ -17,13 +17,8 @@ pub(crate) fn of(run: &Run) -> Result<Option<RunAnalysis>, Failure> {
     let responses = by_operation(&run.directory, PhaseKind::Measure, MOST_WINDOWS)?;
     let analysis = analyze(&run.document, &responses, seed(&run.document)).ok();
     Ok(analysis.map(|analysis| {
-        let bench = Bench {
-            document: &run.document,
-            tables: &run.metrics,
-            windows: &run.intervals,
-            operations: &run.series,
-        };
-        let course = course(&bench, seed(&run.document));
+        let bench = bench(run);
+        let course = course(&bench, &run.fine, seed(&run.document));
         let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &course.moments_s()));
         RunAnalysis {
             verdict,
@@ -31,6 +26,20 @@ pub(crate) fn of(run: &Run) -> Result<Option<RunAnalysis>, Failure> {
             ..analysis
         }
     }))
+}
+
+/// Share of the CPU time that the hypervisor took while a run measured; `None` where no machine told.
+pub(crate) fn stolen_ratio(run: &Run) -> Option<f64> {
+    bench(run).stolen_ratio()
+}
+
+fn bench(run: &Run) -> Bench<'_> {
+    Bench {
+        document: &run.document,
+        tables: &run.metrics,
+        windows: &run.intervals,
+        operations: &run.series,
+    }
 }
 
 /// Seed of the resampling: that of the plan, so that the same run always gives the same figures.

@@ -137,6 +137,9 @@ fn facts(answer: &SloAnswer) -> Vec<Fact> {
     ]
 }
 
+/// Share of stolen CPU time that is told of a run.
+const LEAST_STOLEN_RATIO: f64 = 0.005;
+
 fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
     let objectives = answer.objectives.responses.len();
     let marks = book.marks(Topic::Latency, None);
@@ -169,10 +172,13 @@ fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
                     .map(|boundary| share_plot(answer, boundary)),
             )
             .collect(),
-        tables: vec![
-            Table::new("Runs of the search", columns, rows),
+        tables: [
+            Table::new("Runs of the search", columns.clone(), rows),
             tried(answer),
-        ],
+        ]
+        .into_iter()
+        .chain(set_aside(answer, columns))
+        .collect(),
         notes: notes(answer),
         ..Section::default()
     }
@@ -217,6 +223,13 @@ fn tried(answer: &SloAnswer) -> Table {
     Table::new("Rates of the search", columns, rows.collect())
 }
 
+/// Runs that do not count.
+fn set_aside(answer: &SloAnswer, columns: Vec<Column>) -> Option<Table> {
+    let rows = answer.set_aside.iter().map(|one| row(answer, one));
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    (!rows.is_empty()).then(|| Table::new("Runs that were set aside and made again", columns, rows))
+}
+
 fn row(answer: &SloAnswer, attempt: &Attempt) -> Vec<Cell> {
     let mut cells = vec![Cell::new(
         Quantity::per_second(attempt.rate_per_s).to_string(),
@@ -245,7 +258,10 @@ fn row(answer: &SloAnswer, attempt: &Attempt) -> Vec<Cell> {
     let bound = attempt
         .generator_bound
         .then(|| "generator-bound".to_owned());
-    let notes: Vec<String> = bound.into_iter().chain(dropped).collect();
+    let is_worth_telling = |ratio: &f64| *ratio >= LEAST_STOLEN_RATIO;
+    let stolen = attempt.stolen_ratio.filter(is_worth_telling);
+    let stolen = stolen.map(|ratio| format!("{} of the CPU time stolen", Quantity::ratio(ratio)));
+    let notes: Vec<String> = bound.into_iter().chain(dropped).chain(stolen).collect();
     cells.push(match notes.is_empty() {
         true => Cell::default(),
         false => Cell::new(notes.join(", "), Tone::Alarm),

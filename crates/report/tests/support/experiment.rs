@@ -105,6 +105,7 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
         duration_s: 10.0,
         warm_up_s: 0.0,
         shares_cpus: true,
+        stolen_ratio: None,
         steady: Some(true),
         demands: resources
             .iter()
@@ -484,6 +485,7 @@ pub(crate) fn objective() -> Experiment {
         closed_rate_per_s,
         search,
         attempts,
+        set_aside: Vec::new(),
     };
     let question = "Which rate of `a` keeps p99 at or below 5 ms and mean at or below 2 ms?";
     found(other(

@@ -15,6 +15,7 @@ const NEAR_RATIO: f64 = 0.9;
 pub(super) fn all(answer: &SloAnswer) -> Vec<Finding> {
     let rules = [
         generator_bound(answer),
+        set_aside(answer),
         boundary(answer),
         spread(answer),
         unfinished(answer),
@@ -81,6 +82,30 @@ fn generator_bound(answer: &SloAnswer) -> Option<Finding> {
                 count(answer.attempts.len(), "run", "runs")
             ),
             bound,
+        )
+    })
+}
+
+/// The machine itself was disturbed.
+fn set_aside(answer: &SloAnswer) -> Option<Finding> {
+    let lost: Vec<String> = answer
+        .set_aside
+        .iter()
+        .map(|one| {
+            let stolen = percent(one.stolen_ratio.unwrap_or_default());
+            format!("{}, {stolen} stolen", attempt(answer, one))
+        })
+        .collect();
+    let all = count(answer.attempts.len() + lost.len(), "run", "runs");
+    let were = if lost.len() == 1 { "was" } else { "were" };
+    (!lost.is_empty()).then(|| {
+        warning(
+            format!(
+                "{} of {all} {were} set aside and made again: the hypervisor took CPU time from this machine, which says \
+                 nothing of the server",
+                lost.len()
+            ),
+            lost,
         )
     })
 }

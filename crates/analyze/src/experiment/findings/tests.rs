@@ -57,6 +57,7 @@ fn figures(clients: u32, offered_rate_per_s: Option<f64>, rate: f64, mean_us: f6
         duration_s: 10.0,
         warm_up_s: 0.0,
         shares_cpus: true,
+        stolen_ratio: None,
         steady: Some(true),
         demands: resources
             .iter()

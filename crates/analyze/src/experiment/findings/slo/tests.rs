@@ -60,8 +60,10 @@ fn answer(rate_per_s: Option<f64>, end: ObjectiveEnd) -> SloAnswer {
                 dropped_ratio: 0.0,
                 kept: *kept,
                 generator_bound: false,
+                stolen_ratio: None,
             })
             .collect(),
+        set_aside: Vec::new(),
     }
 }
 
@@ -214,4 +216,24 @@ fn a_client_that_was_too_busy_comes_first() {
             .starts_with("the load generator was too busy in 1 of 4 runs")
     );
     assert_eq!(first.evidence, ["20,000/s: p99.9 90.0 ms (missed)"]);
+}
+
+#[test]
+fn runs_that_were_set_aside_are_told_with_what_was_stolen() {
+    let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
+    let mut lost = answer.attempts[3].clone();
+    lost.stolen_ratio = Some(0.137);
+    answer.set_aside = vec![lost];
+    let told = all(&answer);
+    let told = told.iter().find(|one| one.text.contains("set aside"));
+    let told = told.expect("it is told");
+    assert!(
+        told.text.starts_with("1 of 5 runs was set aside"),
+        "{}",
+        told.text
+    );
+    assert_eq!(
+        told.evidence,
+        ["20,000/s: p99.9 90.0 ms (missed), 14 % stolen"]
+    );
 }
