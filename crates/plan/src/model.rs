@@ -521,6 +521,16 @@ impl Schedule {
     /// `max_start_delay` of a schedule that does not mention it: enough to see a stall at full weight,
     /// and bounded, so that a server that stays too slow does not collect an endless queue.
     pub const DEFAULT_MAX_START_DELAY: Span = Span::from_secs(10);
+
+    /// Operations per second that are offered; `None` of a closed loop.
+    pub fn rate_per_s(&self) -> Option<f64> {
+        match *self {
+            Schedule::Closed {} => None,
+            Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. } => {
+                Some(rate_per_s)
+            }
+        }
+    }
 }
 
 /// How long each phase lasts.

@@ -15,12 +15,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The folder of the metrics in a run directory.
 pub const FOLDER: &str = "metrics";
 
 /// Most columns of a source. More than the largest machines have, and a limit to what a broken exporter can do.
 pub const MOST_COLUMNS: usize = 16_384;
+
+/// Most files of a source. Each metric that shows up later begins one, with the names of all.
+pub const MOST_FILES: u64 = 64;
 
 /// Name of a metric: `group.name` or `group.instance.name`, such as `memory.available_bytes` or
 /// `disk.vda.read_per_s`. The instance may hold dots; the name ends in its unit. A copy shares the text, so that
@@ -109,6 +113,8 @@ pub struct MetricsWriter {
     places: HashMap<MetricId, usize>,
     per_row: u64,
     row: Row,
+    sync_every: Option<Duration>,
+    synced: Instant,
 }
 
 /// Readings that become one row, added up.
@@ -135,16 +141,27 @@ impl MetricsWriter {
             places: HashMap::new(),
             per_row: readings_per_row.max(1),
             row: Row::default(),
+            sync_every: None,
+            synced: Instant::now(),
+        }
+    }
+
+    /// The same writer, which brings what it has written to the disk again and again, so that it outlives the machine.
+    pub fn syncing(self, every: Option<Duration>) -> MetricsWriter {
+        MetricsWriter {
+            sync_every: every,
+            ..self
         }
     }
 
     /// Takes a reading. When it cannot be written, it is lost, and later ones can be tried.
-    /// Columns beyond [`MOST_COLUMNS`] are left out.
+    /// Columns beyond [`MOST_COLUMNS`], and those that would begin a file beyond [`MOST_FILES`], are left out.
     pub fn record(&mut self, reading: &Reading) -> Result<(), RecordError> {
         let is_new = |id: &MetricId| !self.places.contains_key(id);
         let mut added: Vec<MetricId> = Vec::new();
         for (id, value) in &reading.values {
-            let has_room = self.columns.len() + added.len() < MOST_COLUMNS;
+            let has_room =
+                self.columns.len() + added.len() < MOST_COLUMNS && self.files < MOST_FILES;
             if value.is_finite() && is_new(id) && has_room && !added.contains(id) {
                 added.push(id.clone());
             }
@@ -188,7 +205,15 @@ impl MetricsWriter {
             Ok(()) => file.commit(),
             Err(_) => file.roll_back(),
         }
-        written
+        written?;
+        if self
+            .sync_every
+            .is_some_and(|every| self.synced.elapsed() >= every)
+        {
+            self.synced = Instant::now();
+            return file.sync();
+        }
+        Ok(())
     }
 
     fn next_file(&mut self) -> Result<AppendFile, RecordError> {
@@ -433,6 +458,24 @@ mod tests {
     fn column(table: &MetricTable, id: &str) -> Vec<f64> {
         let id = MetricId::parse(id).expect("the test names it rightly");
         table.column(&id).expect("it was written").to_vec()
+    }
+
+    #[test]
+    fn metrics_that_come_and_go_make_a_bounded_number_of_files() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let mut writer = MetricsWriter::new(folder.path(), "odd", 1);
+        for number in 0..200 {
+            let name = format!("pod.p{number}.count");
+            let values = [("a.x", 1.0), (name.as_str(), 1.0)];
+            writer
+                .record(&reading(f64::from(number), &values))
+                .expect("there is room");
+        }
+        writer.finish().expect("there is room");
+        let (tables, _) = read(folder.path()).expect("they can be read");
+        assert_eq!(tables[0].at_s.len(), 200);
+        assert_eq!(tables[0].columns.len() as u64, MOST_FILES + 1);
+        assert_eq!(column(&tables[0], "a.x"), vec![1.0; 200]);
     }
 
     #[test]

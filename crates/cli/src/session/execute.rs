@@ -7,7 +7,7 @@ use crate::messages::Messages;
 use crate::metrics::{Feed, Metrics, RunFacts};
 use crate::session::collection::{self, Decision, Wishes};
 use crate::session::directory::RunDirectory;
-use crate::session::guard::Guard;
+use crate::session::guard::{Guard, SYNC_EVERY};
 use crate::session::instance::InstanceRun;
 use crate::session::lab::{self, Lab};
 use crate::session::live::Live;
@@ -29,7 +29,7 @@ use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
 use dyno_observe::usage::UsageSampler;
-use dyno_observe::watch::{Board, Watcher};
+use dyno_observe::watch::{Board, Keep, Watcher};
 use dyno_plan::Plan;
 use dyno_plan::model::{PageCache, Schedule, ServerKind};
 use dyno_plan::units::Span;
@@ -207,6 +207,9 @@ struct Session<'a> {
     caveats: Vec<Caveat>,
 }
 
+/// What a server calls the folder of its data.
+const DATA_FOLDER_SETTING: &str = "storage.dbPath";
+
 impl<'a> Session<'a> {
     fn new(
         task: &'a Task,
@@ -231,10 +234,11 @@ impl<'a> Session<'a> {
         let mut document = document::initial(plan, started, observation.environment);
         document.selfcheck.clone_from(&conduct.selfcheck);
         let writer = RunWriter::create(directory, &dyno_plan::file::to_toml(plan), &document)?;
+        let per_row = observation::per_row(plan, Duration::from_nanos(engine::INTERVAL_NS));
         let instances = match plan.server.pairs {
             0 | 1 => Vec::new(),
             pairs => (0..pairs as usize)
-                .map(|number| InstanceRun::create(number, directory, plan, &document))
+                .map(|number| InstanceRun::create(number, directory, plan, &document, per_row))
                 .collect::<Result<_, _>>()?,
         };
         let live = Live::new(
@@ -249,8 +253,7 @@ impl<'a> Session<'a> {
             feed.begin(run_facts(plan, directory, started));
         }
         let mut recorder = Recorder::new(writer, Box::new((live, feed.clone())));
-        let window = Duration::from_nanos(engine::INTERVAL_NS);
-        recorder.join_windows(observation::per_row(plan, window));
+        recorder.join_windows(per_row);
         Ok(Session {
             plan,
             task,
@@ -309,6 +312,27 @@ impl<'a> Session<'a> {
         result.and(stopped)
     }
 
+    /// Folders of this machine that hold the data: of servers that were started those of the plan, of one that runs here
+    /// the one that it names.
+    fn data_folders(&self, lab: &Lab) -> Vec<PathBuf> {
+        if self.task.remote.is_none() {
+            let several = &self.plan.server.data_dirs;
+            let all = several.iter().map(PathBuf::from);
+            return match several.is_empty() || self.plan.server.data_dir.is_some() {
+                true => data_folder(self.plan, &self.places).into_iter().collect(),
+                false => all.collect(),
+            };
+        }
+        let local = lab.servers.iter().zip(&self.servers);
+        let local = local.filter(|(server, _)| server.is_local());
+        let named = local.filter_map(|(_, record)| record.settings.get(DATA_FOLDER_SETTING));
+        // That of a server in a container is not a folder here.
+        named
+            .map(PathBuf::from)
+            .filter(|path| path.is_dir())
+            .collect()
+    }
+
     fn with_servers(&mut self, lab: &mut Lab) -> Result<(), Failure> {
         let mut controls = Vec::new();
         for server in &lab.servers {
@@ -322,8 +346,14 @@ impl<'a> Session<'a> {
         }
         self.describe_members(lab);
         self.document_servers();
-        let folder = data_folder(self.plan, &self.places).filter(|_| !lab.processes().is_empty());
-        let watcher = observation::start(self.plan, lab, folder, &self.directory, self.clock);
+        let folder = self.data_folders(lab).into_iter().next();
+        let sync_every = self.conduct.guard.as_ref().map(|_| SYNC_EVERY);
+        let keep = Keep {
+            run_directory: self.directory.clone(),
+            readings_per_row: observation::per_row(self.plan, self.plan.observe.interval.0),
+            sync_every,
+        };
+        let watcher = observation::start(self.plan, lab, folder, &keep, self.clock);
         self.set_board(watcher.as_ref().map(Watcher::board));
         let result = self.work(lab, controls);
         if let Some(watcher) = watcher {
@@ -610,7 +640,7 @@ impl<'a> Session<'a> {
                     .map(|count| count.saturating_mul(parties.len() as u64)),
             })
             .collect();
-        let offered = offered_rate_per_s(&self.plan.schedule);
+        let offered = self.plan.schedule.rate_per_s();
         self.begin(parties, &expected, offered);
         let part = JobPart {
             phases: specs,
@@ -654,6 +684,7 @@ impl<'a> Session<'a> {
         let watchers = Arc::new(Mutex::new(Watchers::new()));
         let announce = self.announce(Arc::clone(&watchers), lab);
         let job = self.job(part, parties, &lab.servers, stop.flag(), announce)?;
+        let data_folders = self.data_folders(lab);
         let (recorder, instances) = (&mut self.recorder, &mut self.instances);
         let ending = stop.flag();
         let mut ended = false;
@@ -663,13 +694,14 @@ impl<'a> Session<'a> {
         let threads = (self.plan.client.threads.min(clients).max(1)) as usize;
         let mut seen_clients = None;
         let clock = self.clock;
-        let folder = data_folder(self.plan, &self.places).filter(|_| !lab.processes().is_empty());
-        let mut sampler = UsageSampler::new(Path::new("/"), &lab.processes(), folder.as_deref());
+        let folder = data_folders.first().map(PathBuf::as_path);
+        let folder = folder.filter(|_| !lab.processes().is_empty());
+        let mut sampler = UsageSampler::new(Path::new("/"), &lab.processes(), folder);
         let is_local = lab.servers.iter().all(ServerUnderTest::is_local);
         sampler.sample(seconds(&clock));
         let mut watchman = self.conduct.guard.as_ref().map(|guard| {
-            let folders = std::iter::once(self.directory.clone()).chain(folder.clone());
-            guard.watch(folders.collect())
+            let own = std::iter::once(self.directory.clone());
+            guard.watch(own.chain(data_folders.iter().cloned()).collect())
         });
         let mut guarded = None;
         let result = engine::run(job, &mut |window| {
@@ -679,6 +711,9 @@ impl<'a> Session<'a> {
             {
                 if watchman.sync_is_due() {
                     recorder.sync()?;
+                    for instance in instances.iter_mut() {
+                        instance.recorder.sync()?;
+                    }
                 }
                 guarded = watchman.fault();
                 if guarded.is_some() {
@@ -1108,19 +1143,10 @@ fn load_schedule(plan: &Plan) -> Schedule {
     }
 }
 
-fn offered_rate_per_s(schedule: &Schedule) -> Option<f64> {
-    match *schedule {
-        Schedule::Closed {} => None,
-        Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. } => {
-            Some(rate_per_s)
-        }
-    }
-}
-
 /// What the metrics say of a run.
 fn run_facts(plan: &Plan, directory: &Path, started: Timestamp) -> RunFacts {
     let name = directory.file_name().unwrap_or_default();
-    let offered = offered_rate_per_s(&plan.schedule);
+    let offered = plan.schedule.rate_per_s();
     RunFacts {
         name: plan.name.clone(),
         version: document::VERSION.to_owned(),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Time between two times of bringing the record to the disk: what a loss of power may cost.
-const SYNC_EVERY: Duration = Duration::from_secs(60);
+pub(crate) const SYNC_EVERY: Duration = Duration::from_secs(60);
 
 /// See the module.
 #[derive(Clone, Debug)]

@@ -25,12 +25,14 @@ pub(crate) struct InstanceRun {
 }
 
 impl InstanceRun {
-    /// Makes the folder of instance `number` in that of the run. `document` is that of the whole run.
+    /// Makes the folder of instance `number` in that of the run. `document` is that of the whole run, whose rows are of
+    /// as many windows.
     pub(crate) fn create(
         number: usize,
         run: &Path,
         plan: &Plan,
         document: &RunDocument,
+        windows_per_row: u64,
     ) -> Result<Self, Failure> {
         let mut plan = plan.clone();
         plan.server.pairs = 1;
@@ -41,11 +43,13 @@ impl InstanceRun {
         let directory = run.join(relative(number));
         let toml = dyno_plan::file::to_toml(&plan);
         let writer = RunWriter::create(&directory, &toml, &document)?;
+        let mut recorder = Recorder::new(writer, Box::new(Unwatched));
+        recorder.join_windows(windows_per_row);
         Ok(InstanceRun {
             number,
             directory,
             document,
-            recorder: Recorder::new(writer, Box::new(Unwatched)),
+            recorder,
             caveats: Vec::new(),
         })
     }

@@ -38,7 +38,7 @@ pub(crate) fn start(
     plan: &Plan,
     lab: &Lab,
     data_folder: Option<PathBuf>,
-    run_directory: &Path,
+    keep: &Keep,
     clock: Clock,
 ) -> Option<Watcher> {
     let observe = &plan.observe;
@@ -66,20 +66,23 @@ pub(crate) fn start(
     if sources.is_empty() {
         return None;
     }
-    let keep = Keep {
-        run_directory: run_directory.to_owned(),
-        readings_per_row: per_row(plan, observe.interval.0),
-    };
     let now: Now = Arc::new(move || clock.now_ns() as f64 / 1e9);
-    Some(Watcher::start(sources, observe.interval.0, &keep, &now))
+    Some(Watcher::start(sources, observe.interval.0, keep, &now))
 }
 
 /// How many windows or readings of this length share a row of a run that long, so that files have a bounded length.
 pub(crate) fn per_row(plan: &Plan, each: Duration) -> u64 {
-    let length_s = plan
-        .phases
-        .duration
-        .map_or(0.0, |span| span.0.as_secs_f64());
+    let phases = &plan.phases;
+    let by_time_s = phases.duration.map(|span| span.0.as_secs_f64());
+    // How long a closed loop takes for its operations is not known before.
+    let rate_per_s = plan.schedule.rate_per_s();
+    let by_count_s = phases.operations.zip(rate_per_s);
+    let by_count_s = by_count_s.map(|(operations, rate_per_s)| operations as f64 / rate_per_s);
+    let length_s = [by_time_s, by_count_s]
+        .into_iter()
+        .flatten()
+        .reduce(f64::min);
+    let length_s = length_s.unwrap_or(0.0);
     let rows = length_s / each.as_secs_f64();
     (rows / MOST_ROWS).ceil().max(1.0) as u64
 }
@@ -244,7 +247,16 @@ mod tests {
                 "{seconds}"
             );
         }
+        // What ends by a count is as long as its rate says.
+        plan.phases.operations = Some(14_400_000);
+        plan.schedule = dyno_plan::model::Schedule::Constant {
+            rate_per_s: 1_000.0,
+            max_start_delay: Span::from_secs(10),
+        };
+        assert_eq!(per_row(&plan, plan.observe.interval.0), 2);
         plan.phases.duration = None;
+        assert_eq!(per_row(&plan, plan.observe.interval.0), 2);
+        plan.phases.operations = None;
         assert_eq!(per_row(&plan, plan.observe.interval.0), 1);
     }
 

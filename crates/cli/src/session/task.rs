@@ -11,7 +11,10 @@ use crate::messages::Messages;
 use crate::session::{framework, lab, place};
 use crate::surroundings::Surroundings;
 use dyno_plan::Plan;
-use dyno_plan::model::{Backend, ExporterPlan, ServerKind, TracePhase, TracePlan};
+use dyno_plan::builtin;
+use dyno_plan::model::{
+    Backend, ClientPlan, ExporterPlan, PhasePlan, ServerKind, TracePhase, TracePlan,
+};
 use dyno_plan::resolve::{self, Overrides, PlanError, ScheduleKind};
 use dyno_plan::units::Span;
 use dyno_plan::uri::{self, Credentials, Host, Target};
@@ -133,19 +136,38 @@ pub(crate) fn of_soak(
     arguments: &SoakArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Failure> {
-    resolve_run(&arguments.run, surroundings, |overrides| {
-        if overrides.operations.is_none() {
-            overrides.duration.get_or_insert(SOAK_DURATION);
-        }
-        let key = "client.give_up".to_owned();
-        match arguments.give_up {
-            Some(give_up) => overrides.settings.push((key, give_up.to_string())),
-            // Below what `--set` says.
-            None => overrides
-                .settings
-                .insert(0, (key, SOAK_GIVE_UP.to_string())),
-        }
-    })
+    let mut task = resolve_run(&arguments.run, surroundings, |_| {})?;
+    let usual = usual_phases(arguments.run.target.workload.as_deref());
+    let phases = &mut task.plan.phases;
+    let is_usual = phases.duration == usual.duration && phases.operations == usual.operations;
+    if is_usual && !says_how_long(&arguments.run) {
+        phases.duration = Some(SOAK_DURATION);
+    }
+    let client = &mut task.plan.client;
+    match arguments.give_up {
+        Some(give_up) => client.give_up = give_up,
+        None if client.give_up == ClientPlan::default().give_up => client.give_up = SOAK_GIVE_UP,
+        None => {}
+    }
+    check(&task.plan)?;
+    Ok(task)
+}
+
+/// How long a workload is measured if nobody says it.
+fn usual_phases(workload: Option<&str>) -> PhasePlan {
+    let is_builtin = |name: &&str| builtin::names().any(|known| known == *name);
+    workload
+        .filter(is_builtin)
+        .and_then(|name| resolve::resolve(name, &Overrides::default()).ok())
+        .map_or_else(PhasePlan::default, |resolved| resolved.plan.phases)
+}
+
+/// Whether the end of the measured time was typed, be it the usual one.
+fn says_how_long(arguments: &RunArguments) -> bool {
+    let mut settings = arguments.target.start.settings.iter();
+    arguments.duration.is_some()
+        || arguments.operations.is_some()
+        || settings.any(|(key, _)| key == "phases.duration" || key == "phases.operations")
 }
 
 /// Resolves what was typed after `dyno run`.
@@ -579,12 +601,53 @@ mod tests {
         let Command::Run(run) = Arguments::parse_from(all).command else {
             panic!("not a run")
         };
-        let surroundings = Surroundings {
+        of_run(&run, &surroundings(cores))
+    }
+
+    fn surroundings(cores: u32) -> Surroundings {
+        Surroundings {
             cores,
             hostname: Some("bench".into()),
             ..Surroundings::default()
+        }
+    }
+
+    #[test]
+    fn a_soak_lasts_an_hour_unless_somebody_says_something_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
         };
-        of_run(&run, &surroundings)
+        let long = file(
+            "long.toml",
+            "name = \"long\"\n[operations]\nread = 1.0\n[phases]\nduration = \"8h\"\n[client]\ngive_up = \"9m\"\n",
+        );
+        let plain = file("plain.toml", "name = \"plain\"\n[operations]\nread = 1.0\n");
+        let lengths = |arguments: &[&str]| {
+            let all = ["dyno", "soak"].iter().chain(arguments);
+            let Command::Soak(soak) = Arguments::parse_from(all).command else {
+                panic!("not a soak")
+            };
+            let plan = of_soak(&soak, &surroundings(2)).unwrap().plan;
+            let seconds = plan.phases.duration.map(|length| length.0.as_secs());
+            (
+                seconds,
+                plan.phases.operations,
+                plan.client.give_up.0.as_secs(),
+            )
+        };
+        assert_eq!(lengths(&["a"]), (Some(3_600), None, 300));
+        assert_eq!(lengths(&["pkm"]), (Some(3_600), None, 300));
+        assert_eq!(lengths(&["a", "--duration", "30s"]), (Some(30), None, 300));
+        assert_eq!(lengths(&["a", "--set", "phases.duration=30s"]).0, Some(30));
+        assert_eq!(lengths(&["a", "--operations", "5"]), (None, Some(5), 300));
+        assert_eq!(lengths(&["a", "--give-up", "7s"]).2, 7);
+        assert_eq!(lengths(&["a", "--set", "client.give_up=8s"]).2, 8);
+        assert_eq!(lengths(&[&plain]), (Some(3_600), None, 300));
+        assert_eq!(lengths(&[&long]), (Some(8 * 3_600), None, 540));
+        assert_eq!(lengths(&[&long, "--duration", "2h"]).0, Some(7_200));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Keep {
     pub run_directory: PathBuf,
     /// Readings that become one row of a file; more than 1 in long runs.
     pub readings_per_row: u64,
+    /// Time between two times of bringing what was written to the disk; `None` is at the end alone.
+    pub sync_every: Option<Duration>,
 }
 
 /// Reads sources until it is told to end.
@@ -107,7 +109,7 @@ impl Watcher {
 
 fn writer(source: &dyn Source, keep: &Keep) -> MetricsWriter {
     let name = source.description().name;
-    MetricsWriter::new(&keep.run_directory, &name, keep.readings_per_row)
+    MetricsWriter::new(&keep.run_directory, &name, keep.readings_per_row).syncing(keep.sync_every)
 }
 
 fn first_record(source: &dyn Source, interval: Duration, keep: &Keep) -> SourceRecord {
@@ -337,6 +339,7 @@ mod tests {
         let keep = Keep {
             run_directory: folder.path().to_owned(),
             readings_per_row: 1,
+            sync_every: None,
         };
         let origin = Instant::now();
         let now: Now = Arc::new(move || origin.elapsed().as_secs_f64());
@@ -445,6 +448,7 @@ mod tests {
         let keep = Keep {
             run_directory: folder.path().to_owned(),
             readings_per_row: 1,
+            sync_every: None,
         };
         let source = Scripted("host", 0, |_| Ok(value(1.0)));
         let now: Now = Arc::new(|| 1.0);
