@@ -222,3 +222,27 @@ fn an_exporter_that_is_not_there_is_told_and_the_run_goes_on() {
     let refused = bench.dyno(&reads(&uri, &secret)).expect(2);
     assert!(!refused.stderr.contains("secret"), "{}", refused.stderr);
 }
+
+#[test]
+fn stalls_every_100_ms_are_found_and_named() {
+    let (bench, responder) = (
+        Bench::new(),
+        Responder::with_documents(&["--stall-every", "100ms", "--stall-length", "30ms"]),
+    );
+    let uri = responder.uri();
+    let length = ["--rate", "1500", "--duration", "12s", "--no-observe"];
+    let more = ["--out", "r", "--format", "json"];
+    let document = bench
+        .dyno(&reads(&uri, &[&length[..], &more].concat()))
+        .expect(0)
+        .json();
+    let patterns = document["analysis"]["course"]["patterns"]
+        .as_array()
+        .unwrap();
+    let journal = patterns.iter().find(|one| {
+        let period_s = one["pattern"]["period_s"].as_f64().unwrap();
+        (period_s - 0.1).abs() < 0.002
+    });
+    let journal = journal.unwrap_or_else(|| panic!("{patterns:?}"));
+    assert_eq!(journal["name"]["source"], "journal_flush", "{journal}");
+}

@@ -95,6 +95,9 @@ fn check_traces(problems: &mut Problems, plan: &Plan) {
 /// Names of sources that a run has without exporters.
 const OWN_SOURCES: [&str; 2] = ["host", "server"];
 
+/// How the names of one of several servers begin.
+const SERVER_KINDS: [&str; 5] = ["pair", "member", "router", "config", "shard"];
+
 fn check_observe(problems: &mut Problems, plan: &Plan) {
     let observe = &plan.observe;
     let interval_s = observe.interval.0.as_secs_f64();
@@ -110,6 +113,7 @@ fn check_observe(problems: &mut Problems, plan: &Plan) {
             format!("`observe.exporters[{index}].name` is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`")
         });
         let is_taken = OWN_SOURCES.contains(&name.as_str())
+            || is_numbered_server(name)
             || observe.exporters[..index]
                 .iter()
                 .any(|other| other.name == *name);
@@ -124,6 +128,13 @@ fn check_observe(problems: &mut Problems, plan: &Plan) {
             || format!("`observe.exporters[{index}].url` is not the address of an exporter"),
         );
     }
+}
+
+/// Whether it is the name of one of several servers, such as `member-0`.
+fn is_numbered_server(name: &str) -> bool {
+    name.split_once('-').is_some_and(|(kind, number)| {
+        SERVER_KINDS.contains(&kind) && number.starts_with(|first: char| first.is_ascii_digit())
+    })
 }
 
 fn check_name(problems: &mut Problems, plan: &Plan) {
@@ -618,6 +629,7 @@ fn check_phases(problems: &mut Problems, plan: &Plan) {
 mod tests {
     use super::*;
     use crate::builtin;
+    use crate::model::ExporterPlan;
     use crate::units::Span;
 
     fn plan() -> Plan {
@@ -630,6 +642,22 @@ mod tests {
         let problems = validate(&plan);
         assert_eq!(problems.len(), 1, "{problems:?}");
         problems[0].message.clone()
+    }
+
+    #[test]
+    fn an_exporter_takes_the_name_of_no_other_source() {
+        let named = |name: &str| ExporterPlan {
+            name: name.to_owned(),
+            url: "http://db:9100/metrics".to_owned(),
+            of_server: true,
+        };
+        for name in ["host", "server", "member-0", "pair-12", "shard-0-member-1"] {
+            let problem = only_problem(|plan| plan.observe.exporters = vec![named(name)]);
+            assert!(problem.contains("two sources"), "{problem}");
+        }
+        let mut plan = plan();
+        plan.observe.exporters = vec![named("member-of-staff"), named("db-1")];
+        assert_eq!(validate(&plan), []);
     }
 
     #[test]
