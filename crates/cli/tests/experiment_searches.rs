@@ -316,6 +316,26 @@ fn a_point_that_measures_nothing_does_not_block_the_others() {
 }
 
 #[test]
+fn other_documents_on_a_server_that_is_not_ours_need_a_wish() {
+    let server = slow("100");
+    let bench = Bench::new();
+    let uri = server.uri();
+    for verb in ["ab", "sweep"] {
+        let value = match verb {
+            "ab" => "data.compressible_ratio=0.9",
+            _ => "data.compressible_ratio=0,0.9",
+        };
+        let arguments = against(verb, &uri, &["--set", value]);
+        bench
+            .dyno(&arguments)
+            .expect(2)
+            .says("the runs work on different documents")
+            .says("hint: give `--fresh`");
+        assert!(!bench.path("x").exists());
+    }
+}
+
+#[test]
 fn a_server_is_as_fast_as_itself() {
     let server = slow("5000");
     let bench = Bench::new();

@@ -152,6 +152,72 @@ fn a_sweep_over_a_setting_of_the_server_starts_a_server_for_each_value() {
     assert_no_server(&bench);
 }
 
+/// Settings of the data, and whether a load phase came first, of all runs.
+fn loads(bench: &Bench, key: &str) -> Vec<(String, bool)> {
+    let document = document(bench);
+    let load = |point: &Value| {
+        let run = bench.path("x").join(point["directory"].as_str().unwrap());
+        let text = std::fs::read_to_string(run.join("run.json")).unwrap();
+        let run: Value = serde_json::from_str(&text).unwrap();
+        let phases = run["phases"].as_array().unwrap();
+        let loaded = phases.iter().any(|phase| phase["name"] == "load");
+        (run["plan"]["data"][key].to_string(), loaded)
+    };
+    points(&document).iter().map(load).collect()
+}
+
+#[test]
+fn runs_with_other_documents_load_them_and_those_with_the_same_keep_them() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let common = ["--duration", "1s", "--warmup", "0s", "--out", "x"];
+    let bench = Bench::new();
+    // Fewer documents than the run before has left.
+    let fewer = [
+        "sweep",
+        "c",
+        "--set",
+        "data.records=300,100",
+        "--clients",
+        "1,2",
+    ];
+    let order = ["--order", "given"];
+    bench
+        .dyno(&[&fewer[..], &order, &common].concat())
+        .expect(0);
+    let of = |text: &str, loaded| (text.to_owned(), loaded);
+    let expected = [
+        of("300", true),
+        of("300", false),
+        of("100", true),
+        of("100", false),
+    ];
+    let mut found = loads(&bench, "records");
+    found.sort_by_key(|(records, loaded)| (records.len(), records != "300", !*loaded));
+    assert_eq!(found, expected);
+    assert_no_server(&bench);
+    // A difference that no look at a few documents shows.
+    let bench = Bench::new();
+    let other = [
+        "ab",
+        "c",
+        "--records",
+        "200",
+        "--set",
+        "data.compressible_ratio=0.9",
+    ];
+    let pairs = ["--max-pairs", "1"];
+    bench
+        .dyno(&[&other[..], &pairs, &common].concat())
+        .expect(0);
+    assert_eq!(
+        loads(&bench, "compressible_ratio"),
+        [of("0.0", true), of("0.9", true)]
+    );
+    assert_no_server(&bench);
+}
+
 #[test]
 fn an_interrupted_sweep_goes_on_with_what_is_missing() {
     if or_skip(embedded_program()).is_none() {

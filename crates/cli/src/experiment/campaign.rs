@@ -16,7 +16,7 @@ use dyno_analyze::experiment::figures::{self, Figures};
 use dyno_analyze::experiment::{Experiment, Point, Side};
 use dyno_load::backend::RetryRule;
 use dyno_plan::Plan;
-use dyno_plan::model::{Backend, FreshData, ServerPlan};
+use dyno_plan::model::{Backend, DataPlan, FreshData, ServerPlan};
 use dyno_plan::resolve::PlanError;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
@@ -47,6 +47,10 @@ pub(crate) struct Campaign<'a> {
     tasks: BTreeMap<Option<Side>, Task>,
     bench: Bench<'a>,
     lab: Option<(LabKey, Lab)>,
+    /// Whether the points work on different documents.
+    varies_data: bool,
+    /// What the servers hold; `None` where that is not known.
+    loaded: Option<DataPlan>,
     was_complete: bool,
 }
 
@@ -83,11 +87,14 @@ impl<'a> Campaign<'a> {
             tasks,
             bench,
             lab: None,
+            varies_data: false,
+            loaded: None,
         };
         check_points(&campaign.document, &campaign.tasks)?;
         for task in campaign.tasks() {
             task::check_loads_what_it_drops(&task.plan, campaign.bench.no_load)?;
         }
+        campaign.varies_data = campaign.check_data()?;
         campaign.document.status = RunStatus::Running;
         campaign.document.status_reason = None;
         campaign.save()?;
@@ -243,6 +250,8 @@ impl<'a> Campaign<'a> {
         };
         let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
         let lab = self.lab.as_mut().map(|(_, lab)| lab);
+        // A run that fails may leave anything.
+        self.loaded = None;
         let outcome = execute_on(&task, &conduct, &mut progress, hands, lab);
         drop(progress);
         let finished =
@@ -253,6 +262,7 @@ impl<'a> Campaign<'a> {
         if finished.interrupted {
             return Err(Failure::new(Exit::Interrupted, "interrupted"));
         }
+        self.loaded = Some(documents(&task.plan));
         let windows = responses(&directory, PhaseKind::Measure, None)?;
         let mut found = figures::of_run(&finished.run.document, &windows, self.seed());
         if let Ok(figures) = &mut found {
@@ -305,6 +315,47 @@ impl<'a> Campaign<'a> {
             .note(&format!("{count}:{side} {what}{repeat}"));
     }
 
+    /// Whether the points work on different documents; an error where old ones would be measured in place of those of
+    /// the plan.
+    fn check_data(&self) -> Result<bool, Failure> {
+        // A search has the plans of its sides; the points of a sweep have plans of their own.
+        let plans: Result<Vec<Task>, Failure> = match self.document.axes.is_empty() {
+            true => self
+                .tasks()
+                .map(|task| plan_of(task, &as_planned()))
+                .collect(),
+            false => {
+                let points = self.document.points.iter();
+                points
+                    .map(|point| plan_of(&self.tasks[&point.side], point))
+                    .collect()
+            }
+        };
+        let plans = plans?;
+        let differs = |one: &Task, other: &Task| documents(&one.plan) != documents(&other.plan);
+        let place = |task: &Task| {
+            (
+                task.plan.data.database.clone(),
+                task.plan.data.collection.clone(),
+            )
+        };
+        let varies = plans.iter().any(|task| differs(task, &plans[0]));
+        let stays = |task: &Task| !self.bench.fresh && !task.plan.data.fresh.is_for_each_run();
+        for task in plans.iter().filter(|task| varies && stays(task)) {
+            let is_kept = task.remote.is_some() || task.plan.data.fresh == FreshData::Never;
+            let mut others = plans.iter().filter(|other| place(other) == place(task));
+            if is_kept && others.any(|other| differs(other, task)) {
+                return Err(other_documents(
+                    "give `--fresh`, so that each run loads its own, or a collection of its own to each",
+                ));
+            }
+        }
+        if varies && self.bench.no_load && plans.iter().any(|task| task.remote.is_none()) {
+            return Err(other_documents("leave out `--no-load`"));
+        }
+        Ok(varies)
+    }
+
     /// Whether a run does not work on what an earlier one left.
     fn begins_fresh(&self, task: &Task) -> bool {
         self.bench.fresh
@@ -312,9 +363,15 @@ impl<'a> Campaign<'a> {
                 FreshData::Collection | FreshData::Server => true,
                 FreshData::Never => false,
                 FreshData::WhenChanged => {
-                    task.remote.is_none() && changes_the_collection(&task.plan)
+                    task.remote.is_none()
+                        && (changes_the_collection(&task.plan) || self.holds_other_documents(task))
                 }
             }
+    }
+
+    /// Whether what an earlier run loaded is, or may be, not what this one works on.
+    fn holds_other_documents(&self, task: &Task) -> bool {
+        self.varies_data && self.loaded.as_ref() != Some(&documents(&task.plan))
     }
 
     /// Makes the servers those of the plan.
@@ -422,6 +479,27 @@ pub(crate) fn check_points(
         plan_of(task, point)?;
     }
     Ok(())
+}
+
+/// A point that changes nothing.
+fn as_planned() -> Point {
+    point(0, BTreeMap::new(), None, 0)
+}
+
+/// What decides which documents are loaded.
+fn documents(plan: &Plan) -> DataPlan {
+    let standard = DataPlan::default();
+    DataPlan {
+        fresh: standard.fresh,
+        page_cache: standard.page_cache,
+        ..plan.data.clone()
+    }
+}
+
+/// An error: runs would find the documents of others.
+fn other_documents(hint: &str) -> Failure {
+    let text = "the runs work on different documents (`data`) in the same collection, and find those of the run before";
+    Failure::new(Exit::BadInput, text).with_hint(hint)
 }
 
 /// What a point runs.
