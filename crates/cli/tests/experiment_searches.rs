@@ -127,6 +127,45 @@ fn the_objective_is_kept_up_to_the_capacity_and_missed_above() {
 }
 
 #[test]
+fn a_rate_at_which_nothing_succeeds_misses_the_objective() {
+    let server = slow("2000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = [
+        "--p99",
+        "5s",
+        "--errors",
+        "0.5",
+        "--max-runs",
+        "2",
+        "--max-steal",
+        "100%",
+    ];
+    let timeout = ["--clients", "1", "--set", "client.timeout=100ms"];
+    let arguments = against("slo", &uri, &[&more[..], &timeout].concat());
+    let found = bench.dyno(&arguments).expect(0).json();
+    let last = found["points"].as_array().unwrap().last().unwrap().clone();
+    let run = bench.path("x").join(last["directory"].as_str().unwrap());
+    std::fs::remove_dir_all(run).unwrap();
+    // The last run is made again, against a server that answers nothing in time.
+    let hanging = slow("400000");
+    let resume = ["resume", "x", "--format", "json", "--uri", &hanging.uri()];
+    let check = |found: &Value| {
+        let attempts = found["answer"]["attempts"].as_array().unwrap();
+        assert_eq!((&found["status"], attempts.len()), (&"complete".into(), 2));
+        assert_eq!(attempts[1]["kept"], false);
+        assert_eq!(attempts[1]["failed_ratio"], 1.0);
+        let text = found["findings"].to_string();
+        assert!(!text.contains("not complete"), "{text}");
+    };
+    check(&bench.dyno(&resume).expect(0).json());
+    // What is known is not tried again.
+    let again = bench.dyno(&resume).expect(0);
+    assert!(!again.stderr.contains("run 3"), "{}", again.stderr);
+    check(&again.json());
+}
+
+#[test]
 fn any_percentile_and_failures_alone_are_objectives() {
     let server = slow("5000");
     let bench = Bench::new();

@@ -91,7 +91,7 @@ impl Objectives {
 pub struct Attempt {
     /// Offered rate.
     pub rate_per_s: f64,
-    /// Values of the objectives, in their order.
+    /// Values of the objectives, in their order; empty if no operation succeeded.
     pub values_us: Vec<f64>,
     /// Share of the operations that failed.
     pub failed_ratio: f64,
@@ -108,6 +108,19 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// A run in which no operation succeeded: it has no response times and misses every objective.
+    pub fn without_success(rate_per_s: f64) -> Attempt {
+        Attempt {
+            rate_per_s,
+            values_us: Vec::new(),
+            failed_ratio: 1.0,
+            dropped_ratio: 0.0,
+            kept: false,
+            generator_bound: false,
+            stolen_ratio: None,
+        }
+    }
+
     /// Whether a response time was beyond its limit.
     pub fn is_too_slow(&self, objectives: &Objectives) -> bool {
         let limits = objectives.responses.iter().map(|one| one.limit_us);

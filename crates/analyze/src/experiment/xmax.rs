@@ -66,6 +66,17 @@ pub fn confirmation(ratio: f64, offered_rate_per_s: f64, figures: &Figures) -> C
     }
 }
 
+/// An open-loop run in which no operation succeeded.
+pub fn without_success(ratio: f64, offered_rate_per_s: f64) -> Confirmation {
+    Confirmation {
+        ratio,
+        offered_rate_per_s,
+        rate_per_s: Figure::bare(0.0),
+        p99_us: None,
+        kept: false,
+    }
+}
+
 /// Puts the answer together. `best` are the figures of the runs with the best number of clients, and `reasons`
 /// why their client was the limit.
 pub fn answer(

@@ -185,16 +185,39 @@ impl<'a> Campaign<'a> {
         side: Option<Side>,
         number: usize,
     ) -> Result<Figures, Failure> {
+        self.ask(settings, side, number);
+        match &self.document.points[number].figures {
+            Some(figures) => Ok(figures.clone()),
+            None => self.run(number),
+        }
+    }
+
+    /// As [`Campaign::measure`], for a load that may be too much: `None` if no operation succeeded.
+    pub(crate) fn probe(
+        &mut self,
+        settings: &[(&str, String)],
+        number: usize,
+    ) -> Result<Option<Figures>, Failure> {
+        self.ask(settings, None, number);
+        let has_failed = |campaign: &Self| campaign.document.points[number].problem.is_some();
+        if has_failed(self) {
+            return Ok(None);
+        }
+        match self.measure(settings, None, number) {
+            Err(_) if has_failed(self) => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
+    /// Makes point `number` one with these settings, unless it is one.
+    fn ask(&mut self, settings: &[(&str, String)], side: Option<Side>, number: usize) {
         let settings: BTreeMap<String, String> = settings
             .iter()
             .map(|(key, value)| ((*key).to_owned(), value.clone()))
             .collect();
         if let Some(known) = self.document.points.get(number) {
             if known.settings == settings && known.side == side {
-                return match &known.figures {
-                    Some(figures) => Ok(figures.clone()),
-                    None => self.run(number),
-                };
+                return;
             }
             // The search went another way.
             self.document.points.truncate(number);
@@ -211,7 +234,6 @@ impl<'a> Campaign<'a> {
             side,
             u32::try_from(repeat).unwrap_or(u32::MAX),
         ));
-        self.run(number)
     }
 
     fn run(&mut self, index: usize) -> Result<Figures, Failure> {

@@ -6,8 +6,8 @@ use crate::args::{ScheduleName, SloArguments};
 use crate::exit::{Exit, Failure};
 use crate::session::task::{self, Task};
 use crate::surroundings::Surroundings;
-use dyno_analyze::experiment::figures::measured;
-use dyno_analyze::experiment::slo::{Objective, Objectives, SloAnswer, attempt};
+use dyno_analyze::experiment::figures::{Figures, measured};
+use dyno_analyze::experiment::slo::{Attempt, Objective, Objectives, SloAnswer, attempt};
 use dyno_analyze::experiment::sweep::RATE;
 use dyno_analyze::experiment::{Answer, Experiment, Verb};
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
@@ -161,12 +161,8 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
             ObjectiveStep::Measure { rate_per_s } => {
                 let settings = [("schedule.kind", kind.clone()), (RATE, rounded(rate_per_s))];
                 let number = attempts.len() + set_aside.len() + 1;
-                let mut figures = campaign.measure(&settings, None, number)?;
-                if objectives.need_more(&figures) {
-                    let windows = windows_of(campaign, number)?;
-                    objectives.complete(&mut figures, &measured(&windows, true).samples);
-                }
-                let attempt = attempt(rate_per_s, &objectives, &figures);
+                let figures = campaign.probe(&settings, number)?;
+                let attempt = judged(campaign, rate_per_s, &objectives, figures, number)?;
                 let stolen = attempt.stolen_ratio.unwrap_or_default();
                 if stolen > max_steal.unwrap_or(1.0) && set_aside.len() < most_set_aside {
                     campaign.hands().messages.note(&format!(
@@ -189,6 +185,24 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         set_aside,
     })));
     Ok(())
+}
+
+/// Whether a run kept the objectives; one in which nothing succeeded did not.
+fn judged(
+    campaign: &Campaign<'_>,
+    rate_per_s: f64,
+    objectives: &Objectives,
+    figures: Option<Figures>,
+    number: usize,
+) -> Result<Attempt, Failure> {
+    let Some(mut figures) = figures else {
+        return Ok(Attempt::without_success(rate_per_s));
+    };
+    if objectives.need_more(&figures) {
+        let windows = windows_of(campaign, number)?;
+        objectives.complete(&mut figures, &measured(&windows, true).samples);
+    }
+    Ok(attempt(rate_per_s, objectives, &figures))
 }
 
 /// The recording windows of the measure phase of a run.

@@ -9,7 +9,9 @@ use crate::session::task::{self, Task};
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::figures::Figures;
 use dyno_analyze::experiment::sweep::{CLIENTS, RATE};
-use dyno_analyze::experiment::xmax::{CONFIRMATION_RATIOS, Confirmation, answer, confirmation};
+use dyno_analyze::experiment::xmax::{
+    CONFIRMATION_RATIOS, Confirmation, answer, confirmation, without_success,
+};
 use dyno_analyze::experiment::{Answer, Experiment, Verb};
 use dyno_analyze::search::clients::{ClientsResult, ClientsSearch, ClientsSettings, ClientsStep};
 use dyno_plan::model::Schedule;
@@ -59,8 +61,13 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         match search.step() {
             ClientsStep::Done(result) => break result,
             ClientsStep::Measure { clients } => {
-                let figures = campaign.measure(&[(CLIENTS, clients.to_string())], None, number)?;
-                search.record(figures.rate_per_s.value);
+                let settings = [(CLIENTS, clients.to_string())];
+                // More clients may be too many; of none that succeeds nothing follows.
+                let figures = match number {
+                    0 => Some(campaign.measure(&settings, None, number)?),
+                    _ => campaign.probe(&settings, number)?,
+                };
+                search.record(figures.map_or(0.0, |figures| figures.rate_per_s.value));
                 number += 1;
             }
         }
@@ -142,8 +149,10 @@ fn confirm(
             ("schedule.kind", "constant".to_owned()),
             (RATE, offered.to_string()),
         ];
-        let figures = campaign.measure(&settings, None, first + step)?;
-        confirmations.push(confirmation(ratio, offered, &figures));
+        confirmations.push(match campaign.probe(&settings, first + step)? {
+            Some(figures) => confirmation(ratio, offered, &figures),
+            None => without_success(ratio, offered),
+        });
         campaign.document.answer = Some(answer_with(&confirmations));
         campaign.save()?;
         if confirmations

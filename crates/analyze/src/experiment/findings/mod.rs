@@ -76,7 +76,9 @@ fn unfinished(experiment: &Experiment) -> Option<Finding> {
         .iter()
         .filter(|point| point.figures.is_some())
         .count();
-    if done == points.len() || experiment.status == RunStatus::Running {
+    // A search that has ended has what it needs: a run in which nothing succeeded is a load that was too much.
+    if done == points.len() || matches!(experiment.status, RunStatus::Running | RunStatus::Complete)
+    {
         return None;
     }
     let reason = experiment
