@@ -130,6 +130,34 @@ fn runs_that_are_too_short_to_compare_fail_only_where_it_counts() {
 }
 
 #[test]
+fn runs_too_short_for_the_figure_that_decides_are_no_pass() {
+    let bench = Bench::new();
+    let short = MadeUp {
+        offered_per_s: Some(50),
+        ..MadeUp::new(50)
+    };
+    short.write(&bench.path("a"));
+    let slower = MadeUp {
+        response_us: short.response_us * 3,
+        ..short
+    };
+    slower.write(&bench.path("b"));
+    let compare = ["compare", "a", "b"];
+    let why = "the p99 of the response time decides, and it has no interval: it takes some recording windows and 1,000 \
+               operations of each side";
+    for format in ["human", "markdown", "html"] {
+        let formatted = [&compare[..], &["--format", format]].concat();
+        let told = bench.dyno(&formatted).expect(0).stdout;
+        assert!(told.contains(why), "{told}");
+    }
+    bench
+        .dyno(&[&compare[..], &["--fail-if-slower", "5%"]].concat())
+        .expect(1)
+        .says("error: the runs are too short for a verdict")
+        .says("hint: make them longer");
+}
+
+#[test]
 fn a_margin_besides_the_limit_that_is_the_margin_is_refused() {
     let bench = Bench::new();
     MadeUp::new(1000).write(&bench.path("a"));

@@ -1,10 +1,11 @@
 //! What a comparison of two plans says.
 
 use super::comparable::{Difference, differences};
+use super::words::exact;
 use super::{Experiment, Side};
 use crate::comparison::{Comparison, ComparisonVerdict, Pair, compare};
 use crate::resampling::Resampling;
-use crate::uncertainty::series::{IntervalSample, Series, Statistic};
+use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series, Statistic};
 use dyno_record::model::RunDocument;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -195,7 +196,35 @@ pub fn analyze(
     Some(answer)
 }
 
+/// Name of a figure in a sentence.
+pub(super) fn name(statistic: Statistic) -> String {
+    match statistic {
+        Statistic::Rate => "the rate".to_owned(),
+        Statistic::MeanTime => "the mean response time".to_owned(),
+        Statistic::Percentile { percent } => format!("the p{percent} of the response time"),
+    }
+}
+
+/// What an interval of a figure takes.
+pub(super) fn need(statistic: Statistic) -> String {
+    match statistic {
+        Statistic::Percentile { percent } => {
+            let operations = (MIN_BEYOND_PERCENTILE / (1.0 - percent / 100.0)).round();
+            let operations = exact(operations);
+            format!("it takes some recording windows and {operations} operations of each side")
+        }
+        Statistic::Rate | Statistic::MeanTime => "it takes some recording windows".to_owned(),
+    }
+}
+
 impl AbAnswer {
+    /// Why nothing is decided, in words; `None` if something is.
+    pub fn undecided(&self) -> Option<String> {
+        let (what, need) = (name(self.deciding), need(self.deciding));
+        let is_decided = self.decision().is_some();
+        (!is_decided).then(|| format!("{what} decides, and it has no interval: {need}"))
+    }
+
     /// The comparison that decides; `None` if there are not enough data for it.
     pub fn decision(&self) -> Option<&Comparison> {
         let mut comparisons = self.comparisons.iter();
@@ -249,7 +278,11 @@ mod tests {
         let few = p99(20);
         assert!(!few.comparisons.is_empty());
         assert_eq!((few.decision(), few.end), (None, AbEnd::Spent));
+        let why = "the p99 of the response time decides, and it has no interval: it takes some recording windows and 1,000 \
+                   operations of each side";
+        assert_eq!(few.undecided().as_deref(), Some(why));
         assert!(p99(2000).decision().is_some());
+        assert_eq!(p99(2000).undecided(), None);
     }
 
     #[test]

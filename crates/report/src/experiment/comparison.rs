@@ -8,7 +8,7 @@ use crate::facts::Fact;
 use crate::model::Definition;
 use crate::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
-use dyno_analyze::experiment::ab::RunComparison;
+use dyno_analyze::experiment::ab::{AbAnswer, RunComparison};
 use dyno_analyze::uncertainty::runs::Basis;
 use dyno_analyze::uncertainty::series::Statistic;
 use std::fmt::Write as _;
@@ -50,6 +50,7 @@ pub fn human(comparison: &RunComparison) -> String {
     }
     text.push('\n');
     text.push_str(&basis(&answer.comparisons));
+    text.extend(undecided(answer).map(|why| format!("{why}\n")));
     text
 }
 
@@ -92,6 +93,7 @@ pub fn markdown(comparison: &RunComparison) -> String {
     }
     text.push('\n');
     text.push_str(&basis(&answer.comparisons));
+    text.extend(undecided(answer).map(|why| format!("\n**{why}**\n")));
     text
 }
 
@@ -120,7 +122,9 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
         title: "B against A",
         rows: vec![ab::ratios(rows)],
         tables: vec![ab::table_of(rows, |_, _| String::new())],
-        notes: vec![basis(rows).trim_end().to_owned()],
+        notes: std::iter::once(basis(rows).trim_end().to_owned())
+            .chain(comparison.answer.as_ref().and_then(undecided))
+            .collect(),
         ..Section::default()
     });
     let sections = [ratios, differences(comparison)];
@@ -206,6 +210,12 @@ pub fn verdict(row: &Comparison) -> String {
             margin(row.margin_ratio)
         ),
     }
+}
+
+/// A sentence where the figure that decides cannot be compared.
+fn undecided(answer: &AbAnswer) -> Option<String> {
+    let why = answer.undecided()?;
+    Some(format!("There are not enough data for a verdict: {why}."))
 }
 
 /// What the intervals rest on.

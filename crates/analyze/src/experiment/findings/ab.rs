@@ -2,7 +2,7 @@
 
 use super::{finding, opportunity, warning};
 use crate::comparison::{Comparison, ComparisonVerdict};
-use crate::experiment::ab::AbAnswer;
+use crate::experiment::ab::{AbAnswer, name};
 use crate::experiment::words::{count, exact, list, number, percent};
 use crate::experiment::{Experiment, Finding};
 use crate::uncertainty::runs::Basis;
@@ -20,15 +20,6 @@ pub(super) fn all(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
     found.extend(single_pair(answer));
     found.extend(more_pairs(experiment, answer));
     found
-}
-
-/// Name of a figure in a sentence.
-fn name(statistic: Statistic) -> String {
-    match statistic {
-        Statistic::Rate => "the rate".to_owned(),
-        Statistic::MeanTime => "the mean response time".to_owned(),
-        Statistic::Percentile { percent } => format!("the p{percent} of the response time"),
-    }
 }
 
 /// `5.2 % higher`.
