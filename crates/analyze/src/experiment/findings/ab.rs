@@ -53,10 +53,7 @@ fn evidence(row: &Comparison) -> String {
 fn verdict(answer: &AbAnswer) -> Option<Finding> {
     let Some(first) = answer.decision() else {
         return Some(warning(
-            format!(
-                "there are not enough data: {} decides, and it has no interval",
-                name(answer.deciding)
-            ),
+            format!("there are not enough data: {}", answer.undecided()?),
             vec![format!(
                 "{} of other figures can be compared",
                 count(answer.comparisons.len(), "interval", "intervals")
@@ -154,9 +151,9 @@ fn single_pair(answer: &AbAnswer) -> Option<Finding> {
     })
 }
 
-/// How many pairs would be enough.
+/// How many pairs would be enough for the figure that decides.
 fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
-    let first = answer.comparisons.first()?;
+    let first = answer.decision()?;
     if first.verdict != ComparisonVerdict::NotEnoughData {
         return None;
     }
@@ -282,6 +279,30 @@ mod tests {
         );
         assert!(found[1].text.starts_with("about 12 pairs would tell"));
         assert_eq!(found[1].evidence[1], "at most 5 pairs were allowed");
+    }
+
+    #[test]
+    fn figures_that_do_not_decide_ask_for_no_pairs() {
+        let rows = vec![row(
+            Statistic::MeanTime,
+            [0.9, 1.02, 1.15],
+            ComparisonVerdict::NotEnoughData,
+        )];
+        let answer = AbAnswer {
+            comparisons: rows,
+            deciding: Statistic::Percentile { percent: 99.0 },
+            pairs_needed: None,
+            end: AbEnd::Spent,
+        };
+        let found = all(&experiment(), &answer);
+        let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "there are not enough data: the p99 of the response time decides, and it has no interval: it takes some \
+                 recording windows and 1,000 operations of each side"
+            ]
+        );
     }
 
     #[test]
