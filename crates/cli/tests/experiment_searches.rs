@@ -388,6 +388,18 @@ fn a_server_is_as_fast_as_itself() {
         verdict.get("no_difference_larger_than").is_some(),
         "{first}"
     );
+    // Neither side may become another one in between.
+    for file in ["plan-a.toml", "plan-b.toml"] {
+        let plan = std::fs::read_to_string(bench.path("x").join(file)).unwrap();
+        let other = plan.replace("duration = \"1s\"", "duration = \"2s\"");
+        assert_ne!(other, plan);
+        std::fs::write(bench.path("x").join(file), other).unwrap();
+        bench.dyno(&["resume", "x"]).expect(2).says(&format!(
+            "`{file}` is not the plan of the runs that are done"
+        ));
+        std::fs::write(bench.path("x").join(file), &plan).unwrap();
+    }
+    bench.dyno(&["resume", "x"]).expect(0);
 }
 
 #[test]

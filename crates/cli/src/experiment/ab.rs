@@ -1,7 +1,7 @@
 //! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
 
 use super::campaign::Campaign;
-use super::{Tasks, document};
+use super::{PLAN_OF_B, Tasks, document};
 use crate::args::AbArguments;
 use crate::exit::{Exit, Failure};
 use crate::session::task::{self, Task};
@@ -57,6 +57,8 @@ pub(crate) fn plan(
             .into()
     };
     options.insert("plan_b".into(), b.plan.name.clone().into());
+    let plan_of_b = serde_json::to_value(&b.plan).expect("a plan is plain data");
+    options.insert(PLAN_OF_B.into(), plan_of_b);
     options.insert("set_a".into(), settings(&arguments.set_a));
     options.insert("set_b".into(), settings(set_b));
     options.insert("margin".into(), arguments.margin.into());

@@ -132,8 +132,13 @@ pub(crate) fn resume(
     let mut tasks = BTreeMap::new();
     for side in sides {
         let plan = folder.plan(plan_file(*side))?;
-        if *side != Some(Side::B) {
-            check_same(&plan, &document, plan_file(*side))?;
+        let known = match side {
+            Some(Side::B) => document.options.get(PLAN_OF_B),
+            Some(Side::A) | None => Some(&document.plan),
+        };
+        // Older documents have no plan of B.
+        if let Some(known) = known {
+            check_same(&plan, known, plan_file(*side))?;
         }
         let threads = document.options.get(threads_option(*side));
         let threads = threads.and_then(|value| serde_json::from_value(value.clone()).ok());
@@ -155,8 +160,8 @@ pub(crate) fn resume(
 }
 
 /// Runs of different plans answer no question together.
-fn check_same(plan: &Plan, document: &Experiment, file: &str) -> Result<(), Failure> {
-    let known: Plan = serde_json::from_value(document.plan.clone()).map_err(|error| {
+fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), Failure> {
+    let known: Plan = serde_json::from_value(known.clone()).map_err(|error| {
         Failure::of(Exit::BadInput, error)
             .context(format!("the plan in `{DOCUMENT}` is not valid"))
             .with_hint("another version of `dyno` may have written it: use that one")
@@ -179,6 +184,9 @@ fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, messag
         }
     }
 }
+
+/// Name of the option that holds the plan of the side that is not that of the document.
+pub(crate) const PLAN_OF_B: &str = "plan_of_b";
 
 /// Name of the option that holds the threads of a side.
 fn threads_option(side: Option<Side>) -> &'static str {
