@@ -415,11 +415,43 @@ fn a_run_whose_server_dies_keeps_its_record_and_can_be_made_again() {
             kill(process);
         }
     }
-    ended(child)
-        .expect(3)
-        .says("the run in `x/runs/001-clients-1` failed")
-        .says("`dyno resume x`");
-    assert_eq!(document(&bench)["status"], "failed");
+    // The other point gets a server of its own.
+    wait_for_windows(&mut child, &bench.path("x/runs/002-clients-2"), 2);
+    signal(&child, "INT");
+    ended(child).expect(130).says("`dyno resume x`");
+    let document = document(&bench);
+    assert_eq!(document["status"], "partial");
+    let problem = points(&document)[0]["problem"].as_str().unwrap();
+    assert!(
+        problem.contains("the run in `x/runs/001-clients-1` failed"),
+        "{problem}"
+    );
     assert!(run.join("run.json").is_file());
+    assert_no_server(&bench);
+}
+
+#[test]
+fn a_point_whose_server_does_not_start_does_not_end_a_sweep() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    std::fs::write(bench.path("file"), "").unwrap();
+    let data = format!(
+        "server.data_dir={},{}",
+        bench.path("file").display(),
+        bench.path("data").display()
+    );
+    let arguments = ["sweep", "c", "--set", &data, "--order", "given"];
+    let check = |finished: Finished| {
+        finished.expect(3).says("1 of 2 runs failed: `runs/001-");
+        assert_eq!(done(&bench), 1);
+        let document = document(&bench);
+        assert!(points(&document)[0]["problem"].is_string());
+        assert!(points(&document)[1]["figures"].is_object());
+    };
+    check(bench.dyno(&short(&arguments)));
+    // It stays one point that fails when it is tried again.
+    check(bench.dyno(&["resume", "x"]));
     assert_no_server(&bench);
 }

@@ -139,24 +139,52 @@ impl<'a> Campaign<'a> {
         self.bench.hands
     }
 
-    /// Runs all points that are not done. One that measures nothing does not keep the others from it; at the end
-    /// that is an error. Those that an earlier process failed to measure come last.
+    /// Runs all points that are not done. One that fails does not keep the others from it; at the end that is an
+    /// error. Those that an earlier process failed to measure come last.
     pub(crate) fn run_all(&mut self) -> Result<(), Failure> {
         let points = self.document.points.iter().enumerate();
         let missing = points.filter(|(_, point)| point.figures.is_none());
         let (failed, new): (Vec<_>, Vec<_>) = missing
             .map(|(index, point)| (index, point.problem.is_some()))
             .partition(|(_, has_failed)| *has_failed);
+        let mut first = None;
         for (index, _) in new.into_iter().chain(failed) {
-            let result = self.run(index);
-            if self.document.points[index].problem.is_none() {
-                result?;
+            match self.run(index) {
+                Ok(_) => {}
+                Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
+                Err(failure) => {
+                    self.set_aside(index, &failure)?;
+                    first.get_or_insert(failure);
+                }
             }
         }
-        self.check_problems()
+        // Where nothing works at all, the first failure knows best why.
+        let is_empty = self
+            .document
+            .points
+            .iter()
+            .all(|point| point.figures.is_none());
+        match first.filter(|_| is_empty) {
+            Some(failure) => Err(failure),
+            None => self.check_problems(),
+        }
     }
 
-    /// An error with the points that measured nothing.
+    /// Keeps the reason why a point failed, and begins the next one with a new server.
+    fn set_aside(&mut self, index: usize, failure: &Failure) -> Result<(), Failure> {
+        let messages = self.bench.hands.messages;
+        let point = &mut self.document.points[index];
+        if point.problem.is_none() {
+            let reason = dyno_plan::uri::redact(&format!("{:#}", failure.error));
+            messages.warning(&reason);
+            point.problem = Some(reason);
+            // Of a server that has died the end is no news.
+            drop(self.close());
+        }
+        self.save()
+    }
+
+    /// An error with the points that failed.
     fn check_problems(&self) -> Result<(), Failure> {
         let points = &self.document.points;
         let failed: Vec<String> = points
