@@ -107,9 +107,13 @@ pub(super) fn queue(
 
 fn is_kept(level: &Level) -> bool {
     let offered = level.offered_rate_per_s.unwrap_or(f64::INFINITY);
-    let chance = DEVIATIONS / (level.succeeded.max(1) as f64).sqrt();
-    level.rate_per_s.value >= (1.0 - chance.max(MISSING_RATIO)) * offered
-        && level.dropped_ratio == 0.0
+    is_sustained(level.rate_per_s.value, offered, level.succeeded) && level.dropped_ratio == 0.0
+}
+
+/// Whether an achieved rate is the offered one but for chance; `operations` is the number that it was counted from.
+pub(super) fn is_sustained(rate_per_s: f64, offered_per_s: f64, operations: u64) -> bool {
+    let chance = DEVIATIONS / (operations.max(1) as f64).sqrt();
+    rate_per_s >= (1.0 - chance.max(MISSING_RATIO)) * offered_per_s
 }
 
 fn point(level: &Level) -> ResponsePoint {

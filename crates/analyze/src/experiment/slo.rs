@@ -1,6 +1,7 @@
 //! What a search for an objective says: the highest offered rate that keeps it, with its interval.
 
 use super::figures::{Figure, Figures};
+use super::queueing::is_sustained;
 use crate::search::objective::ObjectiveResult;
 use crate::uncertainty::series::{IntervalSample, Series, Statistic};
 use schemars::JsonSchema;
@@ -74,7 +75,8 @@ impl Objectives {
         }
     }
 
-    /// Whether a run keeps all of them. Arrivals that were never sent waited longer than any limit.
+    /// Whether a run keeps all of them. Arrivals that were never sent waited longer than any limit; and where fewer
+    /// operations ended than were offered, a queue grew, which is only short because the run was.
     pub fn are_kept(&self, figures: &Figures) -> bool {
         let response = |one: &Objective| {
             one.value_us(figures)
@@ -83,7 +85,15 @@ impl Objectives {
         self.responses.iter().all(response)
             && figures.failed_ratio <= self.failed_ratio
             && figures.dropped_ratio == 0.0
+            && missing_rate(figures).is_none()
     }
+}
+
+/// The rate of ended operations, failed ones included, if it is less than the offered one.
+fn missing_rate(figures: &Figures) -> Option<f64> {
+    let offered = figures.offered_rate_per_s?;
+    let ended = figures.rate_per_s.value / (1.0 - figures.failed_ratio);
+    (!is_sustained(ended, offered, figures.succeeded)).then_some(ended)
 }
 
 /// One measurement of the search.
@@ -98,7 +108,10 @@ pub struct Attempt {
     /// Share of the arrivals that were never sent.
     #[serde(default)]
     pub dropped_ratio: f64,
-    /// Whether all objectives were kept.
+    /// Rate at which operations ended, if that is less than the offered rate: a queue grew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_rate_per_s: Option<f64>,
+    /// Whether all objectives were kept, and the offered rate with them.
     pub kept: bool,
     /// The client was too busy, so that its response times are not the server's alone.
     pub generator_bound: bool,
@@ -115,6 +128,7 @@ impl Attempt {
             values_us: Vec::new(),
             failed_ratio: 1.0,
             dropped_ratio: 0.0,
+            ended_rate_per_s: None,
             kept: false,
             generator_bound: false,
             stolen_ratio: None,
@@ -157,6 +171,7 @@ pub fn attempt(rate_per_s: f64, objectives: &Objectives, figures: &Figures) -> A
             .collect(),
         failed_ratio: figures.failed_ratio,
         dropped_ratio: figures.dropped_ratio,
+        ended_rate_per_s: missing_rate(figures),
         kept: objectives.are_kept(figures),
         generator_bound: figures.is_generator_bound(),
         stolen_ratio: figures.stolen_ratio,
@@ -244,5 +259,30 @@ mod tests {
         };
         assert!(objectives.are_kept(&failing(0.01)));
         assert!(!objectives.are_kept(&failing(0.02)));
+    }
+
+    #[test]
+    fn an_offered_rate_that_is_not_sustained_keeps_no_objective() {
+        let objectives = Objectives {
+            responses: Vec::new(),
+            failed_ratio: 0.2,
+        };
+        let run = |rate, failed_ratio| Figures {
+            rate_per_s: Figure::bare(rate),
+            succeeded: 100_000,
+            failed_ratio,
+            ..figures()
+        };
+        assert!(objectives.are_kept(&run(99.5, 0.0)));
+        let slow = attempt(100.0, &objectives, &run(90.0, 0.0));
+        assert_eq!((slow.kept, slow.ended_rate_per_s), (false, Some(90.0)));
+        // What fails has ended, too.
+        assert!(objectives.are_kept(&run(90.0, 0.1)));
+        // Few random arrivals may be that many fewer by chance.
+        let few = Figures {
+            succeeded: 90,
+            ..run(90.0, 0.0)
+        };
+        assert!(objectives.are_kept(&few));
     }
 }

@@ -55,6 +55,9 @@ fn attempt(answer: &SloAnswer, attempt: &Attempt) -> String {
         let share = percent(attempt.dropped_ratio);
         values.push(format!("{share} of the arrivals never sent"));
     }
+    if let Some(ended) = attempt.ended_rate_per_s {
+        values.push(format!("only {} ended", rate(ended)));
+    }
     if values.is_empty() {
         values.push("nothing failed".to_owned());
     }

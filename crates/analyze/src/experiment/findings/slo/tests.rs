@@ -58,6 +58,7 @@ fn answer(rate_per_s: Option<f64>, end: ObjectiveEnd) -> SloAnswer {
                 values_us: vec![*us],
                 failed_ratio: 0.0,
                 dropped_ratio: 0.0,
+                ended_rate_per_s: None,
                 kept: *kept,
                 generator_bound: false,
                 stolen_ratio: None,
