@@ -158,15 +158,20 @@ impl<'a> Campaign<'a> {
                 }
             }
         }
-        // Where nothing works at all, the first failure knows best why.
         let is_empty = self
             .document
             .points
             .iter()
             .all(|point| point.figures.is_none());
-        match first.filter(|_| is_empty) {
-            Some(failure) => Err(failure),
-            None => self.check_problems(),
+        match (first, self.check_problems()) {
+            // Where nothing works at all, the first failure knows best why.
+            (Some(failure), _) if is_empty => Err(failure),
+            (Some(failure), Err(all)) => Err(Failure {
+                hint: failure.hint,
+                log_tail: failure.log_tail,
+                ..all
+            }),
+            (_, result) => result,
         }
     }
 
