@@ -166,6 +166,30 @@ fn a_rate_at_which_nothing_succeeds_misses_the_objective() {
 }
 
 #[test]
+fn an_objective_is_searched_with_the_whole_schedule_of_the_plan() {
+    let server = slow("2000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let schedule = [
+        "--set",
+        "schedule.kind=poisson",
+        "--set",
+        "schedule.rate_per_s=10",
+        "--set",
+        "schedule.max_start_delay=3s",
+    ];
+    let more = ["--clients", "1", "--p99", "5s", "--max-runs", "1"];
+    let arguments = against("slo", &uri, &[&more[..], &schedule].concat());
+    let found = bench.dyno(&arguments).expect(0).json();
+    let run = found["points"][1]["directory"].as_str().unwrap();
+    let text = std::fs::read_to_string(bench.path("x").join(run).join("run.json")).unwrap();
+    let run: Value = serde_json::from_str(&text).unwrap();
+    let schedule = &run["plan"]["schedule"];
+    assert_eq!(schedule["kind"], "poisson");
+    assert_eq!(schedule["max_start_delay"], "3s");
+}
+
+#[test]
 fn any_percentile_and_failures_alone_are_objectives() {
     let server = slow("5000");
     let bench = Bench::new();

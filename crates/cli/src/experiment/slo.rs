@@ -47,6 +47,7 @@ pub(crate) fn plan(
         }
         _ => "constant",
     };
+    let delay = max_start_delay(&task.plan.schedule);
     // The first run finds out how fast a closed loop is.
     task.plan.schedule = Schedule::Closed {};
     task::check(&task.plan)?;
@@ -61,10 +62,41 @@ pub(crate) fn plan(
     let value = serde_json::to_value(&objectives).expect("it is plain data");
     options.insert("objectives".into(), value);
     options.insert("schedule".into(), kind.into());
+    if let Some(delay) = delay {
+        options.insert("max_start_delay".into(), delay.into());
+    }
     options.insert("resolution".into(), arguments.resolution.into());
     options.insert("max_runs".into(), arguments.max_runs.into());
     options.insert("max_steal".into(), arguments.max_steal.into());
     Ok((experiment, task))
+}
+
+/// How late an arrival may start by a plan that has its own idea of it.
+fn max_start_delay(schedule: &Schedule) -> Option<String> {
+    match schedule {
+        Schedule::Closed {} => None,
+        Schedule::Constant {
+            max_start_delay, ..
+        }
+        | Schedule::Poisson {
+            max_start_delay, ..
+        } => (*max_start_delay != Schedule::DEFAULT_MAX_START_DELAY)
+            .then(|| max_start_delay.to_string()),
+    }
+}
+
+/// What makes a run one at an offered rate.
+fn offering(
+    campaign: &Campaign<'_>,
+    rate_per_s: f64,
+) -> Result<Vec<(&'static str, String)>, Failure> {
+    let delay: Option<String> = campaign.value("max_start_delay")?;
+    let mut settings = vec![
+        ("schedule.kind", campaign.value("schedule")?),
+        (RATE, rounded(rate_per_s)),
+    ];
+    settings.extend(delay.map(|delay| ("schedule.max_start_delay", delay)));
+    Ok(settings)
 }
 
 /// The objectives as they stand in a question.
@@ -143,7 +175,6 @@ fn limits(arguments: &SloArguments) -> Vec<Objective> {
 /// Searches and finds the answer.
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
     let objectives: Objectives = campaign.value("objectives")?;
-    let kind: String = campaign.value("schedule")?;
     let closed = campaign.measure(&[], None, 0)?;
     let closed_rate_per_s = closed.rate_per_s.value;
     let mut search = ObjectiveSearch::new(ObjectiveSettings {
@@ -159,7 +190,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         match search.step() {
             ObjectiveStep::Done(found) => break *found,
             ObjectiveStep::Measure { rate_per_s } => {
-                let settings = [("schedule.kind", kind.clone()), (RATE, rounded(rate_per_s))];
+                let settings = offering(campaign, rate_per_s)?;
                 let number = attempts.len() + set_aside.len() + 1;
                 let figures = campaign.probe(&settings, number)?;
                 let attempt = judged(campaign, rate_per_s, &objectives, figures, number)?;
