@@ -554,6 +554,42 @@ fn other_processes_on_the_machine_are_told() {
         found.text.contains("up to 55 % of its CPUs, with 1 client"),
         "{found:?}"
     );
+    let busy = "with 1 client of 2 CPUs 1.90 were busy, 0.640 for the server and 0.160 for the client, which leaves 1.10 for \
+                others and the kernel";
+    assert_eq!(found.evidence, [busy]);
+}
+
+#[test]
+fn a_client_of_one_thread_that_uses_all_of_it_is_no_other_process() {
+    // A thread at its limit is half of two CPUs, and the server uses a quarter.
+    let mut experiment = clients();
+    let level = &mut answer(&mut experiment).levels[0];
+    let client = resource_name(ResourceKind::ClientCpu);
+    for demand in &mut level.demands {
+        if demand.name == client {
+            demand.servers = 1;
+        }
+    }
+    let uses = [
+        (ResourceKind::HostCpu, 0.85),
+        (ResourceKind::ServerCpu, 0.25),
+        (ResourceKind::ClientCpu, 1.0),
+    ];
+    for (kind, ratio) in uses {
+        level
+            .busy_ratio
+            .insert(resource_name(kind).to_owned(), ratio);
+    }
+    // 1.7 of 2 CPUs less 0.5 and 1.
+    assert!(the(&experiment, "not idle").text.contains("up to 10 %"));
+    level_uses(&mut experiment, 0.75);
+    none_says(&experiment, "not idle");
+}
+
+/// Sets how busy all CPUs were with one client.
+fn level_uses(experiment: &mut Experiment, all_ratio: f64) {
+    let busy = &mut answer(experiment).levels[0].busy_ratio;
+    busy.insert(resource_name(ResourceKind::HostCpu).to_owned(), all_ratio);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! How far the answer can be trusted.
 
-use super::view::{View, busy_of, doubts};
+use super::view::{View, busy_of, doubts, servers_of};
 use super::warning;
 use crate::experiment::Finding;
 use crate::experiment::sweep::Level;
-use crate::experiment::words::{percent, rate};
+use crate::experiment::words::{number, percent, rate};
 use dyno_record::model::{CaveatKind, ResourceKind};
 
 /// Use of the CPUs by others from which on it is told.
@@ -78,40 +78,64 @@ fn share(
     (!levels.is_empty()).then(|| warning(text(&view.at_all(&levels)), evidence))
 }
 
-/// How busy the machine, the server and the client were at a level. The use of a whole machine is known only if
-/// the client runs on it too.
-fn uses(level: &Level) -> Option<[f64; 3]> {
-    let all = busy_of(level, ResourceKind::HostCpu)?;
-    let server = busy_of(level, ResourceKind::ServerCpu)?;
-    Some([all, server, busy_of(level, ResourceKind::ClientCpu)?])
+/// How many CPUs the machine has, and how many of them were busy in all, for the server and for the client at a level.
+/// The use of a whole machine is known only if the client runs on it too.
+struct Uses {
+    cpus: u32,
+    all: f64,
+    server: f64,
+    client: f64,
 }
 
-fn others(level: &Level) -> Option<f64> {
-    uses(level).map(|[all, server, client]| all - server - client)
+impl Uses {
+    fn of(level: &Level) -> Option<Uses> {
+        // The client can use as many CPUs as it has threads: shares of different wholes cannot be subtracted.
+        let busy = |kind| Some(busy_of(level, kind)? * f64::from(servers_of(level, kind)?));
+        Some(Uses {
+            cpus: servers_of(level, ResourceKind::HostCpu)?,
+            all: busy(ResourceKind::HostCpu)?,
+            server: busy(ResourceKind::ServerCpu)?,
+            client: busy(ResourceKind::ClientCpu)?,
+        })
+    }
+
+    fn others(&self) -> f64 {
+        self.all - self.server - self.client
+    }
+
+    fn others_ratio(&self) -> f64 {
+        self.others() / f64::from(self.cpus)
+    }
 }
 
 /// Other processes used the machine of the server.
 pub(super) fn other_processes(view: &View<'_>) -> Option<Finding> {
-    let levels = view.levels_where(|level| others(level).is_some_and(|ratio| ratio > OTHERS_RATIO));
-    let shares = levels.iter().filter_map(|level| others(level));
+    let uses: Vec<(&Level, Uses)> = view
+        .levels()
+        .iter()
+        .filter_map(|level| Some((level, Uses::of(level)?)))
+        .filter(|(_, uses)| uses.others_ratio() > OTHERS_RATIO)
+        .collect();
+    let shares = uses.iter().map(|(_, uses)| uses.others_ratio());
     let most = shares.reduce(f64::max)?;
+    let levels: Vec<&Level> = uses.iter().map(|(level, _)| *level).collect();
     let text = format!(
         "the machine was not idle: neither server nor client used up to {} of its CPUs, {}",
         percent(most),
         view.at_all(&levels)
     );
-    let parts: Vec<String> = levels
-        .iter()
-        .filter_map(|level| {
-            let [all, server, client] = uses(level)?.map(percent);
-            Some(format!("{all} − {server} − {client} {}", view.at(level)))
-        })
-        .collect();
-    let evidence = format!(
-        "all CPUs of the machine less those of server and client, which leaves others and the kernel: {}",
-        parts.join(", ")
-    );
-    Some(warning(text, vec![evidence]))
+    let evidence = uses.iter().map(|(level, uses)| {
+        format!(
+            "{} of {} CPUs {} were busy, {} for the server and {} for the client, which leaves {} for others and the kernel",
+            view.at(level),
+            uses.cpus,
+            number(uses.all),
+            number(uses.server),
+            number(uses.client),
+            number(uses.others())
+        )
+    });
+    Some(warning(text, evidence.collect()))
 }
 
 /// A run had no steady state.

@@ -152,6 +152,13 @@ pub(super) fn busy_of(level: &Level, kind: ResourceKind) -> Option<f64> {
     level.busy_ratio.get(resource_name(kind)).copied()
 }
 
+/// How many servers a resource has at a level, such as CPUs.
+pub(super) fn servers_of(level: &Level, kind: ResourceKind) -> Option<u32> {
+    let mut demands = level.demands.iter();
+    let found = demands.find(|demand| demand.name == resource_name(kind));
+    found.map(|demand| demand.servers)
+}
+
 /// A resource as the subject of a sentence.
 pub(super) fn subject(name: &str) -> String {
     match name {
