@@ -3,7 +3,7 @@
 use super::view::{View, subject};
 use super::{finding, warning};
 use crate::experiment::Finding;
-use crate::experiment::sweep::Level;
+use crate::experiment::sweep::{CLIENTS, Level, RATE};
 use crate::experiment::words::{count, list, percent, time};
 use crate::laws::{Law, LawCheck, LawVerdict};
 
@@ -94,9 +94,27 @@ pub(super) fn demand_varies(view: &View<'_>) -> Option<Finding> {
             ))
         })
         .collect();
-    let text = "what an operation needs depends on the load, so that bounds from one level are approximate at others (the \
-                utilization law U = X·D with the demands of the highest rate)";
-    (!evidence.is_empty()).then(|| finding(text.to_owned(), evidence))
+    let text = format!(
+        "what an operation needs depends on {} (the utilization law U = X·D with the demands of the highest rate)",
+        what_varies(view)
+    );
+    (!evidence.is_empty()).then(|| finding(text, evidence))
+}
+
+/// What the levels differ in, as the cause of another demand.
+fn what_varies(view: &View<'_>) -> &'static str {
+    let swept = view
+        .experiment
+        .axes
+        .iter()
+        .filter(|axis| axis.values.len() > 1);
+    let (loads, settings): (Vec<_>, Vec<_>) =
+        swept.partition(|axis| [CLIENTS, RATE].contains(&axis.key.as_str()));
+    match (loads.is_empty(), settings.is_empty()) {
+        (true, false) => "the setting",
+        (false, false) => "the load or the setting",
+        (_, true) => "the load, so that bounds from one level are approximate at others",
+    }
 }
 
 fn evidence(view: &View<'_>, level: &Level, check: &LawCheck) -> String {

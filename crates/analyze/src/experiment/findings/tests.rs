@@ -278,7 +278,11 @@ fn a_demand_that_depends_on_the_load_is_told_and_is_no_broken_law() {
     let server = resource(ResourceKind::ServerCpu, 2, 8_000.0 * 2.0 * SERVER_S);
     runs[0].demands[0] = server.demand(Quantity::exact(8_000.0)).unwrap();
     runs[0].resources[0] = server;
-    let experiment = answered(experiment((CLIENTS, &["1", "4", "8"]), runs));
+    let of = |axis: (&str, &[&str])| answered(experiment(axis, runs.clone()));
+    let setting = of(("server.cache", &["1GiB", "2GiB", "4GiB"]));
+    let told = &the(&setting, "depends on").text;
+    assert!(told.contains("depends on the setting (the"), "{told}");
+    let experiment = of((CLIENTS, &["1", "4", "8"]));
     let found = the(&experiment, "depends on the load");
     assert_eq!(
         found.evidence,
