@@ -514,10 +514,10 @@ impl<'a> Campaign<'a> {
     /// Whether a run was done, or one that failed has left its record.
     fn is_worth_keeping(&self) -> bool {
         let has_failed = self.document.status == RunStatus::Failed;
-        self.document
-            .points
-            .iter()
-            .any(|point| point.figures.is_some() || has_failed && self.folder.holds(point))
+        self.document.points.iter().any(|point| {
+            let tells_why = has_failed || point.problem.is_some();
+            point.figures.is_some() || tells_why && self.folder.holds(point)
+        })
     }
 }
 
