@@ -262,13 +262,14 @@ fn level(
         .collect();
     let runs = samples.map(|samples| Runs::new(&samples));
     let figure = |statistic: Statistic, unit: f64, alone: Figure| -> Figure {
-        let estimate = runs
-            .as_ref()
-            .filter(|_| places.len() > 1)
-            .and_then(|runs| runs.estimate(statistic, resampling));
-        match estimate {
-            Some(found) => Estimate::scaled(&found.estimate, unit).into(),
-            None => alone,
+        let Some(runs) = runs.as_ref().filter(|_| places.len() > 1) else {
+            return alone;
+        };
+        match (runs.estimate(statistic, resampling), runs.value(statistic)) {
+            (Some(found), _) => Estimate::scaled(&found.estimate, unit).into(),
+            // Too few operations for an interval are still those of all runs.
+            (None, Some(value)) => Figure::bare(value * unit),
+            (None, None) => alone,
         }
     };
     const US_PER_NS: f64 = 1e-3;

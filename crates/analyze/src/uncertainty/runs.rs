@@ -64,6 +64,11 @@ impl Runs {
         }
     }
 
+    /// The statistic over all runs together, also where it has no interval; `None` if nothing was done.
+    pub fn value(&self, statistic: Statistic) -> Option<f64> {
+        self.all.value(statistic)
+    }
+
     /// The statistic over all runs with its interval. `None` if nothing was done, or if a single
     /// run is worth less than three independent intervals.
     pub fn estimate(&self, statistic: Statistic, resampling: Resampling) -> Option<RunsEstimate> {

@@ -7,6 +7,8 @@ use crate::knee::Knee;
 use crate::laws;
 use crate::laws::demand::Resource;
 use crate::resampling::Resampling;
+use crate::uncertainty::histogram::SparseHistogram;
+use crate::uncertainty::series::IntervalSample;
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use std::collections::BTreeMap;
 
@@ -688,4 +690,20 @@ fn values_of_another_key_are_named_by_their_settings() {
 fn without_an_answer_there_is_nothing_to_say() {
     let experiment = experiment((CLIENTS, &["1"]), vec![figures(1, None, 1.0, 1.0)]);
     assert!(findings(&experiment).is_empty());
+}
+
+#[test]
+fn a_percentile_of_repeated_runs_without_an_interval_is_that_of_all_of_them() {
+    let run = figures(1, None, 8_000.0, 125.0);
+    let experiment = experiment((CLIENTS, &["1", "1"]), vec![run.clone(), run]);
+    let window = |time_ns| IntervalSample {
+        duration_s: 1.0,
+        operations: 20,
+        times: SparseHistogram::from_counts([(time_ns, 20)]),
+    };
+    let windows = BTreeMap::from([(0, vec![window(1_000_000)]), (1, vec![window(3_000_000)])]);
+    let answer = analyze(&experiment, &windows, Resampling::seeded(1)).expect("there are points");
+    let p99 = &answer.levels[0].response_us["p99"];
+    assert_eq!((p99.low, p99.high), (None, None));
+    assert!((p99.value - 3_000.0).abs() < 10.0, "{p99:?}");
 }
