@@ -268,6 +268,22 @@ fn a_history_that_is_too_short_says_that_it_says_nothing() {
         .dyno(&["history", "short"])
         .expect(0)
         .says("too few runs to tell a change from chance: there are 6, and it takes 10");
+    // Where it counts that nothing could be found, nothing says that there is nothing.
+    for format in ["human", "markdown", "html"] {
+        let text = bench
+            .dyno(&["history", "short", "--format", format])
+            .expect(0)
+            .stdout;
+        assert!(
+            text.to_lowercase()
+                .contains("too few runs to tell a change"),
+            "{text}"
+        );
+        assert!(!text.contains("no change"), "{text}");
+        assert!(!text.contains("no regression"), "{text}");
+    }
+    let json = ["history", "short", "--format", "json"];
+    assert_eq!(bench.dyno(&json).expect(0).json()["fewest_runs"], 10);
     bench
         .dyno(&["history", "short", "--significance", "0.001%"])
         .expect(2)

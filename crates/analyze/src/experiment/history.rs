@@ -69,11 +69,19 @@ pub struct History {
     pub statistics: Vec<HistoryStatistic>,
     /// Probability of a false alarm in a series without a change, for each statistic.
     pub significance_ratio: f64,
+    /// Fewest runs in which a change can be told from chance.
+    #[serde(default)]
+    pub fewest_runs: usize,
     /// Change that is of no interest, as a share.
     pub margin_ratio: f64,
 }
 
 impl History {
+    /// Whether there are so few runs that no change could be found.
+    pub fn is_too_short(&self) -> bool {
+        self.runs.len() < self.fewest_runs
+    }
+
     /// Whether a statistic has got worse and has not recovered.
     pub fn has_regression(&self) -> bool {
         self.statistics.iter().any(|one| one.regression)
@@ -111,6 +119,7 @@ pub fn analyze(
         left_out,
         statistics,
         significance_ratio: settings.significance_ratio,
+        fewest_runs: settings.fewest_results(),
         margin_ratio,
     }
 }
@@ -178,6 +187,12 @@ mod tests {
         let mut better = steady;
         better.extend([1300.0; 8]);
         assert!(!history(&better).has_regression());
+    }
+
+    #[test]
+    fn a_series_in_which_no_change_could_be_found_is_too_short() {
+        assert!(history(&[1000.0, 1000.0, 1000.0, 500.0, 500.0]).is_too_short());
+        assert!(!history(&[1000.0; 12]).is_too_short());
     }
 
     fn levels(parts: &[(f64, usize)]) -> Vec<f64> {

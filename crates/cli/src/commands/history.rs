@@ -54,13 +54,6 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
     };
     let name = first.name.clone();
     let settings = settings(arguments.significance)?;
-    if runs.len() < settings.fewest_results() {
-        messages.warning(&format!(
-            "too few runs to tell a change from chance: there are {}, and it takes {}",
-            runs.len(),
-            settings.fewest_results()
-        ));
-    }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
     let found = analyze(&name, runs, left_out, arguments.margin, settings);
     print_data(&match arguments.format {
@@ -74,6 +67,13 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
     if let Some(path) = &arguments.picture {
         write_file(path, &picture::svg(&found))?;
         messages.note(&format!("picture: {}", path.display()));
+    }
+    if found.is_too_short() {
+        messages.warning(&format!(
+            "too few runs to tell a change from chance: there are {}, and it takes {}",
+            found.runs.len(),
+            found.fewest_runs
+        ));
     }
     Ok(match found.has_regression() {
         true => Exit::CheckFailed,

@@ -103,7 +103,13 @@ fn changes(history: &History) -> Vec<String> {
         }
         lines.extend(loss_in_parts(history, one));
     }
-    if lines.is_empty() {
+    if history.is_too_short() {
+        lines.push(format!(
+            "too few runs to tell a change from chance: there are {}, and it takes {}",
+            history.runs.len(),
+            history.fewest_runs
+        ));
+    } else if lines.is_empty() {
         lines.push(format!(
             "no change of level, at {} % of false alarms for each figure",
             history.significance_ratio * 100.0
@@ -158,9 +164,10 @@ pub fn svg(history: &History) -> String {
 /// # Errors
 /// [`ReportError::Template`] or [`ReportError::Json`], which no content of a history causes.
 pub fn html(history: &History) -> Result<String, ReportError> {
-    let label = match history.has_regression() {
-        true => "regression",
-        false => "no regression",
+    let label = match (history.has_regression(), history.is_too_short()) {
+        (true, _) => "regression",
+        (false, true) => "too few runs",
+        (false, false) => "no regression",
     };
     let title = format!("History of workload {}", history.name);
     let question = format!(
@@ -206,6 +213,7 @@ fn figures(history: &History) -> Vec<Figure> {
         let note = match (one.loss, last) {
             (Some(loss), _) => since(loss.change_ratio, loss.position),
             (None, Some(change)) => since(change.change_ratio, change.position),
+            (None, None) if history.is_too_short() => "too few runs to tell".to_owned(),
             (None, None) => "no change".to_owned(),
         };
         Figure {
@@ -230,6 +238,7 @@ fn sentences(history: &History) -> Vec<FindingModel> {
     let finding = |line: String| {
         let (kind, text) = match line.strip_prefix(REGRESSION) {
             Some(rest) => ("warning", rest.to_owned()),
+            None if history.is_too_short() => ("warning", line),
             None => ("finding", line),
         };
         FindingModel {
