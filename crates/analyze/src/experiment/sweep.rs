@@ -348,18 +348,25 @@ fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
 }
 
 /// The stations that operations wait for. On one machine server and client wait for the same CPUs, so that they
-/// are one station there, unless the server is kept to some of them; what other processes use is not theirs.
+/// are one station there, unless the server is kept to some of them; what other processes use is not theirs. Where the
+/// threads of the client are fewer than the CPUs and are busy all the time before these are, both are stations of their
+/// own: the shared CPUs never saturate then, and an operation's time at the client counts once.
 pub(super) fn stations(demands: &[Demand], shares_cpus: bool) -> Vec<Demand> {
     let of = |name: &str| demands.iter().find(|demand| demand.name == name);
     let disk = of("disk").filter(|disk| disk.demand_s > 0.0).cloned();
-    let cpus = match (of("server CPU"), of("client CPU")) {
-        (Some(server), Some(client)) if shares_cpus => vec![Demand {
-            name: SHARED_CPUS.to_owned(),
-            servers: server.servers.max(client.servers),
-            demand_s: server.demand_s + client.demand_s,
-            uncertainty_ratio: server.uncertainty_ratio.max(client.uncertainty_ratio),
-        }],
-        (server, client) => server.into_iter().chain(client).cloned().collect(),
+    let (server, client) = (of("server CPU"), of("client CPU"));
+    let shared = server.zip(client).filter(|_| shares_cpus);
+    let shared = shared.map(|(server, client)| Demand {
+        name: SHARED_CPUS.to_owned(),
+        servers: server.servers.max(client.servers),
+        demand_s: server.demand_s + client.demand_s,
+        uncertainty_ratio: server.uncertainty_ratio.max(client.uncertainty_ratio),
+    });
+    let threads_bind =
+        |shared: &Demand| client.is_some_and(|own| own.per_server_s() > shared.per_server_s());
+    let cpus = match shared {
+        Some(shared) if !threads_bind(&shared) => vec![shared],
+        _ => server.into_iter().chain(client).cloned().collect(),
     };
     cpus.into_iter().chain(disk).collect()
 }

@@ -1,11 +1,11 @@
 use super::*;
 use crate::estimate::Quantity;
 use crate::experiment::figures::{Figure, Figures, resource_name};
-use crate::experiment::sweep::{CLIENTS, RATE, SweepAnswer, analyze};
+use crate::experiment::sweep::{CLIENTS, RATE, SHARED_CPUS, SweepAnswer, analyze, stations};
 use crate::experiment::{Axis, Point, SCHEMA_VERSION, Verb};
 use crate::knee::Knee;
 use crate::laws;
-use crate::laws::demand::Resource;
+use crate::laws::demand::{Demand, Resource, bottleneck};
 use crate::resampling::Resampling;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::IntervalSample;
@@ -706,4 +706,33 @@ fn a_percentile_of_repeated_runs_without_an_interval_is_that_of_all_of_them() {
     let p99 = &answer.levels[0].response_us["p99"];
     assert_eq!((p99.low, p99.high), (None, None));
     assert!((p99.value - 3_000.0).abs() < 10.0, "{p99:?}");
+}
+
+#[test]
+fn threads_of_the_client_that_saturate_before_the_shared_cpus_are_the_bottleneck() {
+    let demand = |kind, servers, demand_s| Demand {
+        name: resource_name(kind).to_owned(),
+        servers,
+        demand_s,
+        uncertainty_ratio: 0.01,
+    };
+    let of = |threads, client_s| {
+        let demands = [
+            demand(ResourceKind::ServerCpu, 2, 20e-6),
+            demand(ResourceKind::ClientCpu, threads, client_s),
+        ];
+        let stations = stations(&demands, true);
+        let total_s: f64 = stations.iter().map(|one| one.demand_s).sum();
+        assert!((total_s - 20e-6 - client_s).abs() < 1e-12);
+        let found = bottleneck(&stations).cloned().expect("there are demands");
+        (
+            found.name.clone(),
+            found.saturation_rate_per_s().value.round(),
+        )
+    };
+    // One thread of 30 µs ends before two CPUs of 50 µs.
+    let client = resource_name(ResourceKind::ClientCpu).to_owned();
+    assert_eq!(of(1, 30e-6), (client, 33_333.0));
+    assert_eq!(of(1, 15e-6), (SHARED_CPUS.to_owned(), 57_143.0));
+    assert_eq!(of(2, 30e-6), (SHARED_CPUS.to_owned(), 40_000.0));
 }
