@@ -28,6 +28,9 @@ pub struct Confirmation {
     pub p99_us: Option<Figure>,
     /// Whether the server kept up: [`KEPT_RATIO`] of the rate, nothing dropped, nothing failed.
     pub kept: bool,
+    /// The client was too busy, so that a rate that was not kept says nothing about the server.
+    #[serde(default)]
+    pub generator_bound: bool,
 }
 
 /// The answer.
@@ -63,6 +66,7 @@ pub fn confirmation(ratio: f64, offered_rate_per_s: f64, figures: &Figures) -> C
         kept: figures.rate_per_s.value >= offered_rate_per_s * KEPT_RATIO
             && figures.dropped_ratio == 0.0
             && figures.failed_ratio == 0.0,
+        generator_bound: figures.is_generator_bound(),
     }
 }
 
@@ -74,6 +78,7 @@ pub fn without_success(ratio: f64, offered_rate_per_s: f64) -> Confirmation {
         rate_per_s: Figure::bare(0.0),
         p99_us: None,
         kept: false,
+        generator_bound: false,
     }
 }
 

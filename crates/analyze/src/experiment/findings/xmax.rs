@@ -76,9 +76,17 @@ fn sustained(answer: &XmaxAnswer) -> Option<Finding> {
             evidence,
         ),
         None => {
-            let text = match answer.confirmations.len() < CONFIRMATION_RATIOS.len() {
-                true => "no offered rate was sustained yet, and the lower ones were not tried",
-                false => {
+            let is_client = answer.confirmations.iter().any(|one| one.generator_bound);
+            let all_tried = answer.confirmations.len() >= CONFIRMATION_RATIOS.len();
+            let text = match (all_tried, is_client) {
+                (false, _) => {
+                    "no offered rate was sustained yet, and the lower ones were not tried"
+                }
+                (true, true) => {
+                    "none of the offered rates below it was sustained, but the load generator was the limit in some of \
+                     these runs: they do not tell whether the server sustains them"
+                }
+                (true, false) => {
                     "none of the offered rates below it was sustained: X_max holds for a closed loop alone"
                 }
             };
@@ -91,7 +99,11 @@ fn confirmation(one: &Confirmation) -> String {
     let p99 = one.p99_us.map_or(String::new(), |p99| {
         format!(", with a p99 of {}", time(p99.value * 1e-6))
     });
-    let verdict = if one.kept { "kept" } else { "not kept" };
+    let verdict = match (one.kept, one.generator_bound) {
+        (true, _) => "kept",
+        (false, true) => "not kept, with the load generator as the limit",
+        (false, false) => "not kept",
+    };
     format!(
         "{} offered ({} of the maximum): {} achieved{p99}: {verdict}",
         rate(one.offered_rate_per_s),
@@ -233,6 +245,7 @@ mod tests {
                 rate_per_s: Figure::bare(18_420.0),
                 p99_us: Some(Figure::bare(2_500.0)),
                 kept: true,
+                generator_bound: false,
             }],
             sustained_rate_per_s: Some(18_424.0),
             demands: vec![cpu.clone()],
@@ -325,7 +338,15 @@ mod tests {
         assert!(
             texts
                 .iter()
-                .any(|text| text.contains("none of the offered rates"))
+                .any(|text| text.contains("X_max holds for a closed loop alone"))
         );
+        // What the client could not offer is not the server's failure.
+        answer.confirmations[0].generator_bound = true;
+        let found = all(&answer);
+        let told = found.iter().find(|one| one.text.contains("none of the"));
+        let told = told.unwrap();
+        assert!(told.text.contains("the load generator was the limit"));
+        assert!(!told.text.contains("closed loop alone"));
+        assert!(told.evidence[0].ends_with("not kept, with the load generator as the limit"));
     }
 }
