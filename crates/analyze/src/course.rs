@@ -9,7 +9,7 @@ use crate::periodicity::{
     periodic_patterns,
 };
 use crate::robust::median;
-use crate::verdict::{Bench, Stretch, cpus, mean_us};
+use crate::verdict::{Bench, NOT_OF_PROCESSES, Stretch, cpus, mean_us};
 use dyno_record::fine::FinePoint;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::PhaseKind;
@@ -301,11 +301,15 @@ fn hints(bench: &Bench<'_>, windows: &Windows) -> PatternHints {
     }
 }
 
-/// CPU time of everything but servers and client on the servers' machine.
+/// CPU time of everything but servers, client and interrupts on the servers' machine.
 fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
     let table = bench.server_hosts().next()?;
     let busy = table.column(&MetricId::of_instance("cpu", "all", "busy_ratio"))?;
     let cores = cpus(table).len() as f64;
+    let interrupts: Vec<&[f64]> = NOT_OF_PROCESSES
+        .iter()
+        .filter_map(|kind| table.column(&MetricId::of_instance("cpu", "all", kind)))
+        .collect();
     let known: Vec<&Vec<f64>> = table
         .columns
         .iter()
@@ -313,12 +317,11 @@ fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
         .map(|(_, values)| values)
         .collect();
     recorded(table, windows, "other processes".to_owned(), |row| {
-        let own: f64 = known
-            .iter()
-            .map(|values| values[row])
-            .filter(|value| value.is_finite())
-            .sum();
-        (busy[row] * cores - own).max(0.0)
+        let told = |value: &f64| value.is_finite();
+        let own: f64 = known.iter().map(|values| values[row]).filter(told).sum();
+        let interrupted = interrupts.iter().map(|values| values[row]).filter(told);
+        let worked = busy[row] - interrupted.sum::<f64>();
+        (worked * cores - own).max(0.0)
     })
 }
 

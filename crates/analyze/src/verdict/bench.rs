@@ -73,6 +73,9 @@ impl Read {
     }
 }
 
+/// Kinds of CPU time that are neither idle nor spent by processes: a CPU that is busy with them has no neighbour on it.
+pub(crate) const NOT_OF_PROCESSES: [&str; 3] = ["irq_ratio", "softirq_ratio", "steal_ratio"];
+
 /// Rows of a stretch that a statistic needs at least.
 const FEWEST_ROWS: usize = 3;
 

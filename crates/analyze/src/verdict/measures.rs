@@ -1,6 +1,6 @@
 //! The figures that rules speak of, each defined once.
 
-use super::bench::{Bench, Read, Stretch, cpus, mean, mean_us};
+use super::bench::{Bench, NOT_OF_PROCESSES, Read, Stretch, cpus, mean, mean_us};
 use dyno_record::model::{PhaseKind, ResourceKind};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -23,7 +23,8 @@ pub enum Measure {
     HostBusyRatio,
     /// The busiest CPU of the server's machine.
     BusiestCpuRatio,
-    /// CPUs of the server's machine that were not idle and worked neither for the servers nor the client.
+    /// CPUs of the server's machine that were not idle and worked neither for the servers nor the client, nor for
+    /// interrupts or other machines. Threads of the kernel cannot be told from other processes.
     OthersCpuCount,
     /// CPU time that the hypervisor gave to others.
     StealRatio,
@@ -341,7 +342,12 @@ fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         .is_some_and(|own| own.source == table.source);
     let client = processes(bench, "cpu_ratio", is_client, stretch).filter(|_| is_shared);
     let known = servers.value + client.as_ref().map_or(0.0, |client| client.value);
-    let others = (busy.value * cpus - known).max(0.0);
+    let interrupts = NOT_OF_PROCESSES.iter().filter_map(|kind| {
+        let id = format!("cpu.all.{kind}");
+        Some(mean(table, &id, stretch)?.value)
+    });
+    let worked = busy.value - interrupts.sum::<f64>();
+    let others = (worked * cpus - known).max(0.0);
     Some(busy.and(servers, others))
 }
 

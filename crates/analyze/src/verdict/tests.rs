@@ -37,6 +37,8 @@ fn well() -> Scene {
             same("cpu.all.busy_ratio", 0.4),
             same("cpu.all.iowait_ratio", 0.01),
             same("cpu.all.steal_ratio", 0.0),
+            same("cpu.all.irq_ratio", 0.0),
+            same("cpu.all.softirq_ratio", 0.01),
             same("cpu.0.busy_ratio", 0.4),
             same("cpu.1.busy_ratio", 0.4),
             same("pressure.io.some_ratio", 0.02),
@@ -305,6 +307,9 @@ fn a_neighbour_counts_only_if_the_server_waited() {
         .with("cpu.all.busy_ratio", 0.85)
         .with("process.server.cpu_wait_ratio", 0.8);
     beside.expect(&[Cause::NoisyNeighbour]);
+    // Interrupts of the network card are not a process that could be stopped.
+    let interrupted = beside.clone().with("cpu.all.softirq_ratio", 0.4);
+    interrupted.with("cpu.all.irq_ratio", 0.05).expect(&[]);
     beside
         .with("process.server.cpu_wait_ratio", 0.01)
         .expect(&[]);
