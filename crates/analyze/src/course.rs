@@ -303,7 +303,7 @@ fn hints(bench: &Bench<'_>, windows: &Windows) -> PatternHints {
 
 /// CPU time of everything but servers, client and interrupts on the servers' machine.
 fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
-    let table = bench.server_hosts().next()?;
+    let table = bench.server_machine()?;
     let busy = table.column(&MetricId::of_instance("cpu", "all", "busy_ratio"))?;
     let cores = cpus(table).len() as f64;
     let interrupts: Vec<&[f64]> = NOT_OF_PROCESSES

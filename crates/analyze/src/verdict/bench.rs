@@ -149,6 +149,13 @@ impl<'a> Bench<'a> {
         self.tables_of(|source| source.of_server && source.kind != SourceKind::Server)
     }
 
+    /// The first of them that tells its CPUs: an exporter may tell of a server alone.
+    pub(crate) fn server_machine(&self) -> Option<&'a MetricTable> {
+        let busy = MetricId::of_instance("cpu", "all", "busy_ratio");
+        self.server_hosts()
+            .find(|table| table.column(&busy).is_some())
+    }
+
     /// The table of this machine.
     pub(super) fn client_host(&self) -> Option<&'a MetricTable> {
         self.tables_of(|source| source.kind == SourceKind::Host)
@@ -229,6 +236,8 @@ impl<'a> Bench<'a> {
         all.min_by(|a, b| a.value.total_cmp(&b.value))
     }
 
+    /// The means of all metrics of this group and name. Where the servers tell them themselves, what exporters tell is left
+    /// out: it is about the same servers.
     fn each(
         &self,
         group: &str,
@@ -236,15 +245,24 @@ impl<'a> Bench<'a> {
         which: impl Fn(&str) -> bool,
         stretch: Stretch,
     ) -> Vec<Read> {
-        let mut found = Vec::new();
-        for table in self.tables {
-            let ids = table.columns.keys();
-            let ids = ids.filter(|id| id.group() == group && id.name() == name);
-            for id in ids.filter(|id| which(id.instance().unwrap_or_default())) {
-                found.extend(mean(table, &id.to_string(), stretch));
+        let of_kind = |is_server: bool| {
+            let tables =
+                self.tables_of(move |source| (source.kind == SourceKind::Server) == is_server);
+            let mut found = Vec::new();
+            for table in tables {
+                let ids = table.columns.keys();
+                let ids = ids.filter(|id| id.group() == group && id.name() == name);
+                for id in ids.filter(|id| which(id.instance().unwrap_or_default())) {
+                    found.extend(mean(table, &id.to_string(), stretch));
+                }
             }
+            found
+        };
+        let own = of_kind(true);
+        match own.is_empty() {
+            true => of_kind(false),
+            false => own,
         }
-        found
     }
 
     /// The device of the file system that holds the data, else the busiest of the server's machine.

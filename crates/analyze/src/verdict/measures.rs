@@ -332,8 +332,8 @@ pub(super) fn plan_number(bench: &Bench<'_>, pointer: &str) -> Option<f64> {
 }
 
 fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let busy = bench.host_mean("cpu.all.busy_ratio", stretch)?;
-    let table = bench.server_hosts().next()?;
+    let table = bench.server_machine()?;
+    let busy = mean(table, "cpu.all.busy_ratio", stretch)?;
     let cpus = cpus(table).len() as f64;
     let servers = processes(bench, "cpu_ratio", is_server, stretch)?;
     // The client counts only where it shares the machine, which is where its table is that of the server.

@@ -6,7 +6,12 @@ use dyno_record::model::*;
 use dyno_record::reader::{IntervalPoint, SeriesPoint, WindowLatency};
 use serde_json::json;
 
+mod elsewhere;
+
 const SECONDS: usize = 40;
+
+/// Metrics by name; the second value is that from the middle of the run on.
+type Metrics = Vec<(&'static str, f64, f64)>;
 
 /// A run that is well: 1,000 reads and 1,000 updates a second, offered at a constant rate, on two CPUs.
 #[derive(Clone)]
@@ -16,9 +21,13 @@ struct Scene {
     rate: fn(usize) -> u64,
     read_us: f64,
     write_us: f64,
-    /// Metrics of the machine, by name; the second value is that from the middle of the run on.
-    host: Vec<(&'static str, f64, f64)>,
-    server: Vec<(&'static str, f64, f64)>,
+    /// Metrics of this machine.
+    host: Metrics,
+    server: Metrics,
+    /// Exporters of the server or its machine.
+    exporters: Vec<(&'static str, Metrics)>,
+    /// Whether the server runs on another machine.
+    is_elsewhere: bool,
     /// Seconds in which the disk's figures swing by so much of their mean.
     swing: f64,
     cache_bytes: u64,
@@ -78,6 +87,8 @@ fn well() -> Scene {
             same("tickets.server.write_in_use_count", 2.0),
             same("tickets.server.write_total_count", 128.0),
         ],
+        exporters: Vec::new(),
+        is_elsewhere: false,
         swing: 0.5,
         cache_bytes: 4 << 30,
         round_trip_us: Some(40.0),
@@ -92,7 +103,8 @@ impl Scene {
 
     /// With a figure that changes in the middle.
     fn changing(mut self, name: &str, before: f64, after: f64) -> Scene {
-        let all = self.host.iter_mut().chain(&mut self.server);
+        let exporters = self.exporters.iter_mut().flat_map(|(_, metrics)| metrics);
+        let all = exporters.chain(&mut self.host).chain(&mut self.server);
         let known = all.into_iter().find(|(known, _, _)| *known == name);
         let known = known.unwrap_or_else(|| panic!("no metric `{name}`"));
         (known.1, known.2) = (before, after);
@@ -110,10 +122,7 @@ impl Scene {
 
     fn judge_with(&self, shifts_s: &[f64]) -> Verdict {
         let document = self.document();
-        let tables = [
-            self.table("host", &self.host),
-            self.table("server", &self.server),
-        ];
+        let tables = self.tables();
         let (windows, operations) = (self.windows(), self.operations());
         let bench = Bench {
             document: &document,
@@ -129,6 +138,17 @@ impl Scene {
         let verdict = self.judge();
         let found: Vec<Cause> = verdict.causes.iter().map(|one| one.cause).collect();
         assert_eq!(found, causes, "{verdict:#?}");
+    }
+
+    fn tables(&self) -> Vec<MetricTable> {
+        let own = [("host", &self.host), ("server", &self.server)].into_iter();
+        let exporters = self
+            .exporters
+            .iter()
+            .map(|(name, metrics)| (*name, metrics));
+        let all = exporters.chain(own);
+        all.map(|(name, metrics)| self.table(name, metrics))
+            .collect()
     }
 
     fn table(&self, source: &str, metrics: &[(&str, f64, f64)]) -> MetricTable {
@@ -203,7 +223,7 @@ impl Scene {
             name: name.to_owned(),
             kind,
             subject: "bench".to_owned(),
-            of_server: true,
+            of_server: kind != SourceKind::Host || !self.is_elsewhere,
             interval_s: 1.0,
             readings_per_row: 1,
             health: SourceHealth::Healthy,
@@ -243,10 +263,15 @@ impl Scene {
             packet_steering: None,
             traces: Vec::new(),
             resources: Vec::new(),
-            sources: vec![
-                source("host", SourceKind::Host),
-                source("server", SourceKind::Server),
-            ],
+            sources: [("host", SourceKind::Host), ("server", SourceKind::Server)]
+                .into_iter()
+                .chain(
+                    self.exporters
+                        .iter()
+                        .map(|(name, _)| (*name, SourceKind::Exporter)),
+                )
+                .map(|(name, kind)| source(name, kind))
+                .collect(),
             collections: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
