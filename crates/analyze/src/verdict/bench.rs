@@ -265,22 +265,20 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The device of the file system that holds the data, else the busiest of the server's machine.
+    /// The device of the file system that holds the data, where the machine tells that and counts what the device does;
+    /// else the one of the servers' machines that was busiest over the whole measured time, so that all parts of a run
+    /// are about the same one.
     pub fn data_device(&self, stretch: Stretch) -> Option<(&'a MetricTable, String)> {
-        for table in self.server_hosts() {
-            // Devices below a loop device hold the data, too, but have no file system that is told.
-            let marked = table.columns.keys().find(|id| {
-                id.group() == "storage" && id.name() == "free_bytes" && id.instance().is_some()
-            });
-            if let Some(device) = marked.and_then(|id| id.instance()) {
-                return Some((table, device.to_owned()));
-            }
+        let hosts = || self.server_hosts();
+        if let Some(marked) = hosts().find_map(|table| Some((table, marked_device(table)?))) {
+            return Some(marked);
         }
-        let busiest = self.server_hosts().flat_map(|table| {
+        let whole = self.measured().unwrap_or(stretch);
+        let busiest = hosts().flat_map(|table| {
             let devices = table.instances("disk").into_iter();
             devices.filter_map(move |device| {
                 let id = format!("disk.{device}.utilization_ratio");
-                Some((mean(table, &id, stretch)?.value, table, device.to_owned()))
+                Some((mean(table, &id, whole)?.value, table, device.to_owned()))
             })
         });
         let busiest = busiest.max_by(|a, b| a.0.total_cmp(&b.0));
@@ -330,6 +328,22 @@ pub(crate) fn mean_us<'a>(
         (sum_us + time_us, count + one.count)
     });
     (count > 0).then(|| sum_us / count as f64)
+}
+
+/// The device that a machine says to hold data, with figures of its own. Of several that lie on each other the one with
+/// the file system: those below it hold the data, too, but have none that is told.
+fn marked_device(table: &MetricTable) -> Option<String> {
+    let tells = |group: &str, device: &str, name: &str| {
+        let id = MetricId::of_instance(group, device, name);
+        table.column(&id).is_some()
+    };
+    let mut marked = table.instances("storage");
+    marked.retain(|device| {
+        tells("storage", device, "holds_data_count") && tells("disk", device, "utilization_ratio")
+    });
+    let has_files = |device: &&&str| tells("storage", device, "free_bytes");
+    let device = marked.iter().find(has_files).or_else(|| marked.first());
+    device.map(|device| (*device).to_owned())
 }
 
 /// The CPUs of a machine by their names in metrics.

@@ -57,6 +57,7 @@ fn well() -> Scene {
             same("paging.swap_in_bytes_per_s", 0.0),
             same("paging.swap_out_bytes_per_s", 0.0),
             same("storage.sda.free_bytes", 1e11),
+            same("storage.sda.holds_data_count", 1.0),
             same("disk.sda.read_per_s", 5.0),
             same("disk.sda.write_per_s", 50.0),
             same("disk.sda.flush_per_s", 5.0),
@@ -451,8 +452,8 @@ fn a_ceiling_of_bytes_is_told_from_one_of_operations() {
     assert_eq!(causes[0].cause, Cause::DiskBandwidth, "{causes:#?}");
 }
 
-#[test]
-fn a_disk_that_falls_to_a_ceiling_under_the_same_load_has_used_up_its_credits() {
+/// A disk that falls to a ceiling after half of the time, while the load asks for the same.
+fn collapsed() -> Scene {
     let mut scene = held_back()
         .changing("disk.sda.write_per_s", 800.0, 40.0)
         .changing("disk.sda.flush_per_s", 400.0, 20.0)
@@ -460,7 +461,12 @@ fn a_disk_that_falls_to_a_ceiling_under_the_same_load_has_used_up_its_credits() 
         .changing("pressure.io.some_ratio", 0.4, 0.95);
     (scene.is_closed, scene.in_flight) = (false, 16.0);
     scene.rate = |second| if second < SECONDS / 2 { 2_000 } else { 200 };
-    let verdict = scene.judge_with(&[20.0]);
+    scene
+}
+
+#[test]
+fn a_disk_that_falls_to_a_ceiling_under_the_same_load_has_used_up_its_credits() {
+    let verdict = collapsed().judge_with(&[20.0]);
     let first = &verdict.causes[0];
     assert_eq!(first.cause, Cause::BurstCredits, "{verdict:#?}");
     assert_eq!((first.start_s, first.end_s), (20.0, 40.0));

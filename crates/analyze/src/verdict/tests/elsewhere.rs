@@ -35,3 +35,58 @@ fn an_exporter_of_a_server_is_no_machine() {
         .with("process.server.cpu_wait_ratio", 0.8);
     with_exporter(beside).expect(&[Cause::NoisyNeighbour]);
 }
+
+/// The server on another machine: a `node_exporter` there tells of the machine, and nothing of processes, nor which disk
+/// holds the data. The first file system by name is that of `/boot`.
+fn elsewhere(mut scene: Scene) -> Scene {
+    let of_client = ["process.client.", "cpu.", "network.", "memory."];
+    let is_told = |name: &str| {
+        ["process.", "cgroup.", "storage."]
+            .iter()
+            .all(|group| !name.starts_with(group))
+    };
+    let mut node: Metrics = scene.host.clone();
+    node.retain(|(name, _, _)| is_told(name));
+    for name in ["storage.sda1.free_bytes", "storage.sda15.free_bytes"] {
+        node.push((name, 1e9, 1e9));
+    }
+    // A disk that is busy at times and not that of the data.
+    node.push(("disk.nvme0n1.utilization_ratio", 0.01, 0.02));
+    scene
+        .host
+        .retain(|(name, _, _)| of_client.iter().any(|group| name.starts_with(group)));
+    scene.exporters.push(("node", node));
+    scene.is_elsewhere = true;
+    scene
+}
+
+#[test]
+fn the_disk_of_a_server_elsewhere_is_judged_though_nothing_marks_it() {
+    let verdict = elsewhere(held_back()).judge();
+    assert_eq!(verdict.causes[0].cause, Cause::DiskOperations, "{verdict:#?}");
+    let series = &verdict.causes[0].evidence[0].series;
+    assert!(series.contains(&"node/disk.sda.write_per_s".to_owned()), "{series:?}");
+}
+
+#[test]
+fn a_partition_of_which_nothing_is_counted_leaves_the_data_to_its_disk() {
+    let mut scene = held_back();
+    let parts = [
+        ("storage.sda1.free_bytes", 1e11, 1e11),
+        ("storage.sda1.holds_data_count", 1.0, 1.0),
+    ];
+    scene.host.retain(|(name, _, _)| *name != "storage.sda.free_bytes");
+    scene.host.extend(parts);
+    scene.expect(&[Cause::DiskOperations]);
+}
+
+#[test]
+fn all_parts_of_a_run_are_about_the_same_disk() {
+    // The other disk is the busier one after the collapse of that of the data.
+    let mut scene = elsewhere(collapsed());
+    let (_, node) = &mut scene.exporters[0];
+    node.retain(|(name, _, _)| !name.starts_with("disk.nvme0n1"));
+    node.push(("disk.nvme0n1.utilization_ratio", 0.05, 0.06));
+    let verdict = scene.judge_with(&[20.0]);
+    assert_eq!(verdict.causes[0].cause, Cause::BurstCredits, "{verdict:#?}");
+}
