@@ -156,6 +156,17 @@ impl<'a> Bench<'a> {
             .find(|table| table.column(&busy).is_some())
     }
 
+    /// Where the servers run on other machines than this one, the largest mean of a metric of these: the busiest of several
+    /// is the one that can be full.
+    pub(super) fn largest_elsewhere(&self, id: &str, stretch: Stretch) -> Option<Read> {
+        let is_here = |source: &SourceRecord| source.of_server && source.kind == SourceKind::Host;
+        if self.document.sources.iter().any(is_here) {
+            return None;
+        }
+        let all = self.server_hosts().filter_map(|table| mean(table, id, stretch));
+        all.max_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
     /// The table of this machine.
     pub(super) fn client_host(&self) -> Option<&'a MetricTable> {
         self.tables_of(|source| source.kind == SourceKind::Host)

@@ -9,13 +9,15 @@ use std::collections::HashMap;
 /// A figure about a stretch of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Measure {
-    /// CPU time of the servers, as a share of the CPUs that they may use.
+    /// CPU time of the servers, as a share of the CPUs that they may use. Where they run on another machine, of which no
+    /// processes are told: of all that runs there.
     ServerCpuRatio,
     /// Time in which worker threads of the client waited for a CPU, as a share of their time.
     ClientWaitRatio,
     /// Time in which worker threads of the client worked or waited for a CPU, as a share of their time.
     ClientFullRatio,
-    /// Threads of the servers that waited for a CPU, on average.
+    /// Threads of the servers that waited for a CPU, on average. Where they run on another machine, of which no processes
+    /// are told: the share of time in which anything there waited for one, which is less.
     ServerWaitingCount,
     /// Time in which the busiest thread of the servers worked.
     ServerBusiestThreadRatio,
@@ -107,11 +109,13 @@ impl Measure {
     /// Its value over a stretch; `None` where it was not watched.
     fn read(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         match self {
-            Measure::ServerCpuRatio => {
-                let used = processes(bench, "cpu_ratio", is_server, stretch)?;
-                let share = used.value / server_cpus(bench, stretch)?;
-                Some(used.with(share))
-            }
+            Measure::ServerCpuRatio => match processes(bench, "cpu_ratio", is_server, stretch) {
+                Some(used) => {
+                    let share = used.value / server_cpus(bench, stretch)?;
+                    Some(used.with(share))
+                }
+                None => bench.largest_elsewhere("cpu.all.busy_ratio", stretch),
+            },
             Measure::ClientWaitRatio => {
                 let waited = processes(bench, "cpu_wait_ratio", is_client, stretch)?;
                 let share = waited.value / threads(bench)?;
@@ -142,7 +146,10 @@ impl Measure {
                 let share = opened.value / bench.rate_per_s(stretch)?.max(1e-9);
                 Some(opened.with(share))
             }
-            Measure::ServerWaitingCount => processes(bench, "cpu_wait_ratio", is_server, stretch),
+            Measure::ServerWaitingCount => {
+                processes(bench, "cpu_wait_ratio", is_server, stretch)
+                    .or_else(|| bench.largest_elsewhere("pressure.cpu.some_ratio", stretch))
+            }
             Measure::ServerBusiestThreadRatio => {
                 bench.largest("process", "busiest_thread_ratio", is_server, stretch)
             }

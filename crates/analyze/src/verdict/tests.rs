@@ -50,6 +50,7 @@ fn well() -> Scene {
             same("cpu.all.softirq_ratio", 0.01),
             same("cpu.0.busy_ratio", 0.4),
             same("cpu.1.busy_ratio", 0.4),
+            same("pressure.cpu.some_ratio", 0.05),
             same("pressure.io.some_ratio", 0.02),
             same("pressure.memory.some_ratio", 0.0),
             same("memory.available_bytes", 8e9),

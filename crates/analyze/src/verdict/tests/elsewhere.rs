@@ -90,3 +90,25 @@ fn all_parts_of_a_run_are_about_the_same_disk() {
     let verdict = scene.judge_with(&[20.0]);
     assert_eq!(verdict.causes[0].cause, Cause::BurstCredits, "{verdict:#?}");
 }
+
+#[test]
+fn a_server_elsewhere_is_full_or_idle_by_what_its_machine_tells() {
+    let full = elsewhere(well()).with("cpu.all.busy_ratio", 0.99);
+    full.expect(&[Cause::ServerCpu]);
+    let starved = well()
+        .closed()
+        .with("process.client.cpu_ratio", 0.6)
+        .with("process.client.cpu_wait_ratio", 0.38);
+    elsewhere(starved).expect(&[Cause::Client]);
+    elsewhere(well().closed()).expect(&[Cause::TooFewClients]);
+    let mut far = elsewhere(well().closed());
+    far.round_trip_us = Some(220.0);
+    far.expect(&[Cause::RoundTrip]);
+}
+
+#[test]
+fn a_busy_client_says_nothing_of_a_server_whose_machine_nobody_watches() {
+    let mut blind = elsewhere(well().closed().with("cpu.all.busy_ratio", 0.99));
+    blind.exporters.clear();
+    blind.expect(&[]);
+}
