@@ -159,12 +159,17 @@ impl<'a> Bench<'a> {
     /// Where the servers run on other machines than this one, the largest mean of a metric of these: the busiest of several
     /// is the one that can be full.
     pub(super) fn largest_elsewhere(&self, id: &str, stretch: Stretch) -> Option<Read> {
-        let is_here = |source: &SourceRecord| source.of_server && source.kind == SourceKind::Host;
-        if self.document.sources.iter().any(is_here) {
+        if !self.is_elsewhere() {
             return None;
         }
         let all = self.server_hosts().filter_map(|table| mean(table, id, stretch));
         all.max_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// Whether the servers run on other machines than the client.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        let mut sources = self.document.sources.iter();
+        !sources.any(|source| source.of_server && source.kind == SourceKind::Host)
     }
 
     /// The table of this machine.

@@ -97,7 +97,7 @@ fn of_part(part: &Seen<'_>) -> Vec<CauseFinding> {
 }
 
 fn apply(rule: &Rule, part: &Seen<'_>) -> Option<CauseFinding> {
-    if rule.load == Load::Closed && !is_closed(part.bench) {
+    if !rule.is_for(part.bench) {
         return None;
     }
     let mut evidence = Vec::new();
@@ -161,6 +161,17 @@ fn written(value: f64, unit: Unit) -> String {
         Unit::Bytes => words::bytes(value),
         Unit::BytesPerSecond => format!("{}/s", words::bytes(value)),
         Unit::Milliseconds => words::time(value / 1e3),
+    }
+}
+
+impl Rule {
+    /// Whether it makes sense for the load of a run, and for where its client is.
+    fn is_for(&self, bench: &Bench<'_>) -> bool {
+        match self.load {
+            Load::Any => true,
+            Load::Closed => is_closed(bench),
+            Load::Beside => !bench.is_elsewhere(),
+        }
     }
 }
 
@@ -255,12 +266,21 @@ fn headline(found: &[CauseFinding], bench: &Bench<'_>) -> String {
     }
 }
 
-/// Causes that no part could decide, because a figure that they need was not watched.
+/// Causes that no part could decide, because a figure that they need was not watched. A figure that was watched and
+/// rules a cause out decides, whatever else is missing: an idle disk has no operations that could vary.
 fn not_watched(parts: &[Seen<'_>]) -> Vec<Cause> {
-    let is_read = |condition: &Condition| {
-        let mut parts = parts.iter();
-        parts.any(|part| part.read(condition.measure).is_some())
-    };
-    let blind = RULES.iter().filter(|rule| !rule.needs.iter().all(is_read));
+    let is_asked = |rule: &&Rule| parts.iter().all(|part| rule.is_for(part.bench));
+    let is_blind = |rule: &&Rule| parts.iter().all(|part| is_undecided(rule, part));
+    let blind = RULES.iter().filter(is_asked).filter(is_blind);
     blind.map(|rule| rule.cause).collect()
+}
+
+/// Whether all conditions that can be looked at hold, and there are others.
+fn is_undecided(rule: &Rule, part: &Seen<'_>) -> bool {
+    let looked: Vec<Option<bool>> = rule
+        .needs
+        .iter()
+        .map(|condition| look(condition, part).map(|(holds, _)| holds))
+        .collect();
+    !looked.contains(&Some(false)) && looked.contains(&None)
 }

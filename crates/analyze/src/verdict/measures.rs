@@ -87,6 +87,8 @@ pub enum Measure {
     ConnectionsPerS,
     /// Operations in flight as a share of the connections.
     InFlightRatio,
+    /// Successful writes per second.
+    WritesPerS,
     /// Mean service time of writes in milliseconds.
     WriteServiceMs,
     /// Successful operations per second.
@@ -200,7 +202,7 @@ impl Measure {
                 let syncs = bench.sum_over("log", "syncs_per_s", |_| true, stretch);
                 let flushes = || bench.disk("flush_per_s", stretch);
                 let syncs = syncs.or_else(flushes)?;
-                let each = syncs.value / writes_per_s(bench, stretch)?;
+                let each = syncs.value / writes_per_s(bench, stretch).filter(|rate| *rate > 0.0)?;
                 Some(syncs.with(each))
             }
             Measure::TicketsRatio => {
@@ -244,6 +246,7 @@ impl Measure {
                 (seconds > 0.0).then(|| Read::of(busy.sum::<f64>() / seconds / clients(bench)))
             }
             Measure::WriteServiceMs => Some(Read::of(bench.service_us(stretch, &WRITES)? / 1e3)),
+            Measure::WritesPerS => writes_per_s(bench, stretch).map(Read::of),
             Measure::OperationsPerS => bench.rate_per_s(stretch).map(Read::of),
         }
     }
@@ -451,7 +454,7 @@ fn writes_per_s(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
         .commands(stretch)
         .filter(|one| WRITES.contains(&one.operation.as_str()));
     let writes: u64 = writes.map(|one| one.count).sum();
-    (seconds > 0.0 && writes > 0).then(|| writes as f64 / seconds)
+    (seconds > 0.0).then(|| writes as f64 / seconds)
 }
 
 fn network(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {

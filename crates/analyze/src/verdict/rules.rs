@@ -43,6 +43,8 @@ pub(super) enum Load {
     Any,
     /// A closed loop: more work comes only when some is done.
     Closed,
+    /// Any that comes from the machine of the servers.
+    Beside,
 }
 
 /// One rule.
@@ -236,6 +238,7 @@ pub(super) const RULES: &[Rule] = &[
         load: Load::Any,
         needs: &[
             at_least(Measure::WriteServiceMs, 1.0, "a write took {}", Unit::Milliseconds),
+            at_least(Measure::WritesPerS, 1.0, "there were {}", Unit::PerSecond),
             at_least(Measure::WriteOverReadRatio, 3.0, "that is {} of the time of a read", Unit::Percent),
             at_least(Measure::SyncsPerWrite, 0.02, "the disk was flushed {} times for each write", Unit::Count),
             at_least(Measure::DiskSaturationRatio, 0.3, "it worked, or was waited for, {} of the time", Unit::Percent),
@@ -311,7 +314,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::SharedCpu,
         text: "Client and server together used up the CPUs of the machine that they share",
-        load: Load::Any,
+        load: Load::Beside,
         needs: &[
             at_least(Measure::HostBusyRatio, 0.9, "the CPUs were busy {} of the time", Unit::Percent),
             at_least(Measure::ServerCpuRatio, 0.3, "the server used {} of them", Unit::Percent),

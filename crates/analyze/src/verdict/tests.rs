@@ -19,6 +19,8 @@ struct Scene {
     is_closed: bool,
     in_flight: f64,
     rate: fn(usize) -> u64,
+    has_reads: bool,
+    has_writes: bool,
     read_us: f64,
     write_us: f64,
     /// Metrics of this machine.
@@ -40,6 +42,8 @@ fn well() -> Scene {
         is_closed: false,
         in_flight: 1.0,
         rate: |_| 2_000,
+        has_reads: true,
+        has_writes: true,
         read_us: 200.0,
         write_us: 300.0,
         host: vec![
@@ -210,14 +214,15 @@ impl Scene {
                 ..WindowLatency::default()
             },
         };
-        (0..SECONDS)
-            .flat_map(|second| {
-                [
-                    point(second, "read", self.read_us),
-                    point(second, "update", self.write_us),
-                ]
-            })
-            .collect()
+        let kinds = [
+            ("read", self.read_us, self.has_reads),
+            ("update", self.write_us, self.has_writes),
+        ];
+        let of_second = |second| {
+            let kinds = kinds.into_iter().filter(|(_, _, is_there)| *is_there);
+            kinds.map(move |(name, mean_us, _)| point(second, name, mean_us))
+        };
+        (0..SECONDS).flat_map(of_second).collect()
     }
 
     fn document(&self) -> RunDocument {
@@ -578,6 +583,20 @@ fn what_was_not_watched_decides_nothing_and_is_named() {
     let verdict = blind.judge();
     assert_eq!(verdict.causes, []);
     assert_eq!(verdict.not_watched, [Cause::Tickets]);
+}
+
+#[test]
+fn what_was_watched_and_has_no_meaning_is_not_called_unwatched() {
+    let idle = ["read_per_s", "write_per_s", "flush_per_s", "read_bytes_per_s", "write_bytes_per_s"];
+    let names = idle.map(|name| format!("disk.sda.{name}"));
+    let idle = names.iter().fold(well(), |scene, name| scene.with(name, 0.0));
+    assert_eq!(idle.judge().not_watched, []);
+    // Reads alone, at a constant rate: no write waits, and an open loop has no clients to be too few.
+    let mut reads = well();
+    (reads.has_writes, reads.round_trip_us) = (false, None);
+    assert_eq!(reads.judge().not_watched, []);
+    let far = reads.closed().judge();
+    assert_eq!(far.not_watched, [Cause::RoundTrip]);
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn evidence_model(evidence: &Evidence, panels: &[BuiltPanel]) -> EvidenceModel {
 /// The chart of what the client itself measured.
 fn chart_of_load(measure: &str) -> Option<&'static str> {
     match measure {
-        "operations_per_s" | "in_flight_ratio" => Some("rate"),
+        "operations_per_s" | "writes_per_s" | "in_flight_ratio" => Some("rate"),
         "write_service_ms" | "write_over_read_ratio" | "round_trip_ratio" => Some("latency"),
         _ => None,
     }
