@@ -102,11 +102,11 @@ fn apply(rule: &Rule, part: &Seen<'_>) -> Option<CauseFinding> {
     }
     let mut evidence = Vec::new();
     for condition in rule.needs {
-        let (holds, seen) = look(condition, part)?;
-        if !holds {
-            return None;
+        match look(condition, part) {
+            Some((true, seen)) => evidence.push(seen),
+            None if condition.may_lack => {}
+            _ => return None,
         }
-        evidence.push(seen);
     }
     let mut confidence = rule.confidence;
     for condition in rule.supports {
@@ -277,9 +277,8 @@ fn not_watched(parts: &[Seen<'_>]) -> Vec<Cause> {
 
 /// Whether all conditions that can be looked at hold, and there are others.
 fn is_undecided(rule: &Rule, part: &Seen<'_>) -> bool {
-    let looked: Vec<Option<bool>> = rule
-        .needs
-        .iter()
+    let needs = rule.needs.iter().filter(|condition| !condition.may_lack);
+    let looked: Vec<Option<bool>> = needs
         .map(|condition| look(condition, part).map(|(holds, _)| holds))
         .collect();
     !looked.contains(&Some(false)) && looked.contains(&None)

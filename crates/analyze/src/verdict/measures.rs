@@ -61,7 +61,7 @@ pub enum Measure {
     LogSyncMs,
     /// Syncs of the server's log for each write.
     SyncsPerWrite,
-    /// Service time of writes as a share of that of reads; very large without reads.
+    /// Service time of writes as a share of that of reads.
     WriteOverReadRatio,
     /// Response times while a checkpoint runs as a share of those at other times.
     CheckpointSlowdownRatio,
@@ -131,10 +131,8 @@ impl Measure {
             }
             Measure::WriteOverReadRatio => {
                 let writes_us = bench.service_us(stretch, &WRITES)?;
-                let reads_us = bench.service_us(stretch, &READS);
-                Some(Read::of(
-                    reads_us.map_or(1e3, |reads_us| writes_us / reads_us),
-                ))
+                let reads_us = bench.service_us(stretch, &READS)?;
+                Some(Read::of(writes_us / reads_us))
             }
             Measure::CheckpointSlowdownRatio => checkpoint_slowdown(bench, stretch),
             Measure::FlatterOperationsRatio => {

@@ -34,6 +34,9 @@ pub(super) struct Condition {
     /// What it says; `{}` is the value.
     pub(super) says: &'static str,
     pub(super) unit: Unit,
+    /// Whether it holds where a run has no such figure, as the time of reads in one of writes alone. Nothing is then said
+    /// of it.
+    pub(super) may_lack: bool,
 }
 
 /// What the load must be like for a rule to make sense.
@@ -72,6 +75,7 @@ const fn at_least(measure: Measure, bound: f64, says: &'static str, unit: Unit) 
         bound: Bound::AtLeast(bound),
         says,
         unit,
+        may_lack: false,
     }
 }
 
@@ -81,6 +85,15 @@ const fn at_most(measure: Measure, bound: f64, says: &'static str, unit: Unit) -
         bound: Bound::AtMost(bound),
         says,
         unit,
+        may_lack: false,
+    }
+}
+
+/// A condition that holds where the run has no such figure.
+const fn if_there(condition: Condition) -> Condition {
+    Condition {
+        may_lack: true,
+        ..condition
     }
 }
 
@@ -239,7 +252,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[
             at_least(Measure::WriteServiceMs, 1.0, "a write took {}", Unit::Milliseconds),
             at_least(Measure::WritesPerS, 1.0, "there were {}", Unit::PerSecond),
-            at_least(Measure::WriteOverReadRatio, 3.0, "that is {} of the time of a read", Unit::Percent),
+            if_there(at_least(Measure::WriteOverReadRatio, 3.0, "that is {} of the time of a read", Unit::Percent)),
             at_least(Measure::SyncsPerWrite, 0.02, "the disk was flushed {} times for each write", Unit::Count),
             at_least(Measure::DiskSaturationRatio, 0.3, "it worked, or was waited for, {} of the time", Unit::Percent),
         ],

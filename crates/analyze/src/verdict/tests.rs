@@ -403,6 +403,15 @@ fn writes_that_wait_for_the_disk_are_told_from_slow_reads() {
     );
 }
 
+#[test]
+fn without_reads_nothing_is_said_of_them() {
+    let mut writes = durable();
+    writes.has_reads = false;
+    writes.expect(&[Cause::SlowSync]);
+    let evidence = &writes.judge().causes[0].evidence;
+    assert!(evidence.iter().all(|one| !one.text.contains("read")), "{evidence:?}");
+}
+
 /// A disk that the kernel holds to so many operations: processes wait, and it is idle.
 fn held_back() -> Scene {
     let mut scene = well()
