@@ -5,10 +5,12 @@ use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::{PhaseKind, RunDocument, SourceKind, SourceRecord};
 use dyno_record::reader::{IntervalPoint, SeriesPoint, WindowLatency};
 use dyno_record::responses::READ_MODIFY_WRITE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A part of the measured time, from the start of the run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stretch {
     /// Start.
     pub start_s: f64,

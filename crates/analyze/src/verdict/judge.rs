@@ -44,7 +44,7 @@ pub fn judge(bench: &Bench<'_>, shifts_s: &[f64]) -> Verdict {
     let weight = |one: &CauseFinding| match one.cause {
         // It is the reason for the change that a person sees first.
         Cause::BurstCredits => f64::MAX,
-        _ => one.confidence * (one.end_s - one.start_s),
+        _ => one.confidence * spans(one).iter().map(|span| span.length_s()).sum::<f64>(),
     };
     found.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     Verdict {
@@ -124,6 +124,7 @@ fn apply(rule: &Rule, part: &Seen<'_>) -> Option<CauseFinding> {
         text: format!("{}: {}.", rule.text, evidence[0].text),
         start_s: part.stretch.start_s,
         end_s: part.stretch.end_s,
+        spans: Vec::new(),
         confidence: confidence.min(MOST_CONFIDENCE),
         evidence,
         advice: rule.advice.iter().map(|text| (*text).to_owned()).collect(),
@@ -225,6 +226,7 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
         ),
         start_s: is_s.start_s,
         end_s: is_s.end_s,
+        spans: Vec::new(),
         confidence: if variation <= FLAT { 0.9 } else { 0.8 },
         evidence: vec![
             evidence(Measure::DiskOperationsPerS, fast, was_s, says_fast),
@@ -239,20 +241,45 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
     })
 }
 
-/// Puts findings of a part beside those of earlier ones; the same cause in parts that follow each other is one.
+/// Puts findings of a part beside those of earlier ones; the same cause in parts that follow each other is one, and in
+/// others as well, with the times between them left out. The evidence is that of the longest part.
 fn merge(found: &mut Vec<CauseFinding>, new: Vec<CauseFinding>) {
     for finding in new {
-        match found.iter_mut().find(|known| known.cause == finding.cause) {
-            Some(known) => {
-                let longer = finding.end_s - finding.start_s > known.end_s - known.start_s;
-                let (start_s, end_s) = (known.start_s, finding.end_s);
-                if longer {
-                    *known = finding;
-                }
-                (known.start_s, known.end_s) = (start_s, end_s);
-            }
-            None => found.push(finding),
+        let Some(known) = found.iter_mut().find(|known| known.cause == finding.cause) else {
+            found.push(finding);
+            continue;
+        };
+        let part = whole(&finding);
+        let mut spans = spans(known);
+        match spans.last_mut() {
+            // What lies between them is too short to be a part.
+            Some(last) if part.start_s - last.end_s < SHORTEST_S => last.end_s = part.end_s,
+            _ => spans.push(part),
         }
+        let about = |finding: &CauseFinding| {
+            let first = finding.evidence.first();
+            first.map_or(0.0, |evidence| evidence.end_s - evidence.start_s)
+        };
+        if about(&finding) > about(known) {
+            *known = finding;
+        }
+        (known.start_s, known.end_s) = (spans[0].start_s, part.end_s);
+        known.spans = if spans.len() > 1 { spans } else { Vec::new() };
+    }
+}
+
+fn whole(finding: &CauseFinding) -> Stretch {
+    Stretch {
+        start_s: finding.start_s,
+        end_s: finding.end_s,
+    }
+}
+
+/// The times in which a cause held.
+fn spans(finding: &CauseFinding) -> Vec<Stretch> {
+    match finding.spans.is_empty() {
+        true => vec![whole(finding)],
+        false => finding.spans.clone(),
     }
 }
 

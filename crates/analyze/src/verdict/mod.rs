@@ -90,6 +90,9 @@ pub struct CauseFinding {
     pub start_s: f64,
     /// End of it.
     pub end_s: f64,
+    /// The parts of that time in which it held, in order, if it did not hold in all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<Stretch>,
     /// How sure it is: above 0, up to 1. A statement about the rule and its evidence, not a probability.
     pub confidence: f64,
     /// What supports it.

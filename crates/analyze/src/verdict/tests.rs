@@ -310,6 +310,32 @@ fn a_limit_of_cpu_time_hides_that_the_server_has_used_it_up() {
 }
 
 #[test]
+fn a_cause_at_both_ends_of_a_run_did_not_hold_between_them() {
+    let scene = well().with("process.server.cpu_ratio", 1.9);
+    let (document, windows, operations) = (scene.document(), scene.windows(), scene.operations());
+    let mut tables = scene.tables();
+    let id = MetricId::parse("process.server.cpu_ratio").unwrap();
+    tables[0].columns.get_mut(&id).unwrap()[8..32].fill(0.5);
+    // What happened between lasted longer, and is the first cause.
+    let id = MetricId::parse("paging.swap_in_bytes_per_s").unwrap();
+    tables[0].columns.get_mut(&id).unwrap()[8..32].fill(8e6);
+    let bench = Bench {
+        document: &document,
+        tables: &tables,
+        windows: &windows,
+        operations: &operations,
+    };
+    let causes = judge(&bench, &[8.0, 20.0, 32.0]).causes;
+    let found: Vec<Cause> = causes.iter().map(|one| one.cause).collect();
+    assert_eq!(found, [Cause::Swapping, Cause::ServerCpu], "{causes:#?}");
+    // Parts that follow each other are one.
+    assert_eq!((causes[0].start_s, causes[0].end_s, causes[0].spans.len()), (8.0, 32.0, 0));
+    let spans: Vec<(f64, f64)> = causes[1].spans.iter().map(|span| (span.start_s, span.end_s)).collect();
+    assert_eq!(spans, [(0.0, 8.0), (32.0, 40.0)]);
+    assert_eq!((causes[1].start_s, causes[1].end_s), (0.0, 40.0));
+}
+
+#[test]
 fn stolen_cpu_time_is_told() {
     well()
         .with("cpu.all.steal_ratio", 0.12)

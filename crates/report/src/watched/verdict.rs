@@ -11,6 +11,8 @@ use serde::Serialize;
 /// Confidence from which on a cause is very likely, and likely.
 const VERY_LIKELY: f64 = 0.85;
 const LIKELY: f64 = 0.7;
+/// Times that are listed one by one at most.
+const MOST_TIMES: usize = 4;
 /// What sums of binary fractions may lack of a bound that they reach.
 const ROUNDING: f64 = 1e-9;
 
@@ -75,7 +77,7 @@ pub(super) fn verdict(
         text: (finding.text != verdict.headline).then(|| finding.text.clone()),
         sureness: sureness(finding.confidence),
         confidence: Quantity::ratio(finding.confidence),
-        when: when(finding.start_s, finding.end_s, measured),
+        when: when_of(finding, measured),
         evidence: finding
             .evidence
             .iter()
@@ -87,6 +89,25 @@ pub(super) fn verdict(
         headline: sentence(&verdict.headline),
         causes: verdict.causes.iter().map(cause).collect(),
         not_watched: not_watched(&verdict.not_watched),
+    }
+}
+
+/// When a cause held, each time that it did.
+fn when_of(finding: &CauseFinding, measured: Option<Stretch>) -> String {
+    if finding.spans.is_empty() {
+        return when(finding.start_s, finding.end_s, measured);
+    }
+    let spans = finding.spans.iter();
+    let times: Vec<String> = spans
+        .map(|span| when(span.start_s, span.end_s, measured))
+        .filter(|time| !time.is_empty())
+        .collect();
+    match times.as_slice() {
+        [first @ .., last] if times.len() > MOST_TIMES => {
+            let first = list(&first[..1]);
+            format!("{first}, {} times more, and {last}", times.len() - 2)
+        }
+        times => list(times),
     }
 }
 
@@ -175,6 +196,34 @@ mod tests {
         for (confidence, words) in cases {
             assert_eq!(sureness(confidence), words, "{confidence}");
         }
+    }
+
+    #[test]
+    fn a_cause_that_came_again_is_told_with_each_time() {
+        let span = |start_s: f64, end_s: f64| Stretch { start_s, end_s };
+        let mut finding = CauseFinding {
+            cause: Cause::ServerCpu,
+            text: String::new(),
+            start_s: 0.0,
+            end_s: 60.0,
+            spans: vec![span(0.0, 10.0), span(50.0, 60.0)],
+            confidence: 0.8,
+            evidence: Vec::new(),
+            advice: Vec::new(),
+        };
+        let measured = Some(span(0.0, 60.0));
+        let text = when_of(&finding, measured);
+        assert!(
+            text.starts_with("in the first ") && text.contains(" and from ") && text.ends_with("its end"),
+            "{text}"
+        );
+        assert_eq!(when_of(&finding, None), "");
+        let many = (0..6).map(|number| span(f64::from(number) * 10.0, f64::from(number) * 10.0 + 5.0));
+        finding.spans = many.collect();
+        let text = when_of(&finding, measured);
+        assert!(text.contains(", 4 times more, and from "), "{text}");
+        finding.spans.clear();
+        assert_eq!(when_of(&finding, measured), "all the measured time");
     }
 
     #[test]

@@ -286,6 +286,7 @@ fn verdict() -> Verdict {
         text: text.into(),
         start_s: slow as f64,
         end_s: END_S as f64,
+        spans: Vec::new(),
         confidence: 0.9,
         evidence: vec![
             evidence(
@@ -331,6 +332,7 @@ fn verdict() -> Verdict {
         text: "The cache of the server does not hold what is asked for: the data are 118 % of the cache.".into(),
         start_s: fast as f64,
         end_s: slow as f64,
+        spans: Vec::new(),
         confidence: 0.6,
         evidence: vec![
             evidence("the data are 118 % of the cache", "data_over_cache_ratio", 1.18, &[], fast),
