@@ -164,7 +164,9 @@ impl<'a> Bench<'a> {
         if !self.is_elsewhere() {
             return None;
         }
-        let all = self.server_hosts().filter_map(|table| mean(table, id, stretch));
+        let all = self
+            .server_hosts()
+            .filter_map(|table| mean(table, id, stretch));
         all.max_by(|a, b| a.value.total_cmp(&b.value))
     }
 

@@ -1,6 +1,7 @@
 //! The figures that rules speak of, each defined once.
 
-use super::bench::{Bench, NOT_OF_PROCESSES, Read, Stretch, cpus, mean, mean_us};
+use super::bench::{Bench, NOT_OF_PROCESSES, Read, Stretch, cpus, mean};
+use super::checkpoints;
 use dyno_record::model::{PhaseKind, ResourceKind};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -63,7 +64,7 @@ pub enum Measure {
     SyncsPerWrite,
     /// Service time of writes as a share of that of reads.
     WriteOverReadRatio,
-    /// Response times while a checkpoint runs as a share of those at other times.
+    /// Response times while a checkpoint runs as a share of those at other times. Nothing without enough of both.
     CheckpointSlowdownRatio,
     /// How much the operations of the data's disk vary, as a share of how much its bytes do.
     FlatterOperationsRatio,
@@ -134,7 +135,7 @@ impl Measure {
                 let reads_us = bench.service_us(stretch, &READS)?;
                 Some(Read::of(writes_us / reads_us))
             }
-            Measure::CheckpointSlowdownRatio => checkpoint_slowdown(bench, stretch),
+            Measure::CheckpointSlowdownRatio => checkpoints::slowdown(bench, stretch),
             Measure::FlatterOperationsRatio => {
                 let operations = variation(bench, OPERATIONS, stretch)?;
                 let bytes = variation(bench, BYTES, stretch)?;
@@ -146,10 +147,8 @@ impl Measure {
                 let share = opened.value / bench.rate_per_s(stretch)?.max(1e-9);
                 Some(opened.with(share))
             }
-            Measure::ServerWaitingCount => {
-                processes(bench, "cpu_wait_ratio", is_server, stretch)
-                    .or_else(|| bench.largest_elsewhere("pressure.cpu.some_ratio", stretch))
-            }
+            Measure::ServerWaitingCount => processes(bench, "cpu_wait_ratio", is_server, stretch)
+                .or_else(|| bench.largest_elsewhere("pressure.cpu.some_ratio", stretch)),
             Measure::ServerBusiestThreadRatio => {
                 bench.largest("process", "busiest_thread_ratio", is_server, stretch)
             }
@@ -191,9 +190,7 @@ impl Measure {
             Measure::ApplicationEvictionsPerS => {
                 bench.sum_over("cache", "evicted_by_application_per_s", |_| true, stretch)
             }
-            Measure::CheckpointRatio => {
-                bench.largest("checkpoint", "running_count", |_| true, stretch)
-            }
+            Measure::CheckpointRatio => checkpoints::ratio(bench, stretch),
             Measure::LogSyncMs => bench.largest("log", "sync_mean_ms", |_| true, stretch),
             Measure::SyncsPerWrite => {
                 // Of a journal that is synced now and then, whatever the writes want, the disk tells the same.
@@ -398,51 +395,6 @@ fn backed_up(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
             waited.and(busy, share)
         }
         None => busy.with(0.0),
-    })
-}
-
-/// Mean response time of the windows in which a checkpoint ran, by that of the others; at least three of each.
-fn checkpoint_slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    const FEWEST: usize = 3;
-    let (table, id, column) = bench.tables.iter().find_map(|table| {
-        let mut ids = table.columns.iter();
-        let (id, column) =
-            ids.find(|(id, _)| id.group() == "checkpoint" && id.name() == "running_count")?;
-        Some((table, id.to_string(), column))
-    })?;
-    let runs_at = |at_s: f64| {
-        let row = table.at_s.partition_point(|row_s| *row_s < at_s);
-        column.get(row).copied().filter(|value| value.is_finite())
-    };
-    let commands = bench.commands_by_window();
-    let (mut during, mut outside) = (Vec::new(), Vec::new());
-    for window in bench.inside(stretch) {
-        let response_us = commands
-            .get(&window.index)
-            .and_then(|commands| mean_us(commands.iter().copied(), |one| one.response));
-        let running = runs_at(window.start_s + window.duration_s / 2.0);
-        if let Some((running, response_us)) = running.zip(response_us) {
-            let side = if running > 0.5 {
-                &mut during
-            } else {
-                &mut outside
-            };
-            side.push(response_us);
-        }
-    }
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    if during.is_empty() && outside.is_empty() {
-        return None;
-    }
-    // Without enough of both, nothing was slowed down that could be told.
-    let enough = during.len() >= FEWEST && outside.len() >= FEWEST;
-    Some(Read {
-        value: if enough {
-            mean(&during) / mean(&outside)
-        } else {
-            1.0
-        },
-        series: vec![format!("{}/{id}", table.source)],
     })
 }
 

@@ -329,8 +329,15 @@ fn a_cause_at_both_ends_of_a_run_did_not_hold_between_them() {
     let found: Vec<Cause> = causes.iter().map(|one| one.cause).collect();
     assert_eq!(found, [Cause::Swapping, Cause::ServerCpu], "{causes:#?}");
     // Parts that follow each other are one.
-    assert_eq!((causes[0].start_s, causes[0].end_s, causes[0].spans.len()), (8.0, 32.0, 0));
-    let spans: Vec<(f64, f64)> = causes[1].spans.iter().map(|span| (span.start_s, span.end_s)).collect();
+    assert_eq!(
+        (causes[0].start_s, causes[0].end_s, causes[0].spans.len()),
+        (8.0, 32.0, 0)
+    );
+    let spans: Vec<(f64, f64)> = causes[1]
+        .spans
+        .iter()
+        .map(|span| (span.start_s, span.end_s))
+        .collect();
     assert_eq!(spans, [(0.0, 8.0), (32.0, 40.0)]);
     assert_eq!((causes[1].start_s, causes[1].end_s), (0.0, 40.0));
 }
@@ -435,7 +442,10 @@ fn without_reads_nothing_is_said_of_them() {
     writes.has_reads = false;
     writes.expect(&[Cause::SlowSync]);
     let evidence = &writes.judge().causes[0].evidence;
-    assert!(evidence.iter().all(|one| !one.text.contains("read")), "{evidence:?}");
+    assert!(
+        evidence.iter().all(|one| !one.text.contains("read")),
+        "{evidence:?}"
+    );
 }
 
 /// A disk that the kernel holds to so many operations: processes wait, and it is idle.
@@ -610,6 +620,71 @@ fn checkpoints_count_if_operations_are_slower_while_they_run() {
 }
 
 #[test]
+fn checkpoints_that_are_shorter_than_a_row_are_found_by_their_length() {
+    // Rows and windows of twelve seconds, as of a run of a day: a checkpoint of six seconds in every fifth of them.
+    let row_s = 12.0;
+    let has_one = |row: usize| row % 5 == 4;
+    let scene = well();
+    let document = scene.document();
+    let mut tables = scene.tables();
+    let mut busy = vec![0.0; SECONDS];
+    for row in (0..SECONDS).filter(|row| has_one(*row)) {
+        busy[row] = 0.5;
+    }
+    for table in &mut tables {
+        table.at_s.iter_mut().for_each(|at_s| *at_s *= row_s);
+        table.duration_s.fill(row_s);
+        let running = MetricId::parse("checkpoint.server.running_count").unwrap();
+        if let Some(running) = table.columns.get_mut(&running) {
+            running.clone_from(&busy.iter().map(|share| share * 0.9).collect());
+            let id = MetricId::parse("checkpoint.server.busy_ratio").unwrap();
+            table.columns.insert(id, busy.clone());
+        }
+    }
+    let (mut windows, mut operations) = (scene.windows(), scene.operations());
+    for one in &mut windows {
+        (one.start_s, one.duration_s) = (one.start_s * row_s, row_s);
+    }
+    for one in &mut operations {
+        let is_slow = has_one(one.start_s as usize);
+        (one.start_s, one.duration_s) = (one.start_s * row_s, row_s);
+        one.response.mean_us *= if is_slow { 3.0 } else { 1.0 };
+    }
+    let bench = Bench {
+        document: &document,
+        tables: &tables,
+        windows: &windows,
+        operations: &operations,
+    };
+    let causes = judge(&bench, &[]).causes;
+    assert!(
+        causes.iter().any(|one| one.cause == Cause::Checkpoint),
+        "{causes:#?}"
+    );
+}
+
+#[test]
+fn one_short_checkpoint_is_too_few_to_tell() {
+    let scene = well();
+    let document = scene.document();
+    let mut tables = scene.tables();
+    let id = MetricId::parse("checkpoint.server.running_count").unwrap();
+    tables[1].columns.get_mut(&id).unwrap()[10..12].fill(1.0);
+    let bench = Bench {
+        document: &document,
+        tables: &tables,
+        windows: &scene.windows(),
+        operations: &scene.operations(),
+    };
+    // It ran 5 % of the time, and what it did to the operations is not known: neither found nor ruled out.
+    let verdict = judge(&bench, &[]);
+    assert_eq!(
+        (verdict.causes, verdict.not_watched),
+        (vec![], vec![Cause::Checkpoint])
+    );
+}
+
+#[test]
 fn what_was_not_watched_decides_nothing_and_is_named() {
     let mut blind = well().with("queue.server.total_count", 40.0);
     blind
@@ -622,9 +697,17 @@ fn what_was_not_watched_decides_nothing_and_is_named() {
 
 #[test]
 fn what_was_watched_and_has_no_meaning_is_not_called_unwatched() {
-    let idle = ["read_per_s", "write_per_s", "flush_per_s", "read_bytes_per_s", "write_bytes_per_s"];
+    let idle = [
+        "read_per_s",
+        "write_per_s",
+        "flush_per_s",
+        "read_bytes_per_s",
+        "write_bytes_per_s",
+    ];
     let names = idle.map(|name| format!("disk.sda.{name}"));
-    let idle = names.iter().fold(well(), |scene, name| scene.with(name, 0.0));
+    let idle = names
+        .iter()
+        .fold(well(), |scene, name| scene.with(name, 0.0));
     assert_eq!(idle.judge().not_watched, []);
     // Reads alone, at a constant rate: no write waits, and an open loop has no clients to be too few.
     let mut reads = well();

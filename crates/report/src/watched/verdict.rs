@@ -214,11 +214,14 @@ mod tests {
         let measured = Some(span(0.0, 60.0));
         let text = when_of(&finding, measured);
         assert!(
-            text.starts_with("in the first ") && text.contains(" and from ") && text.ends_with("its end"),
+            text.starts_with("in the first ")
+                && text.contains(" and from ")
+                && text.ends_with("its end"),
             "{text}"
         );
         assert_eq!(when_of(&finding, None), "");
-        let many = (0..6).map(|number| span(f64::from(number) * 10.0, f64::from(number) * 10.0 + 5.0));
+        let many =
+            (0..6).map(|number| span(f64::from(number) * 10.0, f64::from(number) * 10.0 + 5.0));
         finding.spans = many.collect();
         let text = when_of(&finding, measured);
         assert!(text.contains(", 4 times more, and from "), "{text}");

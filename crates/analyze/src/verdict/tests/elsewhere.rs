@@ -63,9 +63,16 @@ fn elsewhere(mut scene: Scene) -> Scene {
 #[test]
 fn the_disk_of_a_server_elsewhere_is_judged_though_nothing_marks_it() {
     let verdict = elsewhere(held_back()).judge();
-    assert_eq!(verdict.causes[0].cause, Cause::DiskOperations, "{verdict:#?}");
+    assert_eq!(
+        verdict.causes[0].cause,
+        Cause::DiskOperations,
+        "{verdict:#?}"
+    );
     let series = &verdict.causes[0].evidence[0].series;
-    assert!(series.contains(&"node/disk.sda.write_per_s".to_owned()), "{series:?}");
+    assert!(
+        series.contains(&"node/disk.sda.write_per_s".to_owned()),
+        "{series:?}"
+    );
 }
 
 #[test]
@@ -75,7 +82,9 @@ fn a_partition_of_which_nothing_is_counted_leaves_the_data_to_its_disk() {
         ("storage.sda1.free_bytes", 1e11, 1e11),
         ("storage.sda1.holds_data_count", 1.0, 1.0),
     ];
-    scene.host.retain(|(name, _, _)| *name != "storage.sda.free_bytes");
+    scene
+        .host
+        .retain(|(name, _, _)| *name != "storage.sda.free_bytes");
     scene.host.extend(parts);
     scene.expect(&[Cause::DiskOperations]);
 }

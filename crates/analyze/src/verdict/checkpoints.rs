@@ -1,0 +1,99 @@
+//! When checkpoints of the servers ran, and what the operations felt of it.
+
+use super::bench::{Bench, Read, Stretch, mean_us};
+use dyno_record::metrics::{MetricId, MetricTable};
+
+/// Windows with and without a checkpoint that a comparison needs, of each.
+const FEWEST: usize = 3;
+/// Share of a window from which on a checkpoint is in it. In long runs the windows are longer than checkpoints.
+const IN_IT: f64 = 0.25;
+/// Share up to which it is not.
+const NOT_IN_IT: f64 = 0.02;
+
+/// Share of a stretch in which a checkpoint ran.
+pub(super) fn ratio(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let (spans, series) = told(bench)?;
+    let value = overlap_s(&spans, stretch.start_s, stretch.end_s) / stretch.length_s();
+    (stretch.length_s() > 0.0).then_some(Read { value, series })
+}
+
+/// Mean response time of the windows in which a checkpoint ran, by that of those in which none did.
+pub(super) fn slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let (spans, series) = told(bench)?;
+    let commands = bench.commands_by_window();
+    let (mut during, mut outside) = (Vec::new(), Vec::new());
+    for window in bench.inside(stretch) {
+        let end_s = window.start_s + window.duration_s;
+        let share = overlap_s(&spans, window.start_s, end_s) / window.duration_s;
+        let response_us = commands
+            .get(&window.index)
+            .and_then(|commands| mean_us(commands.iter().copied(), |one| one.response));
+        match response_us {
+            Some(response_us) if share >= IN_IT => during.push(response_us),
+            Some(response_us) if share <= NOT_IN_IT => outside.push(response_us),
+            _ => {}
+        }
+    }
+    if during.len() < FEWEST || outside.len() < FEWEST {
+        return None;
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let value = mean(&during) / mean(&outside);
+    Some(Read { value, series })
+}
+
+/// Times in which a checkpoint ran, in order and without overlaps, with the series that say so; nothing if no server
+/// tells.
+fn told(bench: &Bench<'_>) -> Option<(Vec<(f64, f64)>, Vec<String>)> {
+    bench.tables.iter().find_map(|table| {
+        let column = |name: &str| {
+            let mut columns = table.columns.iter();
+            columns.find(|(id, _)| id.group() == "checkpoint" && id.name() == name)
+        };
+        let (ended, running) = (column("busy_ratio"), column("running_count"));
+        let series = |(id, _): (&MetricId, &Vec<f64>)| format!("{}/{id}", table.source);
+        let series: Vec<String> = running.into_iter().chain(ended).map(series).collect();
+        let values = |column: Option<(_, &'_ Vec<f64>)>| column.map(|(_, values)| values.clone());
+        (!series.is_empty()).then(|| (spans(table, values(ended), values(running)), series))
+    })
+}
+
+/// A checkpoint is told when it ends, with its length by that of the row, and while it runs: in a row of several readings
+/// as the share of those that saw it.
+fn spans(
+    table: &MetricTable,
+    ended: Option<Vec<f64>>,
+    running: Option<Vec<f64>>,
+) -> Vec<(f64, f64)> {
+    let mut spans: Vec<(f64, f64)> = Vec::new();
+    for (row, (at_s, length_s)) in table.at_s.iter().zip(&table.duration_s).enumerate() {
+        let of = |column: &Option<Vec<f64>>| column.as_ref().map_or(0.0, |values| values[row]);
+        let share = of(&running);
+        if of(&ended) > 0.0 {
+            spans.push((at_s - of(&ended) * length_s, *at_s));
+        } else if share > 0.0 {
+            spans.push((at_s - share * length_s, *at_s));
+        }
+    }
+    united(spans)
+}
+
+fn united(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut united: Vec<(f64, f64)> = Vec::new();
+    for span in spans {
+        match united.last_mut() {
+            Some(last) if span.0 <= last.1 => last.1 = last.1.max(span.1),
+            _ => united.push(span),
+        }
+    }
+    united
+}
+
+fn overlap_s(spans: &[(f64, f64)], start_s: f64, end_s: f64) -> f64 {
+    let first = spans.partition_point(|span| span.1 <= start_s);
+    let inside = spans[first..].iter().take_while(|span| span.0 < end_s);
+    inside
+        .map(|span| span.1.min(end_s) - span.0.max(start_s))
+        .sum()
+}
