@@ -11,7 +11,8 @@ use dyno_record::metrics::MetricId;
 pub(crate) struct Status {
     entries: Vec<Entry>,
     rates: Rates,
-    uptime_s: Option<f64>,
+    /// When the server was asked last, and for how long it had been up.
+    up: Option<(f64, f64)>,
     /// Whether what the server lacks was told since it started.
     has_told_missing: bool,
     /// Where the numbers are from, for what is missing.
@@ -37,7 +38,7 @@ impl Status {
         Status {
             entries: ROWS.iter().map(entry).collect(),
             rates: Rates::default(),
-            uptime_s: None,
+            up: None,
             has_told_missing: false,
             place,
         }
@@ -50,9 +51,10 @@ impl Status {
             .number("uptimeMillis")
             .map(|uptime_ms| uptime_ms / 1000.0)
             .or_else(|| fields.number("uptime"));
+        let now = uptime_s.map(|uptime_s| (at_s, uptime_s));
         let is_restarted =
-            matches!((uptime_s, self.uptime_s), (Some(now), Some(before)) if now < before);
-        self.uptime_s = uptime_s;
+            matches!((now, self.up), (Some(now), Some(before)) if is_younger(now, before));
+        self.up = now;
         if is_restarted {
             self.rates = Rates::default();
             self.has_told_missing = false;
@@ -122,6 +124,18 @@ impl Entry {
             }
         }
     }
+}
+
+/// Share of the time between two readings that the clock of a server must show at least: clocks are set at times.
+const UPTIME_SHARE: f64 = 0.9;
+/// Times that uptimes may be apart from the clock of the readings: they are told in whole seconds by some, and an answer
+/// takes its time.
+const UPTIME_SLACK_S: f64 = 2.0;
+
+/// Whether a server has been up for less long than it must have been, had it not been started again since the reading
+/// before: less than then, or by clearly less than the time between them. Both are a time and the uptime at it.
+fn is_younger((now_s, up_s): (f64, f64), (before_s, was_up_s): (f64, f64)) -> bool {
+    up_s < was_up_s || up_s - was_up_s < (now_s - before_s) * UPTIME_SHARE - UPTIME_SLACK_S
 }
 
 /// Under which a total is remembered: all rows that need it share it.

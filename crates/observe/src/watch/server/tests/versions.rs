@@ -277,6 +277,25 @@ fn after_a_restart_all_totals_are_first_ones() {
 }
 
 #[test]
+fn a_young_server_that_was_started_again_while_nobody_could_ask_is_noticed() {
+    let of = |uptime_ms: i64, inserts: i64| {
+        let mut answer = of_4_4(1);
+        answer.insert("uptimeMillis", uptime_ms);
+        answer.insert("opcounters", doc! { "insert": inserts });
+        answer
+    };
+    // It was up for 3 s, and is up for 9 s, but 30 s later.
+    let answers = vec![of(3_000, 10), of(9_000, 5_000), of(14_500, 5_060)];
+    let mut source = source_of(answers);
+    source.read(5.0).expect("it answers");
+    let told = source.read(35.0).expect("it answers");
+    assert!(!values(&told).contains_key("operations.s.insert_per_s"));
+    // An answer that comes half a second early is none of another server.
+    let told = source.read(41.0).expect("it answers");
+    assert_values(&told, &[("operations.s.insert_per_s", 10.0)]);
+}
+
+#[test]
 fn a_server_that_may_not_be_asked_failed_and_one_that_does_not_know_it_is_unsupported() {
     let (mut source, asked) = source(|_, _| refused(13, "not authorized on admin"));
     let health = source.read(1.0).expect_err("it is refused");
