@@ -1,7 +1,7 @@
 //! Applies the rules to the parts of a run between its changes of level.
 
 use super::bench::{Bench, Read, Stretch};
-use super::measures::{Measure, Seen, plan_number};
+use super::measures::{Measure, Seen, is_closed, plan_number};
 use super::rules::{BACKED_UP, Bound, Condition, FLAT, Load, RULES, Rule, Unit};
 use super::{Cause, CauseFinding, Evidence, Verdict};
 use crate::experiment::words;
@@ -174,11 +174,6 @@ impl Rule {
             Load::Beside => !bench.is_elsewhere(),
         }
     }
-}
-
-fn is_closed(bench: &Bench<'_>) -> bool {
-    let kind = bench.document.plan.pointer("/schedule/kind");
-    kind.and_then(serde_json::Value::as_str) == Some("closed")
 }
 
 /// A disk that fell to a flat ceiling under a load that did not change.

@@ -17,6 +17,9 @@ pub enum Measure {
     ClientWaitRatio,
     /// Time in which worker threads of the client worked or waited for a CPU, as a share of their time.
     ClientFullRatio,
+    /// Time from when an operation of an open loop was due until it was sent, on average; a closed loop has none. The
+    /// generator waits for the moment by looking at the clock, so that it is busy long before it is late.
+    StartDelayMs,
     /// Threads of the servers that waited for a CPU, on average. Where they run on another machine, of which no processes
     /// are told: the share of time in which anything there waited for one, which is less.
     ServerWaitingCount,
@@ -129,6 +132,11 @@ impl Measure {
                 let waited = processes(bench, "cpu_wait_ratio", is_client, stretch)?;
                 let share = (worked.value + waited.value) / threads(bench)?;
                 Some(worked.and(waited, share))
+            }
+            Measure::StartDelayMs => {
+                let response_us = bench.response_us(stretch).filter(|_| !is_closed(bench))?;
+                let delay_us = response_us - bench.service_us(stretch, &[])?;
+                Some(Read::of(delay_us.max(0.0) / 1e3))
             }
             Measure::WriteOverReadRatio => {
                 let writes_us = bench.service_us(stretch, &WRITES)?;
@@ -330,6 +338,11 @@ fn clients(bench: &Bench<'_>) -> f64 {
 
 fn pairs(bench: &Bench<'_>) -> f64 {
     plan_number(bench, "/server/pairs").unwrap_or(1.0).max(1.0)
+}
+
+pub(super) fn is_closed(bench: &Bench<'_>) -> bool {
+    let kind = bench.document.plan.pointer("/schedule/kind");
+    kind.and_then(Value::as_str) == Some("closed")
 }
 
 pub(super) fn plan_number(bench: &Bench<'_>, pointer: &str) -> Option<f64> {

@@ -144,6 +144,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[
             at_least(Measure::ClientFullRatio, 0.75, "its worker threads worked or waited for a CPU {} of the time", Unit::Percent),
             at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time only", Unit::Percent),
+            if_there(at_least(Measure::StartDelayMs, 0.1, "operations were sent {} late on average", Unit::Milliseconds)),
         ],
         supports: &[
             at_least(Measure::ClientWaitRatio, 0.2, "they waited for a CPU {} of the time", Unit::Percent),

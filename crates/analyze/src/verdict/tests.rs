@@ -23,6 +23,8 @@ struct Scene {
     has_writes: bool,
     read_us: f64,
     write_us: f64,
+    /// Time by which operations are sent late.
+    start_delay_us: f64,
     /// Metrics of this machine.
     host: Metrics,
     server: Metrics,
@@ -45,6 +47,7 @@ fn well() -> Scene {
         has_reads: true,
         has_writes: true,
         read_us: 200.0,
+        start_delay_us: 0.0,
         write_us: 300.0,
         host: vec![
             same("cpu.all.busy_ratio", 0.4),
@@ -206,7 +209,7 @@ impl Scene {
             documents: 0,
             clamped: 0,
             response: WindowLatency {
-                mean_us,
+                mean_us: mean_us + self.start_delay_us,
                 ..WindowLatency::default()
             },
             service: WindowLatency {
@@ -363,6 +366,16 @@ fn a_client_without_cpu_time_is_the_limit_whatever_the_load() {
         .with("process.server.cpu_ratio", 1.8)
         .with("cpu.all.busy_ratio", 0.95);
     both.expect(&[Cause::ServerCpu]);
+}
+
+#[test]
+fn a_client_that_looks_at_the_clock_all_the_time_is_not_full_until_it_is_late() {
+    let mut spins = well()
+        .with("process.client.cpu_ratio", 0.97)
+        .with("process.client.cpu_wait_ratio", 0.02);
+    spins.expect(&[]);
+    spins.start_delay_us = 400.0;
+    spins.expect(&[Cause::Client]);
 }
 
 #[test]

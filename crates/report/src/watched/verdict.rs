@@ -137,7 +137,9 @@ fn evidence_model(evidence: &Evidence, panels: &[BuiltPanel]) -> EvidenceModel {
 fn chart_of_load(measure: &str) -> Option<&'static str> {
     match measure {
         "operations_per_s" | "writes_per_s" | "in_flight_ratio" => Some("rate"),
-        "write_service_ms" | "write_over_read_ratio" | "round_trip_ratio" => Some("latency"),
+        "start_delay_ms" | "write_service_ms" | "write_over_read_ratio" | "round_trip_ratio" => {
+            Some("latency")
+        }
         _ => None,
     }
 }
