@@ -308,10 +308,14 @@ impl<'a> Bench<'a> {
     /// Values of a metric of the data device.
     pub(super) fn disk(&self, name: &str, stretch: Stretch) -> Option<Read> {
         let (table, device) = self.data_device(stretch)?;
-        mean(table, &format!("disk.{device}.{name}"), stretch)
+        mean(
+            table,
+            &disk_metric(table, &device, name).to_string(),
+            stretch,
+        )
     }
 
-    /// Sum of two metrics of the data device row by row.
+    /// Sum of some metrics of the data device row by row.
     pub(super) fn disk_rows(
         &self,
         names: &[&str],
@@ -321,9 +325,8 @@ impl<'a> Bench<'a> {
         let columns: Vec<(String, &[f64])> = names
             .iter()
             .filter_map(|name| {
-                let id = format!("disk.{device}.{name}");
-                let column = table.column(&MetricId::parse(&id)?)?;
-                Some((format!("{}/{id}", table.source), column))
+                let id = disk_metric(table, &device, name);
+                Some((format!("{}/{id}", table.source), table.column(&id)?))
             })
             .collect();
         if columns.is_empty() {
@@ -336,6 +339,21 @@ impl<'a> Bench<'a> {
         let series = columns.into_iter().map(|(name, _)| name).collect();
         (rows.len() >= FEWEST_ROWS).then_some((rows, series))
     }
+}
+
+/// A metric of a device. Of a device that does not tell it that of one below it that holds the data as well: the flushes of
+/// a partition are counted on its disk alone.
+fn disk_metric(table: &MetricTable, device: &str, name: &str) -> MetricId {
+    let own = MetricId::of_instance("disk", device, name);
+    if table.column(&own).is_some() {
+        return own;
+    }
+    let mut below = table.instances("storage").into_iter().filter_map(|device| {
+        let mark = MetricId::of_instance("storage", device, "holds_data_count");
+        let id = MetricId::of_instance("disk", device, name);
+        table.column(&mark).and(table.column(&id)).map(|_| id)
+    });
+    below.next().unwrap_or(own)
 }
 
 /// Mean of a kind of latency over operations, each weighted by its number; nothing without any.

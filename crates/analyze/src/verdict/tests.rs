@@ -450,6 +450,22 @@ fn writes_that_wait_for_the_disk_are_told_from_slow_reads() {
 }
 
 #[test]
+fn flushes_of_a_partition_are_those_of_its_disk() {
+    let rename = |name: &'static str| -> &'static str {
+        match name.ends_with("flush_per_s") {
+            true => name,
+            false => name.replace(".sda.", ".sda1.").leak(),
+        }
+    };
+    let mut scene = durable();
+    for metric in &mut scene.host {
+        metric.0 = rename(metric.0);
+    }
+    scene.host.push(("storage.sda.holds_data_count", 1.0, 1.0));
+    scene.expect(&[Cause::SlowSync]);
+}
+
+#[test]
 fn without_reads_nothing_is_said_of_them() {
     let mut writes = durable();
     writes.has_reads = false;

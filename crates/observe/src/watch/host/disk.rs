@@ -9,6 +9,7 @@ use super::present::Present;
 use crate::health::Reading;
 use crate::watch::source::Told;
 use dyno_record::metrics::MetricId;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Unit of the kernel's counts of data, whatever the sector of the disk is.
@@ -33,6 +34,8 @@ const FLUSH_MS: usize = 16;
 /// Milliseconds are counted in 32 bits, and begin again at 0 after 49 days of them.
 const MILLISECONDS: [usize; 5] = [READ_MS, WRITE_MS, BUSY_MS, QUEUE_MS, FLUSH_MS];
 
+const FLUSHES_PER_S: &str = "flush_per_s";
+
 /// A metric: name, and what it is of the growth of the counters.
 type Metric = (&'static str, fn(&Growth<FIELDS>) -> Option<f64>);
 
@@ -40,7 +43,7 @@ const METRICS: [Metric; 13] = [
     ("read_per_s", |disk| disk.per_s(READS)),
     ("write_per_s", |disk| disk.per_s(WRITES)),
     ("discard_per_s", |disk| disk.per_s(DISCARDS)),
-    ("flush_per_s", |disk| disk.per_s(FLUSHES)),
+    (FLUSHES_PER_S, |disk| disk.per_s(FLUSHES)),
     ("read_bytes_per_s", |disk| {
         Some(disk.per_s(READ_SECTORS)? * SECTOR_BYTES)
     }),
@@ -87,6 +90,7 @@ enum Kind {
 
 struct Disk {
     kind: Kind,
+    counts_flushes: bool,
     is_shown: bool,
     last: Option<(f64, Fields)>,
     /// Made when it is shown first.
@@ -121,6 +125,7 @@ impl Part for Disks {
             };
             let disk = self.disks.see(name, || Disk {
                 kind: kind(&self.root, number, name),
+                counts_flushes: counts_flushes(&self.root, number),
                 is_shown: false,
                 last: None,
                 ids: None,
@@ -158,6 +163,17 @@ fn kind(root: &Path, (major, minor): (u64, u64), name: &str) -> Kind {
     }
 }
 
+/// Whether the kernel counts the flushes of a device. It does so where it has a queue of requests: those of a partition
+/// are counted on its disk, and those of a volume or an array on what it lies on; the counters of both stay at 0.
+fn counts_flushes(root: &Path, (major, minor): (u64, u64)) -> bool {
+    let device = root.join(format!("sys/dev/block/{major}:{minor}"));
+    let lies_on_others = || {
+        let below = fs::read_dir(device.join("slaves"));
+        below.is_ok_and(|mut below| below.next().is_some())
+    };
+    !device.join("partition").exists() && !lies_on_others()
+}
+
 impl Disk {
     fn read(&mut self, at_s: f64, name: &str, fields: Fields, has_data: bool, told: &mut Told) {
         let before = self.last.replace((at_s, fields));
@@ -185,7 +201,10 @@ impl Disk {
             fields[IN_FLIGHT].map(|count| count as f64),
         );
         if let Some(growth) = growth {
-            for (id, (_, value)) in ids.iter().zip(METRICS) {
+            for (id, (metric, value)) in ids.iter().zip(METRICS) {
+                if metric == FLUSHES_PER_S && !self.counts_flushes {
+                    continue;
+                }
                 told.put_if_known(id.clone(), value(&growth));
             }
         }
@@ -227,7 +246,6 @@ mod tests {
     use super::*;
     use crate::health::Health;
     use crate::host::tests::Fixture;
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     fn link(fixture: &Fixture, number: &str, device: &str) {
@@ -330,6 +348,37 @@ mod tests {
         assert_values(&told, &[("disk.loop0.read_per_s", 1.0)]);
         assert_eq!(names(&told, "disk.vda2."), [""; 0]);
         assert_eq!(names(&told, "disk.ram0."), [""; 0]);
+    }
+
+    #[test]
+    fn flushes_are_told_where_the_kernel_counts_them() {
+        let fixture = machine().with("sys/devices/virtual/block/dm-0/slaves/vda2/size", "1\n");
+        link(&fixture, "253:0", "virtual/block/dm-0");
+        let lines = |fields: &str| {
+            let names = ["254 0 vda", "254 1 vda1", "7 1 loop1", "253 0 dm-0"];
+            names.map(|name| format!("{name} {fields}\n")).concat()
+        };
+        let fixture = fixture.with("proc/diskstats", &lines(IDLE));
+        let folder = fixture.root().join("data");
+        let mut disks = Disks::new(fixture.root(), vec![folder, "/no-such-folder".into()]);
+        read(&mut disks, 1.0);
+        let some = "8 0 64 8 0 0 0 0 0 8 8 0 0 0 0 4 4";
+        let _fixture = fixture.with("proc/diskstats", &lines(some));
+        let told = read(&mut disks, 2.0);
+        assert_values(
+            &told,
+            &[
+                ("disk.vda.flush_per_s", 4.0),
+                ("disk.loop1.flush_per_s", 4.0),
+            ],
+        );
+        for device in ["vda1", "dm-0"] {
+            assert_eq!(
+                value(&told, &format!("disk.{device}.read_per_s")),
+                Some(8.0)
+            );
+            assert_eq!(value(&told, &format!("disk.{device}.flush_per_s")), None);
+        }
     }
 
     #[test]
