@@ -292,9 +292,17 @@ fn headline(found: &[CauseFinding], bench: &Bench<'_>) -> String {
 /// rules a cause out decides, whatever else is missing: an idle disk has no operations that could vary.
 fn not_watched(parts: &[Seen<'_>]) -> Vec<Cause> {
     let is_asked = |rule: &&Rule| parts.iter().all(|part| rule.is_for(part.bench));
-    let is_blind = |rule: &&Rule| parts.iter().all(|part| is_undecided(rule, part));
-    let blind = RULES.iter().filter(is_asked).filter(is_blind);
-    blind.map(|rule| rule.cause).collect()
+    let is_blind = |rule: &Rule| parts.iter().all(|part| is_undecided(rule, part));
+    let mut causes: Vec<(Cause, bool)> = Vec::new();
+    for rule in RULES.iter().filter(is_asked) {
+        match causes.iter_mut().find(|(cause, _)| *cause == rule.cause) {
+            // Of several rules for a cause each can be the one that decides it.
+            Some((_, is_unknown)) => *is_unknown &= is_blind(rule),
+            None => causes.push((rule.cause, is_blind(rule))),
+        }
+    }
+    let unknown = causes.into_iter().filter(|(_, is_unknown)| *is_unknown);
+    unknown.map(|(cause, _)| cause).collect()
 }
 
 /// Whether all conditions that can be looked at hold, and there are others.

@@ -29,6 +29,8 @@ pub enum Measure {
     HostBusyRatio,
     /// The busiest CPU of the server's machine.
     BusiestCpuRatio,
+    /// The CPU of the server's machine that worked most for interrupts: that share of its time.
+    BusiestInterruptsRatio,
     /// CPUs of the server's machine that were not idle and worked neither for the servers nor the client, nor for
     /// interrupts or other machines. Threads of the kernel cannot be told from other processes.
     OthersCpuCount,
@@ -161,12 +163,8 @@ impl Measure {
                 bench.largest("process", "busiest_thread_ratio", is_server, stretch)
             }
             Measure::HostBusyRatio => bench.host_mean("cpu.all.busy_ratio", stretch),
-            Measure::BusiestCpuRatio => bench.server_hosts().find_map(|table| {
-                let busy = cpus(table)
-                    .into_iter()
-                    .filter_map(|cpu| mean(table, &format!("cpu.{cpu}.busy_ratio"), stretch));
-                busy.max_by(|a, b| a.value.total_cmp(&b.value))
-            }),
+            Measure::BusiestCpuRatio => largest_of_cpus(bench, "busy_ratio", stretch),
+            Measure::BusiestInterruptsRatio => largest_of_cpus(bench, "softirq_ratio", stretch),
             Measure::OthersCpuCount => others(bench, stretch),
             Measure::StealRatio => bench.host_mean("cpu.all.steal_ratio", stretch),
             Measure::IowaitRatio => bench.host_mean("cpu.all.iowait_ratio", stretch),
@@ -347,6 +345,15 @@ pub(super) fn is_closed(bench: &Bench<'_>) -> bool {
 
 pub(super) fn plan_number(bench: &Bench<'_>, pointer: &str) -> Option<f64> {
     bench.document.plan.pointer(pointer).and_then(Value::as_f64)
+}
+
+/// The largest mean of a metric over the CPUs of the server's machine.
+fn largest_of_cpus(bench: &Bench<'_>, name: &str, stretch: Stretch) -> Option<Read> {
+    bench.server_hosts().find_map(|table| {
+        let each = cpus(table).into_iter();
+        let each = each.filter_map(|cpu| mean(table, &format!("cpu.{cpu}.{name}"), stretch));
+        each.max_by(|a, b| a.value.total_cmp(&b.value))
+    })
 }
 
 fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {

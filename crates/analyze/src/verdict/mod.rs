@@ -70,7 +70,7 @@ pub enum Cause {
     RoundTrip,
     /// Connections are opened all the time.
     ConnectionStorm,
-    /// One CPU is busy while others have room.
+    /// One CPU is busy with interrupts, or one thread of the server all the time, while others have room.
     OneCore,
     /// All CPU time that the server may use.
     ServerCpu,

@@ -341,17 +341,31 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         cause: Cause::OneCore,
-        text: "One CPU is full while others have room",
+        text: "One CPU is full with interrupts while others have room",
         load: Load::Any,
         needs: &[
+            at_least(Measure::BusiestInterruptsRatio, 0.5, "the busiest of them took {} of the time of a CPU", Unit::Percent),
             at_least(Measure::BusiestCpuRatio, 0.95, "the busiest CPU worked {} of the time", Unit::Percent),
             at_most(Measure::HostBusyRatio, ROOM, "all CPUs together worked {} of it", Unit::Percent),
-            at_least(Measure::ServerBusiestThreadRatio, FULL, "the busiest thread of the server worked {} of it", Unit::Percent),
         ],
         supports: &[],
         confidence: 0.75,
         hides: &[Cause::TooFewClients],
-        advice: &["look what that thread does (`perf top`): a path that one thread serves does not get faster with more CPUs", "spread interrupts of the network card (`--rps`)"],
+        advice: &["spread the interrupts of the network card over CPUs (`--rps`, its queues, their affinity)"],
+    },
+    Rule {
+        cause: Cause::OneCore,
+        text: "One thread of the server is full while CPUs have room",
+        load: Load::Any,
+        // It may move from CPU to CPU, so that none of them is full.
+        needs: &[
+            at_least(Measure::ServerBusiestThreadRatio, FULL, "the busiest thread of the server worked {} of the time", Unit::Percent),
+            at_most(Measure::HostBusyRatio, ROOM, "all CPUs together worked {} of it", Unit::Percent),
+        ],
+        supports: &[],
+        confidence: 0.75,
+        hides: &[Cause::TooFewClients],
+        advice: &["look what that thread does (`perf top`): a path that one thread serves does not get faster with more CPUs"],
     },
     Rule {
         cause: Cause::RoundTrip,

@@ -57,6 +57,8 @@ fn well() -> Scene {
             same("cpu.all.softirq_ratio", 0.01),
             same("cpu.0.busy_ratio", 0.4),
             same("cpu.1.busy_ratio", 0.4),
+            same("cpu.0.softirq_ratio", 0.01),
+            same("cpu.1.softirq_ratio", 0.01),
             same("pressure.cpu.some_ratio", 0.05),
             same("pressure.io.some_ratio", 0.02),
             same("pressure.memory.some_ratio", 0.0),
@@ -593,15 +595,28 @@ fn operations_that_queue_for_tickets_are_told() {
 }
 
 #[test]
-fn one_full_cpu_counts_if_a_thread_of_the_server_fills_it() {
+fn one_full_thread_of_the_server_counts_on_whatever_cpu_it_is() {
     let one = well()
-        .with("cpu.1.busy_ratio", 1.0)
+        .with("cpu.1.busy_ratio", 0.6)
         .with("cpu.all.busy_ratio", 0.6)
         .with("process.server.busiest_thread_ratio", 0.98)
         .with("process.server.cpu_ratio", 1.0);
     one.expect(&[Cause::OneCore]);
     one.with("process.server.busiest_thread_ratio", 0.3)
         .expect(&[]);
+}
+
+#[test]
+fn one_cpu_that_is_full_with_interrupts_is_told() {
+    let one = well()
+        .with("cpu.1.busy_ratio", 0.99)
+        .with("cpu.1.softirq_ratio", 0.8)
+        .with("cpu.all.busy_ratio", 0.6)
+        .with("cpu.all.softirq_ratio", 0.4);
+    one.expect(&[Cause::OneCore]);
+    let text = &one.judge().causes[0].text;
+    assert!(text.contains("interrupts"), "{text}");
+    one.with("cpu.1.softirq_ratio", 0.1).expect(&[]);
 }
 
 #[test]
