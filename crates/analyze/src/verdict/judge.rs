@@ -37,7 +37,7 @@ pub fn judge(bench: &Bench<'_>, shifts_s: &[f64]) -> Verdict {
     for part in &parts {
         merge(&mut found, of_part(part));
     }
-    if let Some(burst) = parts.windows(2).find_map(|pair| burst(&pair[0], &pair[1])) {
+    if let Some(burst) = collapse(&parts) {
         found.retain(|one| one.cause != Cause::DiskOperations && one.cause != Cause::SlowSync);
         found.push(burst);
     }
@@ -174,6 +174,15 @@ impl Rule {
             Load::Beside => !bench.is_elsewhere(),
         }
     }
+}
+
+/// The first part in which the disk is at a ceiling that it has fallen to. Between it and the last part in which it was
+/// fast there may be others, of its way down.
+fn collapse(parts: &[Seen<'_>]) -> Option<CauseFinding> {
+    (1..parts.len()).find_map(|slow| {
+        let mut before = parts[..slow].iter().rev();
+        before.find_map(|fast| burst(fast, &parts[slow]))
+    })
 }
 
 /// A disk that fell to a flat ceiling under a load that did not change.

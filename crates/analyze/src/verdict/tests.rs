@@ -569,6 +569,30 @@ fn a_disk_that_falls_to_a_ceiling_under_the_same_load_has_used_up_its_credits() 
 }
 
 #[test]
+fn a_collapse_that_takes_its_time_is_one_as_well() {
+    let scene = collapsed();
+    let (document, windows, operations) = (scene.document(), scene.windows(), scene.operations());
+    let mut tables = scene.tables();
+    // On its way down it is fast for a second and slow for the next, near the level that it ends at.
+    for name in ["disk.sda.write_per_s", "disk.sda.flush_per_s"] {
+        let column = tables[0].columns.get_mut(&MetricId::parse(name).unwrap());
+        let column = column.unwrap();
+        let last = column[SECONDS - 1];
+        (14..20).for_each(|row| column[row] = last * if row % 2 == 0 { 0.4 } else { 1.8 });
+    }
+    let bench = Bench {
+        document: &document,
+        tables: &tables,
+        windows: &windows,
+        operations: &operations,
+    };
+    let verdict = judge(&bench, &[14.0, 20.0]);
+    let first = &verdict.causes[0];
+    assert_eq!(first.cause, Cause::BurstCredits, "{verdict:#?}");
+    assert_eq!((first.start_s, first.evidence[0].end_s), (20.0, 14.0));
+}
+
+#[test]
 fn a_cache_is_too_small_if_the_data_do_not_fit_and_are_read_again() {
     let mut small = well()
         .with("cache.server.hit_ratio", 0.8)
