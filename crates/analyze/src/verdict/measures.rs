@@ -79,6 +79,8 @@ pub enum Measure {
     TicketsRatio,
     /// Operations that queue in the server.
     QueueCount,
+    /// Operations that queue in the server, as a share of those under way.
+    QueuedRatio,
     /// Bytes swapped in and out per second.
     SwapBytesPerS,
     /// Time in which processes waited for memory.
@@ -219,6 +221,12 @@ impl Measure {
                 both.max_by(|a, b| a.value.total_cmp(&b.value))
             }
             Measure::QueueCount => bench.sum_over("queue", "total_count", |_| true, stretch),
+            Measure::QueuedRatio => {
+                let queued = Measure::QueueCount.read(bench, stretch)?;
+                let under_way = in_flight(bench, stretch)?;
+                let share = queued.value / under_way.max(1.0);
+                Some(queued.with(share))
+            }
             Measure::SwapBytesPerS => {
                 let swapped = bench.host_mean("paging.swap_in_bytes_per_s", stretch)?;
                 let out = bench.host_mean("paging.swap_out_bytes_per_s", stretch)?;
@@ -240,12 +248,7 @@ impl Measure {
             Measure::ConnectionsPerS => {
                 bench.sum_over("connections", "created_per_s", |_| true, stretch)
             }
-            Measure::InFlightRatio => {
-                let inside = bench.inside(stretch);
-                let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
-                let busy = inside.iter().map(|one| one.mean_in_flight * one.duration_s);
-                (seconds > 0.0).then(|| Read::of(busy.sum::<f64>() / seconds / clients(bench)))
-            }
+            Measure::InFlightRatio => Some(Read::of(in_flight(bench, stretch)? / clients(bench))),
             Measure::WriteServiceMs => Some(Read::of(bench.service_us(stretch, &WRITES)? / 1e3)),
             Measure::WritesPerS => writes_per_s(bench, stretch).map(Read::of),
             Measure::OperationsPerS => bench.rate_per_s(stretch).map(Read::of),
@@ -416,6 +419,14 @@ fn backed_up(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         }
         None => busy.with(0.0),
     })
+}
+
+/// Operations under way on average.
+fn in_flight(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
+    let inside = bench.inside(stretch);
+    let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
+    let busy = inside.iter().map(|one| one.mean_in_flight * one.duration_s);
+    (seconds > 0.0).then(|| busy.sum::<f64>() / seconds)
 }
 
 fn writes_per_s(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {

@@ -313,6 +313,19 @@ pub(super) const RULES: &[Rule] = &[
         advice: &["look what holds the tickets: slow operations, a slow disk, lock conflicts; more tickets seldom help", "offer less at once: fewer clients"],
     },
     Rule {
+        cause: Cause::Tickets,
+        text: "Operations wait for locks of the server",
+        load: Load::Any,
+        needs: &[
+            at_least(Measure::QueueCount, 1.0, "{} operations waited on average", Unit::Count),
+            at_least(Measure::QueuedRatio, 0.25, "that is {} of those under way", Unit::Percent),
+        ],
+        supports: &[at_most(Measure::TicketsRatio, 0.9, "{} of the tickets were in use: it is not them that lack", Unit::Percent)],
+        confidence: 0.6,
+        hides: &[Cause::TooFewClients],
+        advice: &["look which operation holds the lock (`currentOp`): building an index, dropping or renaming a collection, a long transaction"],
+    },
+    Rule {
         cause: Cause::ServerCpu,
         text: "The server used up its CPU time",
         load: Load::Any,

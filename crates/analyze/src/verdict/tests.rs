@@ -608,14 +608,23 @@ fn a_cache_is_too_small_if_the_data_do_not_fit_and_are_read_again() {
 }
 
 #[test]
-fn operations_that_queue_for_tickets_are_told() {
+fn operations_that_queue_for_tickets_are_told_from_those_that_queue_for_locks() {
     let queue = well()
         .with("queue.server.total_count", 40.0)
         .with("tickets.server.write_in_use_count", 127.0);
     queue.expect(&[Cause::Tickets]);
-    queue
-        .with("tickets.server.write_in_use_count", 30.0)
-        .expect(&[]);
+    let text = |scene: &Scene| scene.judge().causes[0].text.clone();
+    assert!(
+        text(&queue).contains("inside the server"),
+        "{}",
+        text(&queue)
+    );
+    let mut locked = queue.with("tickets.server.write_in_use_count", 30.0);
+    locked.expect(&[Cause::Tickets]);
+    assert!(text(&locked).contains("locks"), "{}", text(&locked));
+    // A few of very many that are under way.
+    locked.in_flight = 400.0;
+    locked.expect(&[]);
 }
 
 #[test]
@@ -754,13 +763,17 @@ fn one_short_checkpoint_is_too_few_to_tell() {
 
 #[test]
 fn what_was_not_watched_decides_nothing_and_is_named() {
-    let mut blind = well().with("queue.server.total_count", 40.0);
+    let mut blind = well().with("cache.server.hit_ratio", 0.5);
+    blind.cache_bytes = 64 << 20;
+    blind
+        .host
+        .retain(|(name, _, _)| !name.ends_with("read_bytes_per_s"));
     blind
         .server
-        .retain(|(name, _, _)| !name.starts_with("tickets"));
+        .retain(|(name, _, _)| !name.ends_with("read_bytes_per_s"));
     let verdict = blind.judge();
     assert_eq!(verdict.causes, []);
-    assert_eq!(verdict.not_watched, [Cause::Tickets]);
+    assert_eq!(verdict.not_watched, [Cause::CacheTooSmall]);
 }
 
 #[test]
