@@ -43,7 +43,7 @@ pub enum Measure {
     /// The share of time in which the data's disk worked, or in which some process waited for I/O if that is more.
     DiskSaturationRatio,
     /// The share of time in which requests waited before the data's disk: in its queue, if that held more than one on
-    /// average, or held back by a limit that the disk itself does not see, so that it is idle while processes wait.
+    /// average and kept them for a time that is long for any disk, or held back by a limit that the disk itself does not see, so that it is idle while processes wait.
     DiskBackedUpRatio,
     /// Reads, writes and flushes per second of the data's disk.
     DiskOperationsPerS,
@@ -289,6 +289,7 @@ fn throttled(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
 }
 
 const OPERATIONS: &[&str] = &["read_per_s", "write_per_s", "flush_per_s"];
+const REQUESTS: &[&str] = &["read_per_s", "write_per_s"];
 const BYTES: &[&str] = &["read_bytes_per_s", "write_bytes_per_s"];
 
 const WRITES: [&str; 3] = ["insert", "update", "delete"];
@@ -398,6 +399,9 @@ fn variation(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read
 
 /// Mean number of requests in the disk and its queue from which on some wait.
 const QUEUED: f64 = 1.5;
+/// Mean time of a request from which on a queue is one that is waited in. A fast disk works on many requests at once: its
+/// queue and its utilization say how much it is asked for, and not that it has no more to give.
+const LONG_S: f64 = 1e-3;
 /// Share of its time up to which a disk is idle.
 const IDLE: f64 = 0.25;
 
@@ -406,6 +410,7 @@ fn backed_up(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     let queue = bench.disk("queue_count", stretch);
     if let Some(queue) = queue
         && queue.value >= QUEUED
+        && request_s(bench, queue.value, stretch).is_none_or(|each_s| each_s >= LONG_S)
     {
         let share = busy.value;
         return Some(busy.and(queue, share));
@@ -427,6 +432,12 @@ fn in_flight(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
     let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
     let busy = inside.iter().map(|one| one.mean_in_flight * one.duration_s);
     (seconds > 0.0).then(|| busy.sum::<f64>() / seconds)
+}
+
+/// Mean time of a request in the disk and its queue, by Little's law.
+fn request_s(bench: &Bench<'_>, queue: f64, stretch: Stretch) -> Option<f64> {
+    let per_s = disk_mean(bench, REQUESTS, stretch)?.value;
+    (per_s > 0.0).then(|| queue / per_s)
 }
 
 fn writes_per_s(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {

@@ -504,6 +504,16 @@ fn a_ceiling_of_operations_is_flat_with_a_queue() {
         .with("disk.sda.utilization_ratio", 1.0)
         .with("disk.sda.queue_count", 12.0);
     queued.expect(&[Cause::DiskOperations]);
+    // One that works on twelve at once and is done with each in an eighth of a millisecond is asked for no more.
+    let fast = queued
+        .with("disk.sda.write_per_s", 90e3)
+        .with("disk.sda.write_bytes_per_s", 400e6)
+        .with("pressure.io.some_ratio", 0.6);
+    let causes = fast.judge().causes;
+    assert!(
+        causes.iter().all(|one| one.cause != Cause::DiskOperations),
+        "{causes:?}"
+    );
 }
 
 #[test]
