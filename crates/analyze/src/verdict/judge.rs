@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, Read, Stretch};
 use super::measures::{Measure, Seen, is_closed, plan_number};
-use super::rules::{BACKED_UP, Bound, Condition, FLAT, Load, RULES, Rule, Unit};
+use super::rules::{BACKED_UP, Bound, Condition, FLAT, LARGE_BYTES, Load, RULES, Rule, Unit};
 use super::{Cause, CauseFinding, Evidence, Verdict};
 use crate::experiment::words;
 
@@ -224,8 +224,8 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
     Some(CauseFinding {
         cause: Cause::BurstCredits,
         text: format!(
-            "Disk IOPS ceiling reached at {} IOPS after {} s: burst credits exhausted or volume throttled.",
-            words::number(slow.value),
+            "{} after {} s: burst credits exhausted or volume throttled.",
+            ceiling(after, slow.value),
             words::number(is_s.start_s - measured.start_s)
         ),
         start_s: is_s.start_s,
@@ -243,6 +243,22 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
             "measure for longer than the credits last: the rate before the fall is not what the server can do for hours".to_owned(),
         ],
     })
+}
+
+/// What a disk does at its ceiling: bytes if it has large requests, else operations.
+fn ceiling(part: &Seen<'_>, operations_per_s: f64) -> String {
+    let is_large = |size: &Read| size.value >= LARGE_BYTES;
+    let bytes = part.read(Measure::DiskRequestBytes).filter(is_large);
+    match bytes.and_then(|_| part.read(Measure::DiskBytesPerS)) {
+        Some(bytes) => {
+            let bytes = written(bytes.value, Unit::BytesPerSecond);
+            format!("Disk bandwidth ceiling reached at {bytes}")
+        }
+        None => {
+            let operations = words::number(operations_per_s);
+            format!("Disk IOPS ceiling reached at {operations} IOPS")
+        }
+    }
 }
 
 /// Puts findings of a part beside those of earlier ones; the same cause in parts that follow each other is one, and in

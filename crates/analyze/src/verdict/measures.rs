@@ -53,6 +53,8 @@ pub enum Measure {
     DiskBytesPerS,
     /// How much they vary: standard deviation as a share of the mean.
     DiskBytesVariationRatio,
+    /// Mean size of the reads and writes of the data's disk.
+    DiskRequestBytes,
     /// Bytes read into the server's cache for each operation; from the data's disk, where the server does not tell.
     ReadBytesPerOperation,
     /// Size of the data as a share of the server's cache.
@@ -181,6 +183,12 @@ impl Measure {
             Measure::DiskOperationsPerS => disk_mean(bench, OPERATIONS, stretch),
             Measure::DiskOperationsVariationRatio => variation(bench, OPERATIONS, stretch),
             Measure::DiskBytesPerS => disk_mean(bench, BYTES, stretch),
+            Measure::DiskRequestBytes => {
+                let bytes = disk_mean(bench, BYTES, stretch)?;
+                let requests = disk_mean(bench, REQUESTS, stretch)?;
+                let each = bytes.value / requests.value;
+                (requests.value > 0.0).then(|| bytes.and(requests, each))
+            }
             Measure::DiskBytesVariationRatio => variation(bench, BYTES, stretch),
             Measure::ReadBytesPerOperation => {
                 let into_cache = bench.sum_over("cache", "read_bytes_per_s", |_| true, stretch);

@@ -102,6 +102,9 @@ const fn if_there(condition: Condition) -> Condition {
 const FULL: f64 = 0.85;
 /// Share of its time up to which a resource is clearly not the limit.
 const ROOM: f64 = 0.7;
+/// Mean size of requests from which on a ceiling at which operations and bytes are both flat is one of bytes: volumes count
+/// larger ones several times, and disks need more time for them.
+pub(super) const LARGE_BYTES: f64 = 65_536.0;
 /// Operations of a disk vary so little at a ceiling; a disk that answers demand varies with it.
 pub(super) const FLAT: f64 = 0.15;
 /// Share of the time in which requests wait before a disk from which on it holds up the server. The kernel weighs this
@@ -221,6 +224,26 @@ pub(super) const RULES: &[Rule] = &[
             at_least(Measure::InFlightRatio, 0.8, "{} of the connections waited for an answer", Unit::Percent),
             at_most(Measure::DiskOperationsVariationRatio, FLAT, "its operations per second varied by {} only", Unit::Percent),
             at_most(Measure::FlatterOperationsRatio, 1.2, "they varied {} as much as its bytes per second", Unit::Percent),
+            at_most(Measure::DiskRequestBytes, LARGE_BYTES, "a request had {}", Unit::Bytes),
+        ],
+        supports: &[
+            at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent),
+            at_least(Measure::IowaitRatio, 0.1, "CPUs were idle and waited for the disk {} of the time", Unit::Percent),
+        ],
+        confidence: 0.75,
+        hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
+        advice: &["take a disk, or a volume, with more operations per second, or several of them (RAID 0)", "do less on it: a larger cache, fewer indexes, a longer interval between journal syncs"],
+    },
+    Rule {
+        cause: Cause::DiskOperations,
+        text: "The disk does no more operations per second",
+        load: Load::Any,
+        needs: &[
+            at_least(Measure::DiskOperationsPerS, 10.0, "they stood at {}", Unit::PerSecond),
+            at_least(Measure::DiskBackedUpRatio, BACKED_UP, "requests waited before the disk {} of the time", Unit::Percent),
+            at_least(Measure::InFlightRatio, 0.8, "{} of the connections waited for an answer", Unit::Percent),
+            at_most(Measure::DiskOperationsVariationRatio, FLAT, "its operations per second varied by {} only", Unit::Percent),
+            at_most(Measure::FlatterOperationsRatio, 0.7, "they varied {} as much as its bytes per second", Unit::Percent),
         ],
         supports: &[
             at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent),
@@ -243,6 +266,23 @@ pub(super) const RULES: &[Rule] = &[
         ],
         supports: &[at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent)],
         confidence: 0.7,
+        hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
+        advice: &["take a disk, or a volume, with more bandwidth, or several of them (RAID 0)", "compress more (`--set server.block_compressor=zstd`)"],
+    },
+    Rule {
+        cause: Cause::DiskBandwidth,
+        text: "The disk carries no more bytes per second",
+        load: Load::Any,
+        needs: &[
+            at_least(Measure::DiskBytesPerS, 10_485_760.0, "they stood at {}", Unit::BytesPerSecond),
+            at_least(Measure::DiskBackedUpRatio, BACKED_UP, "requests waited before the disk {} of the time", Unit::Percent),
+            at_least(Measure::InFlightRatio, 0.8, "{} of the connections waited for an answer", Unit::Percent),
+            at_most(Measure::DiskBytesVariationRatio, FLAT, "its bytes per second varied by {} only", Unit::Percent),
+            at_least(Measure::FlatterOperationsRatio, 0.7, "its operations per second varied {} as much", Unit::Percent),
+            at_least(Measure::DiskRequestBytes, LARGE_BYTES, "a request had {}", Unit::Bytes),
+        ],
+        supports: &[at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent)],
+        confidence: 0.65,
         hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
         advice: &["take a disk, or a volume, with more bandwidth, or several of them (RAID 0)", "compress more (`--set server.block_compressor=zstd`)"],
     },

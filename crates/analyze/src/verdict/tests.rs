@@ -544,6 +544,24 @@ fn a_ceiling_of_bytes_is_told_from_one_of_operations() {
     assert_eq!(causes[0].cause, Cause::DiskBandwidth, "{causes:#?}");
 }
 
+#[test]
+fn a_ceiling_with_large_requests_of_one_size_is_one_of_bytes() {
+    let large = held_back()
+        .with("disk.sda.write_per_s", 200.0)
+        .with("disk.sda.write_bytes_per_s", 52_428_800.0);
+    large.expect(&[Cause::DiskBandwidth]);
+    large
+        .with("disk.sda.write_bytes_per_s", 1e6)
+        .expect(&[Cause::DiskOperations]);
+    let fell = collapsed().changing("disk.sda.write_bytes_per_s", 200e6, 10_485_760.0);
+    let headline = fell.judge_with(&[20.0]).headline;
+    assert!(
+        headline.starts_with("Disk bandwidth ceiling reached at 10 MiB/s after 20.0 s")
+            || headline.starts_with("Disk bandwidth ceiling reached at 10.0 MiB/s after 20.0 s"),
+        "{headline}"
+    );
+}
+
 /// A disk that falls to a ceiling after half of the time, while the load asks for the same.
 fn collapsed() -> Scene {
     let mut scene = held_back()
