@@ -88,6 +88,23 @@ fn a_soak_ends_when_its_server_is_away_for_too_long() {
     assert_eq!(document["plan"]["client"]["give_up"], "2s");
 }
 
+/// The last time at which a run recorded a value of this metric; 0 if it has none yet.
+fn last_told_s(run: &std::path::Path, metric: &str) -> f64 {
+    let folder = run.join("metrics");
+    let files = names(&folder).into_iter();
+    let texts = files.filter_map(|file| std::fs::read_to_string(folder.join(file)).ok());
+    let of_file = |text: String| -> Option<f64> {
+        let mut lines = text.lines();
+        let place = lines.next()?.split(',').position(|name| name == metric)?;
+        let told = lines.filter(|line| {
+            let mut values = line.split(',');
+            values.nth(place).is_some_and(|value| !value.is_empty())
+        });
+        told.last()?.split(',').next()?.parse().ok()
+    };
+    texts.filter_map(of_file).fold(0.0, f64::max)
+}
+
 #[test]
 fn a_soak_goes_on_when_its_server_comes_back() {
     let (bench, mut responder) = (Bench::new(), Responder::with_documents(&[]));
@@ -111,7 +128,12 @@ fn a_soak_goes_on_when_its_server_comes_back() {
     wait_for("a rate of nothing", || rate() < 20.0);
     let (_, port) = address.rsplit_once(':').unwrap();
     let _again = Responder::start(&["--port", port, "--documents", "1000"]);
+    let back_s = last_told_s(&bench.path("r"), "cpu.all.busy_ratio");
     wait_for("the rate of before", || rate() > 90.0);
+    // The process that is the server now is looked for now and then.
+    wait_for("figures of the server's new process", || {
+        last_told_s(&bench.path("r"), "process.server.cpu_ratio") > back_s
+    });
     bench.dyno(&["stop"]).expect(0);
     let document = {
         Finished::from(child.wait_with_output().unwrap()).expect(130);
@@ -122,8 +144,14 @@ fn a_soak_goes_on_when_its_server_comes_back() {
     };
     let sources = document["sources"].as_array().unwrap();
     let server = sources.iter().find(|source| source["name"] == "server");
+    let server = server.unwrap();
+    let outage = &server["outages"][0];
+    let (start_s, end_s) = (&outage["start_s"], &outage["end_s"]);
+    assert!(end_s.as_f64() > start_s.as_f64(), "{server}");
+    assert!(server["readings"].as_u64().unwrap() > 2, "{server}");
+    let told_s = last_told_s(&bench.path("r"), "operations.server.query_per_s");
+    assert!(told_s > end_s.as_f64().unwrap(), "{server}");
     // The process that was the server is gone, and the machine was watched all the time.
-    assert!(server.is_some(), "{sources:?}");
     let host = sources
         .iter()
         .find(|source| source["name"] == "host")

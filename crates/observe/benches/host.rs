@@ -21,6 +21,7 @@ fn subject(process: u32) -> HostSubject {
         hostname: "bench".to_owned(),
         of_server: true,
         processes: vec![("server".to_owned(), process)],
+        ports: Vec::new(),
         data_folders: vec!["/".into()],
     }
 }

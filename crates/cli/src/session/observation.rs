@@ -92,18 +92,21 @@ fn host_subject(lab: &Lab, data_folder: Option<PathBuf>) -> HostSubject {
     let started = lab.named_processes();
     let is_local = !started.is_empty() || lab.servers.iter().all(ServerUnderTest::is_local);
     processes.extend(started);
+    let mut ports = Vec::new();
+    // A server of someone else, who may start it again.
     if let ([only], 1) = (lab.servers.as_slice(), processes.len())
         && only.is_local()
-        && let Some(process) = only
-            .port()
-            .and_then(|port| network::listener_pid(Path::new("/"), port).ok())
+        && let Some(port) = only.port()
+        && let Ok(process) = network::listener_pid(Path::new("/"), port)
     {
         processes.push(("server".to_owned(), process));
+        ports.push(("server".to_owned(), port));
     }
     HostSubject {
         hostname: dyno_observe::environment::hostname().unwrap_or_else(|| "this machine".into()),
         of_server: is_local,
         processes,
+        ports,
         data_folders: data_folder.into_iter().collect(),
     }
 }

@@ -60,6 +60,12 @@ pub fn listener_pid(root: &Path, port: u16) -> Reading<u32> {
         .iter()
         .map(|listener| format!("socket:[{}]", listener.inode))
         .collect();
+    let nobody = || Health::Unsupported {
+        reason: format!("no process that we may look into listens on port {port}"),
+    };
+    if inodes.is_empty() {
+        return Err(nobody());
+    }
     let folder = root.join("proc");
     let entries = fs::read_dir(&folder).map_err(|error| Health::of_io(&folder, &error))?;
     let mut pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -75,9 +81,7 @@ pub fn listener_pid(root: &Path, port: u16) -> Reading<u32> {
             })
         })
     };
-    pids.find(holds).ok_or_else(|| Health::Unsupported {
-        reason: format!("no process that we may look into listens on port {port}"),
-    })
+    pids.find(holds).ok_or_else(nobody)
 }
 
 /// Addresses on which a process of this machine waits for connections.

@@ -39,6 +39,9 @@ pub struct HostSubject {
     pub of_server: bool,
     /// Processes to watch, by the names that their metrics carry, such as `client` or `pair-0`.
     pub processes: Vec<(String, u32)>,
+    /// Ports of those among them that may be started again: once such a process has ended, the one that listens on its port
+    /// is watched in its place.
+    pub ports: Vec<(String, u16)>,
     /// Folders whose devices are marked as holding data. They need not exist yet.
     pub data_folders: Vec<PathBuf>,
 }
@@ -72,7 +75,11 @@ impl Host {
             Box::new(disk::Disks::new(root, subject.data_folders)),
             Box::new(network::Network::new(root)),
             Box::new(tcp::Tcp::new(root)),
-            Box::new(process::Processes::new(root, subject.processes)),
+            Box::new(process::Processes::new(
+                root,
+                subject.processes,
+                &subject.ports,
+            )),
             Box::new(memory::Memory::new(root)),
             Box::new(paging::Paging::new(root)),
             Box::new(activity::LoadAverage::new(root)),

@@ -6,6 +6,7 @@ use super::counters::{Counters, Growth};
 use super::file::{Content, health, is_gone};
 use super::hierarchy::Hierarchies;
 use super::threads::{INVOLUNTARY, IO_DELAY_TICKS, MOST_THREADS, Threads, VOLUNTARY, WAIT_NS};
+use crate::doctor::network::listener_pid;
 use crate::health::{Health, Reading};
 use crate::host::{field, number};
 use crate::process::{page_bytes, ticks_per_s};
@@ -22,6 +23,10 @@ const DELAY_ACCOUNTING: &str = "proc/sys/kernel/task_delayacct";
 
 /// CPU time in ticks after which a process must have shown in the finer counters too.
 const SOME_WORK_TICKS: u64 = 10;
+
+/// Time between looks for a process that was started again; each time that it is not there it doubles up to the second.
+const FIRST_PAUSE_S: f64 = 1.0;
+const LAST_PAUSE_S: f64 = 30.0;
 
 /// Places of the counters of a process.
 const USER: usize = 0;
@@ -50,6 +55,11 @@ struct Process {
     start_ticks: Option<u64>,
     /// Set once it was found to have ended.
     end: Option<Health>,
+    /// Where the one that takes its place will listen.
+    port: Option<u16>,
+    /// When that is looked for, and how long after the look before.
+    next_look_s: f64,
+    pause_s: f64,
     ids: Ids,
     counters: Counters<6>,
     threads: Threads,
@@ -99,18 +109,14 @@ impl Ids {
 }
 
 impl Processes {
-    pub(super) fn new(root: &Path, processes: Vec<(String, u32)>) -> Processes {
-        let process = |(name, number): (String, u32)| Process {
-            folder: root.join(format!("proc/{number}")),
-            start_ticks: None,
-            end: None,
-            ids: Ids::new(&name),
-            counters: Counters::default(),
-            threads: Threads::default(),
-            groups: ControlGroups::new(&name),
-            content: Content::default(),
-            name,
-            number,
+    pub(super) fn new(
+        root: &Path,
+        processes: Vec<(String, u32)>,
+        ports: &[(String, u16)],
+    ) -> Processes {
+        let process = |(name, number): (String, u32)| {
+            let port = ports.iter().find(|(known, _)| *known == name);
+            Process::new(root, name, number, port.map(|(_, port)| *port))
         };
         Processes {
             root: root.to_owned(),
@@ -150,6 +156,7 @@ impl Part for Processes {
         }
         let mut outcome = Ok(());
         for process in &mut self.processes {
+            process.look_again(&self.root, at_s);
             let read = process.read(at_s, counts_delay, told);
             if let (Ok(()), Some(hierarchies)) = (&read, &self.hierarchies) {
                 process
@@ -163,6 +170,41 @@ impl Part for Processes {
 }
 
 impl Process {
+    fn new(root: &Path, name: String, number: u32, port: Option<u16>) -> Process {
+        Process {
+            folder: root.join(format!("proc/{number}")),
+            start_ticks: None,
+            end: None,
+            port,
+            next_look_s: 0.0,
+            pause_s: 0.0,
+            ids: Ids::new(&name),
+            counters: Counters::default(),
+            threads: Threads::default(),
+            groups: ControlGroups::new(&name),
+            content: Content::default(),
+            name,
+            number,
+        }
+    }
+
+    /// Becomes the process that has taken the place of this one, if it has ended and there is one. That is looked for less
+    /// and less often: it means to look into all processes.
+    fn look_again(&mut self, root: &Path, at_s: f64) {
+        let Some(port) = self.port.filter(|_| self.end.is_some()) else {
+            return;
+        };
+        if at_s < self.next_look_s {
+            return;
+        }
+        self.pause_s = (self.pause_s * 2.0).clamp(FIRST_PAUSE_S, LAST_PAUSE_S);
+        self.next_look_s = at_s + self.pause_s;
+        if let Ok(number) = listener_pid(root, port) {
+            let name = std::mem::take(&mut self.name);
+            *self = Process::new(root, name, number, Some(port));
+        }
+    }
+
     fn read(&mut self, at_s: f64, counts_delay: bool, told: &mut Told) -> Reading<()> {
         let stat = self.stat()?;
         let io_bytes = self.io_bytes(told);

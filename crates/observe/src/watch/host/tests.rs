@@ -8,6 +8,7 @@ fn subject() -> HostSubject {
         hostname: "bench-1".to_owned(),
         of_server: true,
         processes: vec![("client".to_owned(), std::process::id())],
+        ports: Vec::new(),
         data_folders: vec![PathBuf::from("/")],
     }
 }

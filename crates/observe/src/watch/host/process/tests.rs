@@ -42,7 +42,7 @@ fn machine(stat: &str) -> Fixture {
 }
 
 fn watched(fixture: &Fixture) -> Processes {
-    Processes::new(fixture.root(), vec![("server".to_owned(), 7)])
+    Processes::new(fixture.root(), vec![("server".to_owned(), 7)], &[])
 }
 
 #[test]
@@ -142,12 +142,46 @@ fn a_process_that_ended_is_told_as_missing_and_stays_so() {
     );
 }
 
+/// Port 27017 is listened on by the process that holds the socket 4711.
+const LISTENER: &str = "sl local_address\n \
+    0: 0100007F:6989 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 1 0\n";
+
+#[cfg(target_endian = "little")]
+#[test]
+fn a_server_that_was_started_again_is_watched_again() {
+    let fixture = machine(&stat('S', [0, 0], [50, 20], 1, 987));
+    let ports = [("server".to_owned(), 27017)];
+    let named = vec![("server".to_owned(), 7)];
+    let mut processes = Processes::new(fixture.root(), named, &ports);
+    read(&mut processes, 1.0);
+    fs::remove_dir_all(fixture.root().join("proc/7")).unwrap();
+    let fixture = fixture.with("proc/net/tcp", "sl local_address\n");
+    for at_s in [2.0, 3.0, 4.0] {
+        assert_ended(&read(&mut processes, at_s));
+    }
+    // Looked for at 3 s and at 4 s, and then at 6 s.
+    let fixture = fixture
+        .with("proc/net/tcp", LISTENER)
+        .with("proc/9/stat", &stat('S', [0, 0], [3, 1], 1, 5000));
+    let files = fixture.root().join("proc/9/fd");
+    fs::create_dir_all(&files).unwrap();
+    std::os::unix::fs::symlink("socket:[4711]", files.join("3")).unwrap();
+    assert_ended(&read(&mut processes, 5.0));
+    let told = read(&mut processes, 6.0);
+    assert_eq!(missing(&told, "process"), None);
+    // It begins anew: what the one before had used is not taken from what this one has.
+    assert_eq!(value(&told, "process.server.cpu_ratio"), None);
+    let _fixture = fixture.with("proc/9/stat", &stat('S', [0, 0], [53, 1], 1, 5000));
+    let told = read(&mut processes, 7.0);
+    assert_values(&told, &[("process.server.cpu_ratio", 50.0 / ticks_per_s())]);
+}
+
 #[test]
 fn a_process_that_never_was_there_does_not_hide_the_others() {
     let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987));
     let named = |name: &str, number| (name.to_owned(), number);
     let both = vec![named("client", 8), named("server", 7)];
-    let told = read(&mut Processes::new(fixture.root(), both), 1.0);
+    let told = read(&mut Processes::new(fixture.root(), both, &[]), 1.0);
     assert_eq!(names(&told, "process.server.").len(), 3);
     assert_eq!(
         missing(&told, "process").and_then(Health::reason),
