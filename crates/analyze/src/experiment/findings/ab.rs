@@ -6,7 +6,6 @@ use crate::experiment::ab::{AbAnswer, name};
 use crate::experiment::words::{count, exact, list, number, percent};
 use crate::experiment::{Experiment, Finding};
 use crate::uncertainty::runs::Basis;
-use crate::uncertainty::series::Statistic;
 
 /// An effect of the order from which on it is told, as a share.
 const ORDER_RATIO: f64 = 0.02;
