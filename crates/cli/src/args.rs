@@ -427,6 +427,11 @@ pub(crate) struct CompareArguments {
     /// End with status 1 if B is certainly slower, and by more than this, such as `5%`; it is the margin, too
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "margin")]
     pub(crate) fail_if_slower: Option<f64>,
+    /// Compare in spite of this difference, by the name that the comparison gives it; may be repeated
+    ///
+    /// Such as `server product`, where two products are what is compared.
+    #[arg(long, value_name = "DIFFERENCE")]
+    pub(crate) allow: Vec<String>,
     /// What is printed on standard output
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: ExperimentFormat,

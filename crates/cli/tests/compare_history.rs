@@ -92,7 +92,19 @@ fn runs_that_cannot_be_compared_are_told_apart_and_fail_where_it_counts() {
         ..plain
     };
     open.write(&bench.path("open"));
+    let synced = MadeUp {
+        sync_on_commit: Some(true),
+        ..MadeUp::new(1000)
+    };
+    synced.write(&bench.path("synced"));
+    let foreign = MadeUp {
+        product: Some("another"),
+        ..MadeUp::new(1000)
+    };
+    foreign.write(&bench.path("foreign"));
     for (b, what) in [
+        ("synced", "server.sync_on_commit"),
+        ("foreign", "server product"),
         ("data", "data.records"),
         ("stopped", "not complete"),
         ("open", "schedule.kind"),
@@ -105,6 +117,23 @@ fn runs_that_cannot_be_compared_are_told_apart_and_fail_where_it_counts() {
             .expect(1)
             .says("not comparable");
     }
+}
+
+#[test]
+fn a_difference_that_is_asked_about_can_be_allowed() {
+    let bench = Bench::new();
+    MadeUp::new(1000).write(&bench.path("a"));
+    let foreign = MadeUp {
+        product: Some("another"),
+        ..MadeUp::new(1000)
+    };
+    foreign.write(&bench.path("b"));
+    let judged = ["compare", "a", "b", "--fail-if-slower", "5%"];
+    let allowing = |what| bench.dyno(&[&judged[..], &["--allow", what]].concat());
+    allowing("server product").expect(0);
+    allowing("data.records")
+        .expect(1)
+        .says("the runs do not differ in `data.records`");
 }
 
 #[test]

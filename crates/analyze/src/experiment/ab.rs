@@ -149,6 +149,24 @@ impl RunComparison {
         }
     }
 
+    /// Compares in spite of these differences, which are those that are asked about. Gives the first that there is not.
+    pub fn allow<'a>(&mut self, differences: &'a [String]) -> Option<&'a str> {
+        let mut unknown = None;
+        for what in differences {
+            let mut same = self
+                .differences
+                .iter_mut()
+                .filter(|one| one.what == *what)
+                .peekable();
+            if same.peek().is_none() {
+                unknown.get_or_insert(what.as_str());
+            }
+            same.for_each(|one| one.forbids = false);
+        }
+        self.comparable = self.differences.iter().all(|one| !one.forbids);
+        unknown
+    }
+
     /// Whether B is slower in the statistic that decides, by more than this share: its interval does not hold 1,
     /// and the ratio itself is beyond the share.
     pub fn is_slower_by(&self, share: f64) -> bool {

@@ -97,7 +97,8 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
         b.plan.get("server"),
         &mut |what, a, b| {
             if what != "server.uri" {
-                note(what, a, b, false);
+                // A write that waits for the disk is another promise.
+                note(what, a, b, what == "server.sync_on_commit");
             }
         },
     );
@@ -122,7 +123,7 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
         "server product",
         optional(&a.server.product),
         optional(&b.server.product),
-        false,
+        true,
     );
     note(
         "CPU model",
@@ -202,6 +203,8 @@ fn compare_states(
             all.join(", ")
         }
     };
+    let promise = |document| join(caveats(document, &[CaveatKind::Durability]));
+    note("caveat durability", promise(a), promise(b), true);
     note(
         "other caveats",
         join(caveats(a, &ONE_SIDED)),

@@ -31,7 +31,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         responses(run, PhaseKind::Measure, operation)
             .map(|windows| measured(&windows, is_open(document)).samples)
     };
-    let found = RunComparison::new(
+    let mut found = RunComparison::new(
         runs.map(|run| run.display().to_string()),
         [&documents[0], &documents[1]],
         [
@@ -42,6 +42,11 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         margin,
         Resampling::seeded(SEED),
     );
+    if let Some(unknown) = found.allow(&arguments.allow) {
+        messages.warning(&format!(
+            "the runs do not differ in `{unknown}`, which is allowed"
+        ));
+    }
     print_data(&match arguments.format {
         ExperimentFormat::Json => {
             serde_json::to_string_pretty(&found).expect("it is plain data") + "\n"

@@ -29,6 +29,10 @@ pub(crate) struct MadeUp {
     pub(crate) seed: u64,
     /// Recording windows of a second each.
     pub(crate) windows: u64,
+    /// Whether a write waits for the disk.
+    pub(crate) sync_on_commit: Option<bool>,
+    /// What the server says that it is.
+    pub(crate) product: Option<&'static str>,
 }
 
 impl MadeUp {
@@ -43,6 +47,8 @@ impl MadeUp {
             offered_per_s: None,
             seed: 1,
             windows: WINDOWS,
+            sync_on_commit: None,
+            product: None,
         }
     }
 
@@ -83,7 +89,7 @@ impl MadeUp {
             "operations": { "read": 1.0 },
             "schedule": schedule,
             "client": { "clients": 4 },
-            "server": { "kind": "embedded" },
+            "server": { "kind": "embedded", "sync_on_commit": self.sync_on_commit },
         })
     }
 
@@ -103,6 +109,7 @@ impl MadeUp {
                 local: true,
                 write_concern: "w: 1".into(),
                 read_concern: "server default".into(),
+                product: self.product.map(str::to_owned),
                 ..ServerRecord::default()
             },
             phases: Vec::new(),
