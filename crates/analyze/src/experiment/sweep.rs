@@ -489,33 +489,39 @@ fn check_demands(answer: &mut SweepAnswer) {
     }
 }
 
-/// No rate is above and no response time below what the demands of the best level and the lone client allow. Those two
-/// are left out: they would be compared with themselves.
+/// No rate is above and no response time below what the demands of the best level and the lone client allow. The lone
+/// client is left out, as it would be compared with itself. So is, at the best level, the bound by its own demands: there
+/// the lone client alone is the bound. Without a lone client nothing is left that could be broken: no rate is above the
+/// highest one, and that is below its own demands allow.
 fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
-    let Some(system) = &answer.system else { return };
+    let (Some(system), Some(lone)) = (&answer.system, lone) else {
+        return;
+    };
     let best = answer.best as usize;
     let lone_uncertainty_ratio =
-        lone.map(|lone| own_or_none(answer.levels[lone].response_mean_us).uncertainty_ratio);
+        own_or_none(answer.levels[lone].response_mean_us).uncertainty_ratio;
     for (place, level) in answer.levels.iter_mut().enumerate() {
-        if place == best || Some(place) == lone {
+        if place == lone {
             continue;
         }
-        let bound = match lone_uncertainty_ratio {
-            Some(uncertainty_ratio) => system.rate_bound_per_s(level.clients, uncertainty_ratio),
-            None => system.saturation_rate_per_s(),
+        let light = Quantity {
+            value: f64::from(level.clients) / system.lone_response_s(),
+            uncertainty_ratio: lone_uncertainty_ratio,
+        };
+        let bound = match place == best {
+            true => light,
+            false => system.rate_bound_per_s(level.clients, lone_uncertainty_ratio),
         };
         let rate = own_or_none(level.rate_per_s);
         level.laws.extend(laws::rate_within_bound(rate, bound));
-        let Some(bounds) = lone.and_then(|_| system.bounds(level.clients)) else {
-            continue;
-        };
         let response = own_or_none(level.response_mean_us);
         let response = Quantity {
             value: response.value * 1e-6,
             ..response
         };
+        // N / X, as the rate is at most the bound.
         let low = Quantity {
-            value: bounds.response_low_s,
+            value: f64::from(level.clients) / bound.value,
             uncertainty_ratio: bound.uncertainty_ratio,
         };
         level

@@ -4,7 +4,7 @@ use super::view::{View, subject};
 use super::{finding, warning};
 use crate::experiment::Finding;
 use crate::experiment::sweep::{CLIENTS, Level, RATE};
-use crate::experiment::words::{count, list, percent, time};
+use crate::experiment::words::{count, list, number, percent, time};
 use crate::laws::{Law, LawCheck, LawVerdict};
 
 /// All laws, in the order in which they are told.
@@ -140,6 +140,7 @@ pub(super) fn hold(view: &View<'_>) -> Option<Finding> {
             continue;
         }
         evidence.extend(worst(view, law, &all));
+        evidence.extend(by_construction(view, law));
         if uncertain > 0 {
             evidence.push(format!(
                 "{} of {} of {} are too uncertain to mean anything: the intervals are wider than a third",
@@ -163,6 +164,18 @@ pub(super) fn hold(view: &View<'_>) -> Option<Finding> {
         _ => text.replace("it could", "they could"),
     };
     Some(finding(text, evidence))
+}
+
+/// What a bound cannot tell.
+fn by_construction(view: &View<'_>, law: Law) -> Option<String> {
+    let clients = view.answer.saturation_clients?;
+    (law == Law::RateBound).then(|| {
+        format!(
+            "from {} clients on the bound is the demand at the highest rate, which no lower rate can break: what is tested is \
+             the side of the lone client",
+            number(clients)
+        )
+    })
 }
 
 /// The check with the largest difference among those that say something.

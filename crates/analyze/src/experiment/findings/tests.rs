@@ -736,3 +736,25 @@ fn threads_of_the_client_that_saturate_before_the_shared_cpus_are_the_bottleneck
     assert_eq!(of(1, 15e-6), (SHARED_CPUS.to_owned(), 57_143.0));
     assert_eq!(of(2, 30e-6), (SHARED_CPUS.to_owned(), 40_000.0));
 }
+
+#[test]
+fn the_highest_rate_is_held_against_the_lone_client() {
+    let checked = |lone_us: f64| {
+        let runs = vec![
+            figures(1, None, 8_000.0, lone_us),
+            figures(2, None, 18_000.0, 111.0),
+        ];
+        answered(experiment((CLIENTS, &["1", "2"]), runs))
+    };
+    // Two clients are not more than twice as fast as one that takes 125 µs.
+    let broken = the(&checked(125.0), "the bound of the rate");
+    assert!(
+        broken.text.contains("is broken with 2 clients"),
+        "{broken:?}"
+    );
+    let sound = texts(&checked(110.0));
+    assert!(
+        !sound.iter().any(|text| text.contains("broken")),
+        "{sound:#?}"
+    );
+}
