@@ -451,6 +451,11 @@ pub(crate) struct HistoryArguments {
     /// Probability of a false alarm in a series without a change, for each figure
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1%")]
     pub(crate) significance: f64,
+    /// Judge the present level by those since this run or time only; older ones are shown
+    ///
+    /// A run is named as in the table, a time is such as `2026-08-22` or `2026-08-22T10:15:00Z`.
+    #[arg(long, value_name = "RUN|TIME")]
+    pub(crate) since: Option<String>,
     /// Draw the series into this SVG file
     #[arg(long, value_name = "FILE")]
     pub(crate) picture: Option<PathBuf>,

@@ -261,6 +261,24 @@ fn a_lasting_loss_ends_a_history_with_status_1() {
 }
 
 #[test]
+fn a_loss_that_was_accepted_ends_no_history_with_status_1() {
+    let bench = Bench::new();
+    series(&bench.path("nightly"), &[(1000, 10), (800, 8)]);
+    let since = |since: &str| bench.dyno(&["history", "nightly", "--since", since]);
+    for accepted in ["012", "2026-01-13", "2026-01-13T00:00:00Z"] {
+        let found = since(accepted).expect(0);
+        for told in ["rate changed by −20", "(`012`) are shown and not judged"] {
+            assert!(found.stdout.contains(told), "{}", found.stdout);
+        }
+    }
+    since("008").expect(1);
+    since("yesterday")
+        .expect(2)
+        .says("neither a run of the series nor a time");
+    since("2027-01-01").expect(2).says("no run of the series");
+}
+
+#[test]
 fn a_loss_stays_one_after_a_small_gain() {
     let bench = Bench::new();
     series(&bench.path("nightly"), &[(1000, 10), (800, 10), (840, 10)]);

@@ -74,9 +74,25 @@ pub struct History {
     pub fewest_runs: usize,
     /// Change that is of no interest, as a share.
     pub margin_ratio: f64,
+    /// Position of the run since which levels are judged, from 0; absent where all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<usize>,
 }
 
 impl History {
+    /// The same with the levels since a run as all that the present one is compared with: what was lost before was
+    /// accepted. A level that reaches beyond that run is one of them.
+    pub fn judged_since(mut self, position: usize) -> History {
+        self.since = Some(position);
+        for one in &mut self.statistics {
+            let mut judged = one.changes.clone();
+            judged.retain(|change| change.position > position);
+            one.loss = loss(&judged, one.larger_is_better, self.margin_ratio);
+            one.regression = one.loss.is_some();
+        }
+        self
+    }
+
     /// Whether there are so few runs that no change could be found.
     pub fn is_too_short(&self) -> bool {
         self.runs.len() < self.fewest_runs
@@ -121,6 +137,7 @@ pub fn analyze(
         significance_ratio: settings.significance_ratio,
         fewest_runs: settings.fewest_results(),
         margin_ratio,
+        since: None,
     }
 }
 
@@ -200,6 +217,21 @@ mod tests {
         parts
             .flat_map(|(rate, count)| vec![*rate; *count])
             .collect()
+    }
+
+    #[test]
+    fn a_loss_that_was_accepted_is_shown_and_not_judged() {
+        let found = history(&levels(&[(1000.0, 14), (800.0, 14)]));
+        assert!(found.has_regression());
+        let accepted = found.clone().judged_since(16);
+        assert!(!accepted.has_regression());
+        assert_eq!(accepted.statistics[0].changes.len(), 1);
+        // One since then is a loss as ever, from the level that was accepted.
+        assert!(found.judged_since(10).has_regression());
+        let again = history(&levels(&[(1000.0, 14), (800.0, 14), (600.0, 14)])).judged_since(16);
+        let loss = again.statistics[0].loss.unwrap();
+        assert_eq!(loss.position, 28);
+        assert!((loss.change_ratio + 0.25).abs() < 0.01, "{loss:?}");
     }
 
     #[test]

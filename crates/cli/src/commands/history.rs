@@ -12,6 +12,8 @@ use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_record::responses::responses;
 use dyno_report::experiment::history as picture;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -54,8 +56,14 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
     };
     let name = first.name.clone();
     let settings = settings(arguments.significance)?;
-    let runs = runs.into_iter().map(|(_, run)| run).collect();
+    let runs: Vec<HistoryRun> = runs.into_iter().map(|(_, run)| run).collect();
+    let since = arguments.since.as_deref();
+    let since = since.map(|since| position(&runs, since)).transpose()?;
     let found = analyze(&name, runs, left_out, arguments.margin, settings);
+    let found = match since {
+        Some(position) => found.judged_since(position),
+        None => found,
+    };
     print_data(&match arguments.format {
         ExperimentFormat::Json => {
             serde_json::to_string_pretty(&found).expect("it is plain data") + "\n"
@@ -78,6 +86,30 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
     Ok(match found.has_regression() {
         true => Exit::CheckFailed,
         false => Exit::Done,
+    })
+}
+
+/// Position of a run by its name, or of the first one since a time.
+fn position(runs: &[HistoryRun], since: &str) -> Result<usize, Failure> {
+    if let Some(position) = runs.iter().position(|run| run.directory == since) {
+        return Ok(position);
+    }
+    let day = || {
+        let day: jiff::civil::Date = since.parse().ok()?;
+        Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    };
+    let Some(time) = since.parse::<Timestamp>().ok().or_else(day) else {
+        let text = format!("`--since {since}` is neither a run of the series nor a time");
+        return Err(Failure::new(Exit::BadInput, text)
+            .with_hint("name a run as in the table, or a time such as `2026-08-22`"));
+    };
+    let is_since = |run: &HistoryRun| {
+        let started: Option<Timestamp> = run.started_at.parse().ok();
+        started.is_some_and(|started| started >= time)
+    };
+    runs.iter().position(is_since).ok_or_else(|| {
+        let text = format!("no run of the series began since `{since}`");
+        Failure::new(Exit::BadInput, text).with_hint("give an earlier time, or leave it out")
     })
 }
 

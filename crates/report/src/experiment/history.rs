@@ -68,8 +68,18 @@ pub fn markdown(history: &History) -> String {
 /// One sentence for each change, and for what was left out.
 fn findings(history: &History) -> Vec<String> {
     let mut lines = changes(history);
+    lines.extend(baseline(history));
     lines.extend(left_out(history));
     lines
+}
+
+/// Since when levels are judged, if not all are.
+fn baseline(history: &History) -> Option<String> {
+    let run = history.runs.get(history.since?)?;
+    Some(format!(
+        "levels before {} (`{}`) are shown and not judged",
+        run.started_at, run.directory
+    ))
 }
 
 fn left_out(history: &History) -> Vec<String> {
@@ -326,7 +336,10 @@ fn table(history: &History) -> Section {
             columns,
             history.runs.iter().enumerate().map(row).collect(),
         )],
-        notes: left_out(history),
+        notes: baseline(history)
+            .into_iter()
+            .chain(left_out(history))
+            .collect(),
         ..Section::default()
     }
 }
