@@ -111,7 +111,14 @@ fn little_and_utilization_hold_under_open_load() {
         assert_holds(little(measured(seen.mean_in_flight), rate, response));
         let demand = &true_system().demands[CPU];
         assert_holds(utilization(&resource(&seen, CPU), rate, demand));
-        assert_holds(forced_flow("commands", rate, Quantity::exact(1.0), rate));
+        // Each operation visits each station once, and the station counts for itself.
+        for served in &seen.served {
+            let flow = measured(*served as f64 / seen.window_s);
+            assert_holds(forced_flow("visits", flow, Quantity::exact(1.0), rate));
+        }
+        let twice = measured(2.0 * seen.served[CPU] as f64 / seen.window_s);
+        let check = forced_flow("visits", twice, Quantity::exact(1.0), rate);
+        assert_eq!(check.unwrap().verdict, LawVerdict::Broken);
     }
 }
 

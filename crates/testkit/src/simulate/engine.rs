@@ -68,6 +68,7 @@ struct Place {
     busy: u32,
     waiting: VecDeque<Operation>,
     busy_s: f64,
+    served: u64,
 }
 
 struct Simulation<'a> {
@@ -90,6 +91,7 @@ impl<'a> Simulation<'a> {
             busy: 0,
             waiting: VecDeque::new(),
             busy_s: 0.0,
+            served: 0,
         };
         Self {
             system,
@@ -156,6 +158,8 @@ impl<'a> Simulation<'a> {
     }
 
     fn leave(&mut self, station: usize, operation: Operation) {
+        let is_counted = self.now_s >= self.system.warm_up_s;
+        self.places[station].served += u64::from(is_counted);
         match self.places[station].waiting.pop_front() {
             Some(next) => self.plan_service(station, next),
             None => self.places[station].busy -= 1,
@@ -218,6 +222,7 @@ impl<'a> Simulation<'a> {
             window_s: self.system.window_s,
             completions: self.completions,
             busy_s: self.places.iter().map(|place| place.busy_s).collect(),
+            served: self.places.iter().map(|place| place.served).collect(),
             mean_in_flight: self.in_flight_integral / self.system.window_s,
         }
     }

@@ -87,6 +87,8 @@ pub struct Observation {
     pub completions: Vec<Completion>,
     /// Time that the servers of each station were busy inside the window, summed over its servers.
     pub busy_s: Vec<f64>,
+    /// Services of each station that ended inside the window.
+    pub served: Vec<u64>,
     /// Time average of the number of operations in the stations (those who think are not).
     pub mean_in_flight: f64,
 }

@@ -190,6 +190,7 @@ mod tests {
     use crate::estimate::Estimate;
     use crate::experiment::ab::AbEnd;
     use crate::experiment::{FindingKind, SCHEMA_VERSION, Verb};
+    use crate::uncertainty::series::Statistic;
     use dyno_record::model::RunStatus;
 
     fn row(statistic: Statistic, ratio: [f64; 3], verdict: ComparisonVerdict) -> Comparison {
