@@ -5,7 +5,7 @@ use super::cgroup::ControlGroups;
 use super::counters::{Counters, Growth};
 use super::file::{Content, health, is_gone};
 use super::hierarchy::Hierarchies;
-use super::threads::{INVOLUNTARY, IO_DELAY_TICKS, MOST_THREADS, Threads, VOLUNTARY, WAIT_NS};
+use super::threads::{INVOLUNTARY, IO_DELAY_TICKS, Threads, VOLUNTARY, WAIT_NS};
 use crate::doctor::network::listener_pid;
 use crate::health::{Health, Reading};
 use crate::host::{field, number};
@@ -300,15 +300,10 @@ impl Process {
     }
 
     fn tell_threads(&mut self, stat: &ProcessStat, at_s: f64, counts_delay: bool, told: &mut Told) {
-        if stat.threads > MOST_THREADS {
-            self.threads.forget();
-            let reason = format!(
-                "`{}` has {} threads, and those of a process with more than {MOST_THREADS} are not looked at",
-                self.name, stat.threads
-            );
-            return told.miss("process_threads", Health::Degraded { reason });
-        }
-        let growth = match self.threads.read(&self.folder, at_s, counts_delay) {
+        let read = self
+            .threads
+            .read(&self.folder, stat.threads, at_s, counts_delay);
+        let growth = match read {
             Ok(Some(growth)) => growth,
             Ok(None) => return,
             Err(health) => return told.miss("process_threads", health),

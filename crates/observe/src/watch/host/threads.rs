@@ -13,7 +13,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Most threads whose files are read: each that did something has two or three, at some microseconds each.
+/// Most threads whose files are read: each that did something has two or three, at some microseconds each. Of more the ones
+/// with numbers that a power of two divides stand for the others.
 pub(super) const MOST_THREADS: u64 = 512;
 
 /// Places of the counters of a thread.
@@ -32,10 +33,38 @@ struct Thread {
     scheduled: [Option<u64>; 3],
 }
 
+/// Of how many threads one is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sample(u64);
+
+impl Default for Sample {
+    fn default() -> Self {
+        Sample(1)
+    }
+}
+
+impl Sample {
+    /// The one for so many threads. It becomes finer only once there are far fewer, so that it seldom changes.
+    fn for_threads(self, threads: u64) -> Sample {
+        let is_coarse = threads.saturating_mul(4) < MOST_THREADS * self.0;
+        if threads > MOST_THREADS * self.0 || is_coarse {
+            Sample(threads.div_ceil(MOST_THREADS).max(1).next_power_of_two())
+        } else {
+            self
+        }
+    }
+
+    fn has(self, number: u32) -> bool {
+        u64::from(number).is_multiple_of(self.0)
+    }
+}
+
 /// The threads of a process.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     last_s: Option<f64>,
+    /// Each thread that is looked at stands for so many.
+    sample: Sample,
     /// `None` if a thread is new.
     known: Present<u32, Option<Thread>>,
     content: Content,
@@ -59,6 +88,16 @@ impl ThreadGrowth {
         self.sums[place] as f64 / self.duration_s
     }
 
+    /// Makes the sums of some threads those of all.
+    fn scale(&mut self, all: u64, seen: u64) {
+        if seen < all && seen > 0 {
+            let factor = all as f64 / seen as f64;
+            for sum in &mut self.sums {
+                *sum = (*sum as f64 * factor).round() as u64;
+            }
+        }
+    }
+
     /// Share of the time in which the busiest thread had a CPU.
     pub(super) fn busiest_ratio(&self) -> f64 {
         self.busiest_ns as f64 / 1e9 / self.duration_s
@@ -66,20 +105,27 @@ impl ThreadGrowth {
 }
 
 impl Threads {
-    /// The threads are not read now; the next reading is a first one.
-    pub(super) fn forget(&mut self) {
-        self.last_s = None;
-        self.known = Present::default();
+    /// Chooses which threads are read of so many. After a change of that the next reading is a first one.
+    fn choose(&mut self, threads: u64) {
+        let sample = self.sample.for_threads(threads);
+        if sample != self.sample {
+            *self = Threads {
+                sample,
+                ..Threads::default()
+            };
+        }
     }
 
-    /// Reads the files of the threads of the process whose folder in `/proc` is `process`; those with the delay by disks only
+    /// Reads the files of the threads, of which there are `threads`, of the process whose folder in `/proc` is `process`; those with the delay by disks only
     /// if the kernel counts it. `None` at the first reading. What threads did that ended since the reading before is lost.
     pub(super) fn read(
         &mut self,
         process: &Path,
+        threads: u64,
         at_s: f64,
         with_delay: bool,
     ) -> Reading<Option<ThreadGrowth>> {
+        self.choose(threads);
         let folder = process.join("task");
         let failed = |error: io::Error| health(&folder, &error);
         let entries = fs::read_dir(&folder).map_err(failed)?;
@@ -92,12 +138,18 @@ impl Threads {
             busiest_ns: 0,
             total_run_ns: 0,
         };
+        let (mut all, mut seen) = (0_u64, 0_u64);
         self.known.begin();
         for entry in entries {
             let name = entry.map_err(failed)?.file_name();
             let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
+            all += 1;
+            if !self.sample.has(number) {
+                continue;
+            }
+            seen += 1;
             let before = *self.known.see(&number, || None);
             let read = self.thread(&tasks, number, before.as_ref(), with_delay);
             let Some(thread) = read.map_err(failed)? else {
@@ -112,6 +164,7 @@ impl Threads {
             growth.busiest_ns = growth.busiest_ns.max(grown[RUN_NS]);
         }
         self.known.end();
+        growth.scale(all, seen);
         Ok((growth.duration_s > 0.0).then_some(growth))
     }
 
@@ -225,7 +278,8 @@ mod tests {
 
     fn read(threads: &mut Threads, fixture: &Fixture, at_s: f64) -> Option<ThreadGrowth> {
         let process = fixture.root().join("proc/7");
-        threads.read(&process, at_s, true).unwrap()
+        let count = fs::read_dir(process.join("task")).unwrap().count() as u64;
+        threads.read(&process, count, at_s, true).unwrap()
     }
 
     #[test]
@@ -261,8 +315,6 @@ mod tests {
             read(&mut threads, &fixture, 3.0).unwrap().sums,
             [10, 0, 1, 0, 0]
         );
-        threads.forget();
-        assert_eq!(read(&mut threads, &fixture, 4.0), None);
     }
 
     #[test]
@@ -282,12 +334,45 @@ mod tests {
     }
 
     #[test]
+    fn of_very_many_threads_some_stand_for_the_others() {
+        let many = MOST_THREADS * 3;
+        let process = |fixture: &Fixture| fixture.root().join("proc/7");
+        let files = |fixture: Fixture, factor: u64| {
+            let numbers = 8..16_u32;
+            numbers.fold(fixture, |fixture, number| {
+                let odd = u64::from(number % 4 != 0);
+                thread(
+                    fixture,
+                    number,
+                    [1_000 * factor, 200 * factor * (1 + odd), 0, 0, 0],
+                )
+            })
+        };
+        let mut threads = Threads::default();
+        let fixture = files(Fixture::new(), 1);
+        let mut read = |fixture: &Fixture, many: u64, at_s: f64| {
+            threads.read(&process(fixture), many, at_s, false).unwrap()
+        };
+        assert_eq!(read(&fixture, many, 1.0), None);
+        let fixture = files(fixture, 11);
+        // Two of the eight were looked at, and stand for four each.
+        let growth = read(&fixture, many, 2.0).unwrap();
+        assert_eq!(growth.sums[..2], [8 * 10_000, 8 * 2_000]);
+        // A few fewer change nothing; with far fewer all of them are read, which begins anew.
+        assert!(read(&fixture, MOST_THREADS, 3.0).is_some());
+        assert_eq!(read(&fixture, 8, 4.0), None);
+        let fixture = files(fixture, 21);
+        let growth = read(&fixture, 8, 5.0).unwrap();
+        assert_eq!(growth.sums[..2], [8 * 10_000, 2 * 2_000 + 6 * 4_000]);
+    }
+
+    #[test]
     fn without_files_nothing_is_claimed() {
         let fixture = Fixture::new().with("proc/7/task/7/other", "");
         let mut threads = Threads::default();
         read(&mut threads, &fixture, 1.0);
         assert_eq!(read(&mut threads, &fixture, 2.0).unwrap().sums, [0; 5]);
-        let gone = threads.read(&fixture.root().join("proc/8"), 3.0, false);
+        let gone = threads.read(&fixture.root().join("proc/8"), 1, 3.0, false);
         assert!(matches!(gone, Err(Health::Unsupported { .. })));
     }
 }

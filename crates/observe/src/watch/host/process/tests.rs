@@ -190,16 +190,18 @@ fn a_process_that_never_was_there_does_not_hide_the_others() {
 }
 
 #[test]
-fn the_threads_of_a_process_with_too_many_are_left_out_and_that_is_told() {
-    let many = stat('S', [100, 3], [50, 20], MOST_THREADS + 1, 987);
-    let fixture = machine(&many);
+fn a_process_with_very_many_threads_is_told_by_some_of_them() {
+    let fixture = machine(&stat('S', [100, 3], [50, 20], 600, 987))
+        .with("proc/7/task/8/schedstat", "1000000 1000000 5\n")
+        .with("proc/7/task/8/status", "voluntary_ctxt_switches:\t5\n");
     let mut processes = watched(&fixture);
     read(&mut processes, 1.0);
+    let _fixture = fixture.with("proc/7/task/8/schedstat", "101000000 101000000 6\n");
     let told = read(&mut processes, 2.0);
-    assert_eq!(value(&told, "process.server.cpu_wait_ratio"), None);
-    assert_values(&told, &[("process.server.cpu_ratio", 0.0)]);
-    let reason = missing(&told, "process_threads").and_then(Health::reason);
-    assert!(reason.is_some_and(|reason| reason.contains("513 threads")));
+    // Thread 8 stands for itself and thread 7.
+    assert_values(&told, &[("process.server.cpu_wait_ratio", 0.2)]);
+    assert_values(&told, &[("process.server.busiest_thread_ratio", 0.1)]);
+    assert_eq!(missing(&told, "process_threads"), None);
 }
 
 #[test]
