@@ -10,16 +10,27 @@ const IN_IT: f64 = 0.25;
 /// Share up to which it is not.
 const NOT_IN_IT: f64 = 0.02;
 
+/// Start and end of something.
+type Span = (f64, f64);
+
+/// What servers tell of their checkpoints.
+struct Told {
+    /// Times in which one ran, in order and without overlaps.
+    spans: Vec<Span>,
+    /// The series that say so.
+    series: Vec<String>,
+}
+
 /// Share of a stretch in which a checkpoint ran.
 pub(super) fn ratio(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let (spans, series) = told(bench)?;
+    let Told { spans, series } = told(bench)?;
     let value = overlap_s(&spans, stretch.start_s, stretch.end_s) / stretch.length_s();
     (stretch.length_s() > 0.0).then_some(Read { value, series })
 }
 
 /// Mean response time of the windows in which a checkpoint ran, by that of those in which none did.
 pub(super) fn slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let (spans, series) = told(bench)?;
+    let Told { spans, series } = told(bench)?;
     let commands = bench.commands_by_window();
     let (mut during, mut outside) = (Vec::new(), Vec::new());
     for window in bench.inside(stretch) {
@@ -42,9 +53,8 @@ pub(super) fn slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     Some(Read { value, series })
 }
 
-/// Times in which a checkpoint ran, in order and without overlaps, with the series that say so; nothing if no server
-/// tells.
-fn told(bench: &Bench<'_>) -> Option<(Vec<(f64, f64)>, Vec<String>)> {
+/// Of the first server that tells; nothing if none does.
+fn told(bench: &Bench<'_>) -> Option<Told> {
     bench.tables.iter().find_map(|table| {
         let column = |name: &str| {
             let mut columns = table.columns.iter();
@@ -53,19 +63,18 @@ fn told(bench: &Bench<'_>) -> Option<(Vec<(f64, f64)>, Vec<String>)> {
         let (ended, running) = (column("busy_ratio"), column("running_count"));
         let series = |(id, _): (&MetricId, &Vec<f64>)| format!("{}/{id}", table.source);
         let series: Vec<String> = running.into_iter().chain(ended).map(series).collect();
-        let values = |column: Option<(_, &'_ Vec<f64>)>| column.map(|(_, values)| values.clone());
-        (!series.is_empty()).then(|| (spans(table, values(ended), values(running)), series))
+        let values = |column: Option<(_, &Vec<f64>)>| column.map(|(_, values)| values.clone());
+        (!series.is_empty()).then(|| Told {
+            spans: spans(table, values(ended), values(running)),
+            series,
+        })
     })
 }
 
 /// A checkpoint is told when it ends, with its length by that of the row, and while it runs: in a row of several readings
 /// as the share of those that saw it.
-fn spans(
-    table: &MetricTable,
-    ended: Option<Vec<f64>>,
-    running: Option<Vec<f64>>,
-) -> Vec<(f64, f64)> {
-    let mut spans: Vec<(f64, f64)> = Vec::new();
+fn spans(table: &MetricTable, ended: Option<Vec<f64>>, running: Option<Vec<f64>>) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
     for (row, (at_s, length_s)) in table.at_s.iter().zip(&table.duration_s).enumerate() {
         let of = |column: &Option<Vec<f64>>| column.as_ref().map_or(0.0, |values| values[row]);
         let share = of(&running);
@@ -78,9 +87,9 @@ fn spans(
     united(spans)
 }
 
-fn united(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+fn united(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut united: Vec<(f64, f64)> = Vec::new();
+    let mut united: Vec<Span> = Vec::new();
     for span in spans {
         match united.last_mut() {
             Some(last) if span.0 <= last.1 => last.1 = last.1.max(span.1),
@@ -90,7 +99,7 @@ fn united(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     united
 }
 
-fn overlap_s(spans: &[(f64, f64)], start_s: f64, end_s: f64) -> f64 {
+fn overlap_s(spans: &[Span], start_s: f64, end_s: f64) -> f64 {
     let first = spans.partition_point(|span| span.1 <= start_s);
     let inside = spans[first..].iter().take_while(|span| span.0 < end_s);
     inside
