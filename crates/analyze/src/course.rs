@@ -9,7 +9,7 @@ use crate::periodicity::{
     periodic_patterns,
 };
 use crate::robust::median;
-use crate::verdict::{Bench, NOT_OF_PROCESSES, Stretch, cpus, mean_us};
+use crate::verdict::{Bench, Stretch, cpus, mean_us, of_others};
 use dyno_record::fine::FinePoint;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::PhaseKind;
@@ -304,24 +304,21 @@ fn hints(bench: &Bench<'_>, windows: &Windows) -> PatternHints {
 /// CPU time of everything but servers, client and interrupts on the servers' machine.
 fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
     let table = bench.server_machine()?;
-    let busy = table.column(&MetricId::of_instance("cpu", "all", "busy_ratio"))?;
     let cores = cpus(table).len() as f64;
-    let interrupts: Vec<&[f64]> = NOT_OF_PROCESSES
-        .iter()
-        .filter_map(|kind| table.column(&MetricId::of_instance("cpu", "all", kind)))
-        .collect();
-    let known: Vec<&Vec<f64>> = table
-        .columns
-        .iter()
-        .filter(|(id, _)| id.group() == "process" && id.name() == "cpu_ratio")
-        .map(|(_, values)| values)
-        .collect();
+    let machine = |name| table.column(&MetricId::of_instance("cpu", "all", name));
+    let (user, system) = (machine("user_ratio")?, machine("system_ratio")?);
+    let nice = machine("nice_ratio");
+    let known = |name: &str, row: usize| -> f64 {
+        let columns = table.columns.iter();
+        let columns = columns.filter(|(id, _)| id.group() == "process" && id.name() == name);
+        let values = columns.map(|(_, values)| values[row]);
+        values.filter(|value| value.is_finite()).sum()
+    };
     recorded(table, windows, "other processes".to_owned(), |row| {
-        let told = |value: &f64| value.is_finite();
-        let own: f64 = known.iter().map(|values| values[row]).filter(told).sum();
-        let interrupted = interrupts.iter().map(|values| values[row]).filter(told);
-        let worked = busy[row] - interrupted.sum::<f64>();
-        (worked * cores - own).max(0.0)
+        let nice = nice.map_or(0.0, |nice| nice[row]);
+        let all = [user[row] + nice, system[row]].map(|share| share * cores);
+        let known = ["cpu_user_ratio", "cpu_system_ratio"].map(|name| known(name, row));
+        of_others(all, known)
     })
 }
 

@@ -75,9 +75,6 @@ impl Read {
     }
 }
 
-/// Kinds of CPU time that are neither idle nor spent by processes: a CPU that is busy with them has no neighbour on it.
-pub(crate) const NOT_OF_PROCESSES: [&str; 3] = ["irq_ratio", "softirq_ratio", "steal_ratio"];
-
 /// Rows of a stretch that a statistic needs at least.
 const FEWEST_ROWS: usize = 3;
 
@@ -382,6 +379,15 @@ fn marked_device(table: &MetricTable) -> Option<String> {
     let has_files = |device: &&&str| tells("storage", device, "free_bytes");
     let device = marked.iter().find(has_files).or_else(|| marked.first());
     device.map(|device| (*device).to_owned())
+}
+
+/// CPUs that others used, where all processes together used so many in user mode and in the kernel, and those that are
+/// known so many. Interrupts and stolen time are in neither. The two kinds are told apart because kernels that count by ticks
+/// add the time of an interrupt to the process that it hits: the known ones can have more time in the kernel than there is,
+/// which must not be taken from what others did in user mode.
+pub(crate) fn of_others(all: [f64; 2], known: [f64; 2]) -> f64 {
+    let rest = |kind: usize| (all[kind] - known[kind]).max(0.0);
+    rest(0) + rest(1)
 }
 
 /// The CPUs of a machine by their names in metrics.

@@ -1,6 +1,6 @@
 //! The figures that rules speak of, each defined once.
 
-use super::bench::{Bench, NOT_OF_PROCESSES, Read, Stretch, cpus, mean};
+use super::bench::{Bench, Read, Stretch, cpus, mean, of_others};
 use super::checkpoints;
 use dyno_record::model::{PhaseKind, ResourceKind};
 use serde_json::Value;
@@ -370,22 +370,24 @@ fn largest_of_cpus(bench: &Bench<'_>, name: &str, stretch: Stretch) -> Option<Re
 
 fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     let table = bench.server_machine()?;
-    let busy = mean(table, "cpu.all.busy_ratio", stretch)?;
-    let cpus = cpus(table).len() as f64;
-    let servers = processes(bench, "cpu_ratio", is_server, stretch)?;
+    let count = cpus(table).len() as f64;
+    let machine = |kind: &str| mean(table, &format!("cpu.all.{kind}_ratio"), stretch);
+    let user = machine("user")?;
+    let nice = machine("nice").map_or(0.0, |nice| nice.value);
+    let all = [user.value + nice, machine("system")?.value].map(|share| share * count);
     // The client counts only where it shares the machine, which is where its table is that of the server.
     let is_shared = bench
         .client_host()
         .is_some_and(|own| own.source == table.source);
-    let client = processes(bench, "cpu_ratio", is_client, stretch).filter(|_| is_shared);
-    let known = servers.value + client.as_ref().map_or(0.0, |client| client.value);
-    let interrupts = NOT_OF_PROCESSES.iter().filter_map(|kind| {
-        let id = format!("cpu.all.{kind}");
-        Some(mean(table, &id, stretch)?.value)
-    });
-    let worked = busy.value - interrupts.sum::<f64>();
-    let others = (worked * cpus - known).max(0.0);
-    Some(busy.and(servers, others))
+    let known = |name: &str| {
+        let servers = processes(bench, name, is_server, stretch)?;
+        let client = processes(bench, name, is_client, stretch).filter(|_| is_shared);
+        let sum = servers.value + client.map_or(0.0, |client| client.value);
+        Some(servers.with(sum))
+    };
+    let (in_user, in_kernel) = (known("cpu_user_ratio")?, known("cpu_system_ratio")?);
+    let others = of_others(all, [in_user.value, in_kernel.value]);
+    Some(user.and(in_user, others))
 }
 
 fn disk_mean(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read> {

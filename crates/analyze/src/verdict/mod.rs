@@ -13,7 +13,7 @@ mod rules;
 mod tests;
 
 pub use bench::{Bench, Stretch};
-pub(crate) use bench::{NOT_OF_PROCESSES, cpus, mean_us};
+pub(crate) use bench::{cpus, mean_us, of_others};
 pub use judge::judge;
 pub use measures::Measure;
 

@@ -106,6 +106,30 @@ fn well() -> Scene {
     }
 }
 
+/// Adds the kinds that CPU time consists of: what is not said to be of the kernel is of user mode.
+fn by_kind(table: &mut MetricTable) {
+    let mut split = |group: &str, instance: &str, whole: &str, user: &str, others: &[&str]| {
+        let id = |name| MetricId::of_instance(group, instance, name);
+        let Some(mut rest) = table.columns.get(&id(whole)).cloned() else {
+            return;
+        };
+        for name in others {
+            let column = table.columns.entry(id(name));
+            let column = column.or_insert_with(|| vec![0.0; SECONDS]);
+            for (rest, part) in rest.iter_mut().zip(column) {
+                *rest -= *part;
+            }
+        }
+        table.columns.insert(id(user), rest);
+    };
+    let others = ["irq_ratio", "softirq_ratio", "steal_ratio", "system_ratio"];
+    split("cpu", "all", "busy_ratio", "user_ratio", &others);
+    for process in ["server", "client"] {
+        let others = ["cpu_system_ratio"];
+        split("process", process, "cpu_ratio", "cpu_user_ratio", &others);
+    }
+}
+
 impl Scene {
     /// With a figure that is another one all the time.
     fn with(self, name: &str, value: f64) -> Scene {
@@ -172,12 +196,14 @@ impl Scene {
             });
             (MetricId::parse(name).unwrap(), values.collect())
         };
-        MetricTable {
+        let mut table = MetricTable {
             source: source.to_owned(),
             at_s: (1..=SECONDS).map(|second| second as f64).collect(),
             duration_s: vec![1.0; SECONDS],
             columns: metrics.iter().map(column).collect(),
-        }
+        };
+        by_kind(&mut table);
+        table
     }
 
     fn windows(&self) -> Vec<IntervalPoint> {
@@ -390,6 +416,15 @@ fn a_neighbour_counts_only_if_the_server_waited() {
     // Interrupts of the network card are not a process that could be stopped.
     let interrupted = beside.clone().with("cpu.all.softirq_ratio", 0.4);
     interrupted.with("cpu.all.irq_ratio", 0.05).expect(&[]);
+    // Where the kernel counts by ticks, the time of interrupts is in that of the processes that they hit as well.
+    let mut by_ticks = beside
+        .clone()
+        .with("cpu.all.busy_ratio", 0.5)
+        .with("cpu.all.softirq_ratio", 0.2);
+    by_ticks
+        .host
+        .push(("process.server.cpu_system_ratio", 0.4, 0.4));
+    by_ticks.expect(&[Cause::NoisyNeighbour]);
     beside
         .with("process.server.cpu_wait_ratio", 0.01)
         .expect(&[]);
