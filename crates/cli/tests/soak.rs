@@ -96,11 +96,11 @@ fn last_told_s(run: &std::path::Path, metric: &str) -> f64 {
     let of_file = |text: String| -> Option<f64> {
         let mut lines = text.lines();
         let place = lines.next()?.split(',').position(|name| name == metric)?;
-        let told = lines.filter(|line| {
+        let mut told = lines.filter(|line| {
             let mut values = line.split(',');
             values.nth(place).is_some_and(|value| !value.is_empty())
         });
-        told.last()?.split(',').next()?.parse().ok()
+        told.next_back()?.split(',').next()?.parse().ok()
     };
     texts.filter_map(of_file).fold(0.0, f64::max)
 }
