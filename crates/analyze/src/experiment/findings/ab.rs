@@ -186,7 +186,6 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::uncertainty::series::Statistic;
     use crate::estimate::Estimate;
     use crate::experiment::ab::AbEnd;
     use crate::experiment::{FindingKind, SCHEMA_VERSION, Verb};
