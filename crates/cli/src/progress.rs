@@ -333,7 +333,10 @@ mod tests {
     #[test]
     fn the_load_phase_counts_documents() {
         let mut phase = phase(PhaseKind::Load, None, Some(1_000));
-        phase.add(&interval(5, 0, 500));
+        phase.add(&IntervalRecord {
+            phase: PhaseKind::Load,
+            ..interval(5, 0, 500)
+        });
         assert_eq!(phase.done, 500);
         assert!(phase.text().contains("documents"), "{}", phase.text());
         assert_eq!(phase.left_s(), Some(2.0));
