@@ -170,18 +170,19 @@ pub fn course(bench: &Bench<'_>, minute: &[FinePoint], seed: u64) -> Course {
 }
 
 impl Course {
-    /// Times at which the level of some series changed, each once though several may have changed there.
-    pub fn moments_s(&self) -> Vec<f64> {
-        let mut moments: Vec<f64> = Vec::new();
+    /// Times within which the level changed, from the first series that did to the last one, in the order of time.
+    pub fn transitions(&self) -> Vec<Stretch> {
+        let mut transitions: Vec<Stretch> = Vec::new();
         for change in &self.changes {
-            if moments
-                .last()
-                .is_none_or(|last| change.at_s - last > TOGETHER_S)
-            {
-                moments.push(change.at_s);
+            match transitions.last_mut() {
+                Some(last) if change.at_s - last.start_s <= TOGETHER_S => last.end_s = change.at_s,
+                _ => transitions.push(Stretch {
+                    start_s: change.at_s,
+                    end_s: change.at_s,
+                }),
             }
         }
-        moments
+        transitions
     }
 }
 

@@ -46,6 +46,7 @@ use levels::Levels;
 use schemars::JsonSchema;
 use scores::Scale;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Fewest windows in which a change is looked for.
 pub const FEWEST_WINDOWS: usize = 20;
@@ -68,6 +69,8 @@ const DRIFT_SHARE: f64 = 0.2;
 
 /// Times that the slope within the levels is taken out and the levels are looked for again.
 const REFINEMENTS: usize = 2;
+/// Windows beside a change that say what was before and after it in a series that drifts.
+const NEAREST: usize = 20;
 
 /// How to look for changes of level.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,9 +112,9 @@ pub struct LevelShift {
     pub earliest_index: usize,
     /// Latest number of windows before the change that the series leaves likely.
     pub latest_index: usize,
-    /// Median of the level before, in the unit of the series; where the level drifts, its end.
+    /// Median of the level before, in the unit of the series; where the series drifts, that of its last windows.
     pub before: f64,
-    /// Median of the level after, in the unit of the series; where the level drifts, its start.
+    /// Median of the level after, in the unit of the series; where the series drifts, that of its first windows.
     pub after: f64,
     /// `after / before − 1`; `None` if the level before is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,7 +181,7 @@ pub fn level_shifts(
     let values = scale.forth(series);
     let found = best_description(&values, scale, settings);
     Ok(LevelChanges {
-        shifts: told_shifts(&found, scale, settings),
+        shifts: told_shifts(&found, series, settings),
         drift: told_drift(&found, &values, scale, settings),
     })
 }
@@ -267,11 +270,22 @@ fn best_of(all: &[Description]) -> usize {
     best.unwrap_or_default()
 }
 
-fn told_shifts(found: &Description, scale: Scale, settings: LevelShiftSettings) -> Vec<LevelShift> {
-    let told = |change: &levels::Change| {
-        let drifted = found.slope.at(change.index as f64);
-        let before = scale.back(change.before + drifted);
-        let after = scale.back(change.after + drifted);
+fn told_shifts(
+    found: &Description,
+    series: &[f64],
+    settings: LevelShiftSettings,
+) -> Vec<LevelShift> {
+    let ranges = found.levels.ranges();
+    let sides = ranges.windows(2);
+    let told = |(change, sides): (&levels::Change, &[Range<usize>])| {
+        let (before, after) = match found.slope == Slope::default() {
+            true => (sides[0].clone(), sides[1].clone()),
+            // A slope is one for the whole series and need not fit each level: what was measured beside the change does.
+            false => beside(&sides[0], &sides[1]),
+        };
+        let median_of = |range: Range<usize>| median(series[range].iter().copied());
+        let before = median_of(before).unwrap_or_default();
+        let after = median_of(after).unwrap_or_default();
         LevelShift {
             at_s: change.index as f64 * settings.window_s,
             index: change.index,
@@ -283,7 +297,14 @@ fn told_shifts(found: &Description, scale: Scale, settings: LevelShiftSettings) 
             p_value_ratio: change.p_value,
         }
     };
-    found.levels.changes().iter().map(told).collect()
+    found.levels.changes().iter().zip(sides).map(told).collect()
+}
+
+/// The windows on both sides of a change that are nearest to it.
+fn beside(before: &Range<usize>, after: &Range<usize>) -> (Range<usize>, Range<usize>) {
+    let last = before.end.saturating_sub(NEAREST).max(before.start)..before.end;
+    let first = after.start..(after.start + NEAREST).min(after.end);
+    (last, first)
 }
 
 fn told_drift(

@@ -301,3 +301,22 @@ fn two_hours_of_seconds_with_changes_are_looked_at() {
     let places: Vec<usize> = shifts.iter().map(|shift| shift.index).collect();
     assert_eq!(places, [2_000, 2_100, 5_100]);
 }
+
+#[test]
+fn levels_that_are_told_are_those_that_were_measured() {
+    // A disk that is throttled after two minutes: response times climb for ten windows to many times what they were.
+    let flat = stepped(3, 0.1, &[(1_200.0, 121)]);
+    let climb = (1..=10).map(|step| 1.1e6 * f64::from(step));
+    let queue = stepped(4, 0.05, &[(1.15e7, 120)]);
+    let series: Vec<f64> = flat.into_iter().chain(climb).chain(queue).collect();
+    let shifts = found(&series, 7).shifts;
+    let first = shifts
+        .iter()
+        .find(|shift| shift.index >= 100)
+        .expect("it cannot be overlooked");
+    assert!((first.index as i64 - 121).abs() <= 1, "{shifts:?}");
+    assert!((first.before / 1_200.0 - 1.0).abs() < 0.2, "{shifts:?}");
+    for shift in &shifts {
+        assert!(shift.before > 900.0 && shift.after < 1.3e7, "{shift:?}");
+    }
+}

@@ -1,6 +1,7 @@
 //! What a run knows of its bench over a stretch of time: means of series, and which of them are about the
 //! server.
 
+use crate::robust::median;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::{PhaseKind, RunDocument, SourceKind, SourceRecord};
 use dyno_record::reader::{IntervalPoint, SeriesPoint, WindowLatency};
@@ -177,6 +178,13 @@ impl<'a> Bench<'a> {
     pub(super) fn client_host(&self) -> Option<&'a MetricTable> {
         self.tables_of(|source| source.kind == SourceKind::Host)
             .next()
+    }
+
+    /// Usual length of a reading of the source that is read least often; 0 where nothing was read.
+    pub(super) fn longest_reading_s(&self) -> f64 {
+        let usual = |table: &MetricTable| median(table.duration_s.iter().copied());
+        let usual = self.tables.iter().filter_map(usual);
+        usual.fold(0.0, f64::max)
     }
 
     /// Share of the CPU time that the hypervisor took while the run measured, on the machine of client or servers that

@@ -22,10 +22,10 @@ const FELT: f64 = 0.9;
 /// Operations of a disk that fell may vary more than those of one at its ceiling all the time: the part begins with the fall.
 const FLAT_ENOUGH: f64 = 0.25;
 
-/// What held a run up. `shifts_s` are the times at which its level changed, from the start of the run: what is found
-/// in one part may be absent in another.
-pub fn judge(bench: &Bench<'_>, shifts_s: &[f64]) -> Verdict {
-    let parts = stretches(bench, shifts_s).into_iter();
+/// What held a run up. `transitions` are the times within which its level changed, in their order: what is found in one
+/// part may be absent in another.
+pub fn judge(bench: &Bench<'_>, transitions: &[Stretch]) -> Verdict {
+    let parts = stretches(bench, transitions).into_iter();
     let parts: Vec<Seen<'_>> = parts.map(|stretch| Seen::new(bench, stretch)).collect();
     if parts.is_empty() {
         return Verdict {
@@ -55,26 +55,28 @@ pub fn judge(bench: &Bench<'_>, shifts_s: &[f64]) -> Verdict {
 }
 
 /// The parts of the measured time between the changes of level that are long enough.
-fn stretches(bench: &Bench<'_>, shifts_s: &[f64]) -> Vec<Stretch> {
+fn stretches(bench: &Bench<'_>, transitions: &[Stretch]) -> Vec<Stretch> {
     let Some(measured) = bench.measured() else {
         return Vec::new();
     };
-    let mut ends: Vec<f64> = shifts_s
-        .iter()
-        .copied()
-        .filter(|at_s| *at_s > measured.start_s && *at_s < measured.end_s)
-        .collect();
-    ends.sort_by(f64::total_cmp);
-    ends.push(measured.end_s);
-    let mut start_s = measured.start_s;
+    // The sources do not tick together. A reading in which the level changed is of neither part: its middle lies less
+    // than half of its length after the change.
+    let edge_s = bench.longest_reading_s() / 2.0;
+    let inside = |one: &&Stretch| one.end_s > measured.start_s && one.start_s < measured.end_s;
     let mut parts = Vec::new();
-    for end_s in ends {
-        let part = Stretch { start_s, end_s };
-        if part.length_s() >= SHORTEST_S {
-            parts.push(part);
-        }
-        start_s = end_s;
+    let mut start_s = measured.start_s;
+    for transition in transitions.iter().filter(inside) {
+        parts.push(Stretch {
+            start_s,
+            end_s: transition.start_s,
+        });
+        start_s = transition.end_s + edge_s;
     }
+    parts.push(Stretch {
+        start_s,
+        end_s: measured.end_s,
+    });
+    parts.retain(|part| part.length_s() >= SHORTEST_S);
     parts
 }
 
@@ -226,9 +228,10 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
         text: format!(
             "{} after {} s: burst credits exhausted or volume throttled.",
             ceiling(after, slow.value),
-            words::number(is_s.start_s - measured.start_s)
+            words::number(was_s.end_s - measured.start_s)
         ),
-        start_s: is_s.start_s,
+        // What lies between is the way down.
+        start_s: was_s.end_s,
         end_s: is_s.end_s,
         spans: Vec::new(),
         confidence: if variation <= FLAT { 0.9 } else { 0.8 },

@@ -130,6 +130,15 @@ fn by_kind(table: &mut MetricTable) {
     }
 }
 
+/// Changes that take no time.
+fn at(shifts_s: &[f64]) -> Vec<Stretch> {
+    let at = |at_s: &f64| Stretch {
+        start_s: *at_s,
+        end_s: *at_s,
+    };
+    shifts_s.iter().map(at).collect()
+}
+
 impl Scene {
     /// With a figure that is another one all the time.
     fn with(self, name: &str, value: f64) -> Scene {
@@ -165,7 +174,7 @@ impl Scene {
             windows: &windows,
             operations: &operations,
         };
-        judge(&bench, shifts_s)
+        judge(&bench, &at(shifts_s))
     }
 
     #[track_caller]
@@ -356,20 +365,20 @@ fn a_cause_at_both_ends_of_a_run_did_not_hold_between_them() {
         windows: &windows,
         operations: &operations,
     };
-    let causes = judge(&bench, &[8.0, 20.0, 32.0]).causes;
+    let causes = judge(&bench, &at(&[8.0, 20.0, 32.0])).causes;
     let found: Vec<Cause> = causes.iter().map(|one| one.cause).collect();
     assert_eq!(found, [Cause::Swapping, Cause::ServerCpu], "{causes:#?}");
-    // Parts that follow each other are one.
+    // Parts that follow each other are one. The first begins half a reading after the change.
     assert_eq!(
         (causes[0].start_s, causes[0].end_s, causes[0].spans.len()),
-        (8.0, 32.0, 0)
+        (8.5, 32.0, 0)
     );
     let spans: Vec<(f64, f64)> = causes[1]
         .spans
         .iter()
         .map(|span| (span.start_s, span.end_s))
         .collect();
-    assert_eq!(spans, [(0.0, 8.0), (32.0, 40.0)]);
+    assert_eq!(spans, [(0.0, 8.0), (32.5, 40.0)]);
     assert_eq!((causes[1].start_s, causes[1].end_s), (0.0, 40.0));
 }
 
@@ -610,6 +619,14 @@ fn collapsed() -> Scene {
 }
 
 #[test]
+fn a_reading_in_which_the_level_changed_is_of_no_part() {
+    // The rate tells the change before the disk does: the reading of second 19 is still a fast one.
+    let verdict = collapsed().judge_with(&[19.4]);
+    let causes: Vec<Cause> = verdict.causes.iter().map(|one| one.cause).collect();
+    assert_eq!(causes, [Cause::BurstCredits]);
+}
+
+#[test]
 fn a_disk_that_falls_to_a_ceiling_under_the_same_load_has_used_up_its_credits() {
     let verdict = collapsed().judge_with(&[20.0]);
     let first = &verdict.causes[0];
@@ -649,10 +666,12 @@ fn a_collapse_that_takes_its_time_is_one_as_well() {
         windows: &windows,
         operations: &operations,
     };
-    let verdict = judge(&bench, &[14.0, 20.0]);
+    let verdict = judge(&bench, &at(&[14.0, 20.0]));
     let first = &verdict.causes[0];
     assert_eq!(first.cause, Cause::BurstCredits, "{verdict:#?}");
-    assert_eq!((first.start_s, first.evidence[0].end_s), (20.0, 14.0));
+    // It began when the disk was no longer fast, and its way down belongs to it.
+    assert_eq!((first.start_s, first.evidence[0].end_s), (14.0, 14.0));
+    assert_eq!(first.evidence[1].start_s, 20.5);
 }
 
 #[test]

@@ -2,12 +2,14 @@
 //! recorded on.
 
 use anyhow::{Context, Result};
-use dyno_record::model::{Environment, RunDocument};
+use dyno_record::model::{Environment, RunDocument, SourceKind};
 use std::fs;
 use std::path::Path;
 
 /// What the verdict reads of a run directory.
 const FOLDERS: [&str; 2] = ["metrics", "series"];
+/// The largest of their files, of which no rule reads anything.
+const NOT_READ: &str = "fine.csv";
 /// Where the truth is written: a cause in each line, none of a run without a fault.
 const TRUTH: &str = "truth.txt";
 
@@ -22,6 +24,9 @@ pub(super) fn keep(run: &Path, into: &Path, truth: &[&str]) -> Result<()> {
         fs::create_dir_all(folder.join(part))?;
         for file in fs::read_dir(run.join(part))? {
             let file = file?;
+            if file.file_name() == NOT_READ {
+                continue;
+            }
             fs::copy(file.path(), folder.join(part).join(file.file_name()))?;
         }
     }
@@ -42,6 +47,11 @@ fn make_anonymous(document: &mut RunDocument) {
         memory_bytes: document.environment.memory_bytes,
         ..Environment::default()
     };
+    for source in &mut document.sources {
+        if source.kind == SourceKind::Host {
+            source.subject = "bench".to_owned();
+        }
+    }
     document.server.settings.clear();
     document.server.members.clear();
     document.caveats.clear();

@@ -19,7 +19,7 @@ pub(crate) fn of(run: &Run) -> Result<Option<RunAnalysis>, Failure> {
     Ok(analysis.map(|analysis| {
         let bench = bench(run);
         let course = course(&bench, &run.fine, seed(&run.document));
-        let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &course.moments_s()));
+        let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &course.transitions()));
         RunAnalysis {
             verdict,
             course: Some(course),
