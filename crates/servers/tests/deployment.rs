@@ -8,15 +8,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use bson::Bson;
+use bson::{Bson, doc};
 use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
 use dyno_servers::{
-    DataDir, Deployment, DeploymentOptions, Duty, Encryption, FolderMapping, MemoryShare,
-    Namespace, PreSplit, ServerError, ServerOptions, ShardKeyKind, Sharded, Topology, deviations,
-    read_back,
+    Commander, DataDir, Deployment, DeploymentOptions, Duty, Encryption, FolderMapping,
+    MemoryShare, Namespace, PreSplit, ServerError, ServerOptions, ShardKeyKind, Sharded, Topology,
+    deviations, read_back,
 };
 use dyno_testkit::double::{DoubleCommander, MongoDouble, serve};
 use tempfile::TempDir;
@@ -251,6 +252,35 @@ fn a_replica_set_is_initiated_awaited_and_stopped_with_its_primary_last() {
     assert_eq!(order.pop().as_deref(), Some("member-1"));
     order.sort();
     assert_eq!(order, ["member-0", "member-2"]);
+    bench.assert_no_violation();
+    bench.assert_clean();
+}
+
+#[test]
+fn members_of_the_double_that_are_asked_at_the_same_time_all_answer() {
+    let mut bench = Bench::new("7.0.14");
+    let options = bench.options();
+    let deployment = bench.start("replica-set=2", &options).unwrap();
+    let question = doc! { "replSetGetStatus": 1 };
+    let limit = Duration::from_secs(2);
+    thread::scope(|scope| {
+        for member in deployment.members() {
+            let target = deployment.target(member);
+            let question = &question;
+            scope.spawn(move || {
+                let mut commander = DoubleCommander::default();
+                for _ in 0..200 {
+                    let status = commander.run(target, "admin", question.clone(), limit);
+                    let members = status.unwrap().get_array("members").unwrap().clone();
+                    for member in members {
+                        let state = member.as_document().unwrap().get_i32("state").unwrap();
+                        assert!(state == 1 || state == 2, "{member}");
+                    }
+                }
+            });
+        }
+    });
+    deployment.stop().unwrap();
     bench.assert_no_violation();
     bench.assert_clean();
 }

@@ -262,33 +262,20 @@ impl Node {
         }
     }
 
+    /// What this member knows by itself; [`ask_members`] adds the others.
     fn set_status(&mut self) -> Result<Document, Refusal> {
         self.in_set()?;
         self.questions += 1;
         let own = self.own_address().to_string();
-        let states: Vec<Document> = self
+        let members: Vec<Document> = self
             .members()
             .iter()
-            .map(|member| {
-                if member.host == own {
-                    return described(&member.host, self.own_state(), "");
-                }
-                let question = doc! { "doubleState": 1, "$db": "admin" };
-                let reply = member
-                    .host
-                    .parse()
-                    .ok()
-                    .map(|address| wire::ask(address, &question));
-                match reply {
-                    Some(Ok(reply)) => {
-                        described(&member.host, reply.get_i32("state").unwrap_or(6), "")
-                    }
-                    Some(Err(error)) => described(&member.host, 8, &error.to_string()),
-                    None => described(&member.host, 8, "no address"),
-                }
+            .map(|member| match member.host == own {
+                true => described(&member.host, self.own_state(), ""),
+                false => doc! { "name": &member.host },
             })
             .collect();
-        Ok(doc! { "set": self.arguments.get("replSet"), "members": states })
+        Ok(doc! { "set": self.arguments.get("replSet"), "members": members })
     }
 
     fn command_line(&self) -> Document {
@@ -330,6 +317,32 @@ impl Node {
             status.insert("wiredTiger", doc! { "cache": cache });
         }
         status
+    }
+}
+
+/// Completes the reply to `replSetGetStatus` with the states that the other members tell.
+///
+/// To be called while the node is free: two members that are asked at the same time ask each
+/// other, and neither could answer if it was held.
+pub(super) fn ask_members(status: &mut Document) {
+    let Ok(members) = status.get_array_mut("members") else {
+        return;
+    };
+    for member in members.iter_mut() {
+        let Some(unknown) = member
+            .as_document()
+            .filter(|known| !known.contains_key("state"))
+        else {
+            continue;
+        };
+        let host = unknown.get_str("name").unwrap_or_default().to_owned();
+        let question = doc! { "doubleState": 1, "$db": "admin" };
+        let state = match host.parse().map(|address| wire::ask(address, &question)) {
+            Ok(Ok(reply)) => described(&host, reply.get_i32("state").unwrap_or(6), ""),
+            Ok(Err(error)) => described(&host, 8, &error.to_string()),
+            Err(_) => described(&host, 8, "no address"),
+        };
+        *member = Bson::Document(state);
     }
 }
 

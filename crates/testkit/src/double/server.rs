@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 
 use super::arguments::Arguments;
 use super::cluster::Cluster;
-use super::node::{Node, Session, mark_data_folder};
+use super::node::{Node, Session, ask_members, mark_data_folder};
 use super::store::Store;
 use super::{ARGUMENTS, FOLDER, PROGRAM, VERSION, note, wire};
 
@@ -139,10 +139,13 @@ fn converse(node: &Mutex<Node>, mut stream: TcpStream, mut session: Session) {
     // The clients measure, and an answer is one small write. What cannot be set is only slower.
     let _ = stream.set_nodelay(true);
     while let Ok(message) = wire::read(&mut stream) {
-        let reply = node
+        let mut reply = node
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .reply(&message.body, &mut session);
+        if message.body.contains_key("replSetGetStatus") {
+            ask_members(&mut reply);
+        }
         if wire::write(&mut stream, &reply, message.id).is_err() {
             break;
         }
