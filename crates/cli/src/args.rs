@@ -295,6 +295,10 @@ pub(crate) struct SweepArguments {
     /// Offered rates in operations per second: `100,200,500`, or `1k..8k by 500`
     #[arg(long, value_name = "RATE,…", help_heading = "Sweep", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) rates: Option<String>,
+    /// Offer every rate with every number of clients, in place of a closed loop over the clients and an open loop over
+    /// the rates
+    #[arg(long, help_heading = "Sweep")]
+    pub(crate) cross: bool,
     /// When operations start at an offered rate; default: that of the plan, or `constant`
     #[arg(
         long,

@@ -212,6 +212,91 @@ fn the_order_is_random_by_the_seed_and_has_every_point_in_every_round() {
     assert_eq!(bench.entries(), Vec::<String>::new());
 }
 
+/// The settings of the runs that a sweep would make.
+fn dry(bench: &Bench, more: &[&str]) -> Vec<String> {
+    let sweep = ["sweep", "c", "--dry-run"];
+    let finished = bench.dyno(&[&sweep[..], more].concat()).expect(0);
+    let lines = finished.stdout.lines().skip(1);
+    let settings = lines.map(|line| line.split_once("  ").unwrap().1.to_owned());
+    settings.collect()
+}
+
+#[test]
+fn clients_and_rates_are_two_blocks_unless_every_combination_is_asked_for() {
+    let bench = Bench::new();
+    let both = ["--clients", "1,2,40", "--rates", "100,200"];
+    let given = [&both[..], &["--order", "given"]].concat();
+    let closed = |clients: u32| format!("client.clients={clients} schedule.kind=closed");
+    let open = |clients: u32, rate: u32, kind: &str| {
+        format!("client.clients={clients} schedule.kind={kind} schedule.rate_per_s={rate}")
+    };
+    let blocks = |clients: u32, kind: &str| {
+        let closed = [1, 2, 40].map(closed);
+        let open = [100, 200].map(|rate| open(clients, rate, kind));
+        [&closed[..], &open[..]].concat()
+    };
+    assert_eq!(dry(&bench, &given), blocks(40, "constant"));
+    // The closed loop stays one whatever the schedule, and the plan may have more clients than the list.
+    std::fs::write(
+        bench.path("plan.toml"),
+        "base = \"c\"\n[client]\nclients = 64\n",
+    )
+    .unwrap();
+    let random = ["sweep", "plan.toml", "--dry-run", "--schedule", "poisson"];
+    let finished = bench.dyno(&[&random[..], &given].concat()).expect(0);
+    for expected in blocks(64, "poisson") {
+        assert!(
+            finished.stdout.contains(&format!("{expected}\n")),
+            "{expected}: {}",
+            finished.stdout
+        );
+    }
+    // Each round has all points of a block, then all of the other, in an order of its own.
+    let rounds = dry(&bench, &[&both[..], &["--repeat", "8"]].concat());
+    let sorted = |some: &[String]| {
+        let mut some = some.to_vec();
+        some.sort();
+        some
+    };
+    let expected = blocks(40, "constant");
+    for round in rounds.chunks(5) {
+        assert_eq!(sorted(&round[..3]), sorted(&expected[..3]));
+        assert_eq!(sorted(&round[3..]), sorted(&expected[3..]));
+    }
+    assert!(rounds.chunks(5).any(|round| round[..3] != expected[..3]));
+    assert!(rounds.chunks(5).any(|round| round[3..] != expected[3..]));
+    let crossed = dry(&bench, &[&given[..], &["--cross"]].concat());
+    let expected = [1, 2, 40].map(|clients| [100, 200].map(|rate| open(clients, rate, "constant")));
+    assert_eq!(crossed, expected.concat());
+    // One value is no axis: it goes with all values of the other.
+    let one = ["--clients", "1,2", "--rates", "100", "--order", "given"];
+    assert_eq!(
+        dry(&bench, &one),
+        [1, 2].map(|clients| open(clients, 100, "constant"))
+    );
+    for (option, values) in [("--clients", "1,2"), ("--rates", "100,200")] {
+        refused(&["sweep", "c", option, values, "--cross"])
+            .says("`--cross`")
+            .says("hint: ");
+    }
+}
+
+#[test]
+fn offered_rates_keep_how_late_an_arrival_may_start_by_the_plan() {
+    let bench = Bench::new();
+    let open = "base = \"c\"\n[schedule]\nkind = \"constant\"\nrate_per_s = 10\nmax_start_delay = \"2s\"\n";
+    std::fs::write(bench.path("plan.toml"), open).unwrap();
+    let sweep = ["sweep", "plan.toml", "--dry-run", "--rates", "100,200"];
+    let finished = bench.dyno(&sweep).expect(0);
+    assert_eq!(
+        finished
+            .stdout
+            .matches("schedule.max_start_delay=2s")
+            .count(),
+        2
+    );
+}
+
 #[test]
 fn every_option_of_the_experiments_is_documented() {
     let bench = Bench::new();

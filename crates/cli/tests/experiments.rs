@@ -127,6 +127,93 @@ fn a_sweep_has_all_runs_in_one_record_and_prints_bounds_laws_and_knee() {
 }
 
 #[test]
+fn a_sweep_over_clients_and_rates_has_a_block_for_each_in_one_report() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let arguments = short(&["sweep", "c", "--clients", "1,2", "--rates", "100,200"]);
+    let finished = bench.dyno(&arguments).expect(0);
+    for part in [
+        "X_max",
+        "N*",
+        "Closed loop: laws",
+        "Open loop: laws",
+        "p99 at that rate",
+    ] {
+        assert!(
+            finished.stdout.contains(part),
+            "{part}: {}",
+            finished.stdout
+        );
+    }
+    let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
+    for plot in [
+        "rate-over-clients",
+        "response-over-clients",
+        "response-over-rate",
+        "achieved-over-rate",
+    ] {
+        assert_eq!(
+            page.matches(&format!("id=\"plot-{plot}\"")).count(),
+            1,
+            "{plot}"
+        );
+    }
+    let axes_of = |answer: &Value| {
+        let of = |block: &str| answer[block]["axis"].as_str().map(str::to_owned);
+        (
+            answer["kind"].as_str().unwrap().to_owned(),
+            of("closed"),
+            of("open"),
+        )
+    };
+    let blocks = |answer: &Value| {
+        let expected = ("client.clients", "schedule.rate_per_s");
+        let (kind, closed, open) = axes_of(answer);
+        assert_eq!(kind, "blocks");
+        assert_eq!(
+            (closed.as_deref(), open.as_deref()),
+            (Some(expected.0), Some(expected.1))
+        );
+    };
+    let before = document(&bench);
+    blocks(&before["answer"]);
+    // A run of the open loop that was taken away is made again, and only that.
+    let last = points(&before).last().unwrap()["directory"]
+        .as_str()
+        .unwrap();
+    let others = points(&before)
+        .iter()
+        .map(|point| point["directory"].as_str().unwrap());
+    let others: Vec<_> = others.filter(|one| *one != last).collect();
+    let kept = || {
+        others
+            .iter()
+            .map(|one| traces(&bench.path("x").join(one)))
+            .collect::<Vec<_>>()
+    };
+    let known = kept();
+    std::fs::remove_dir_all(bench.path("x").join(last)).unwrap();
+    bench.dyno(&["resume", "x"]).expect(0);
+    assert_eq!((kept(), done(&bench)), (known, 4));
+    let mut after = document(&bench);
+    blocks(&after["answer"]);
+    // Without blocks it is what it was before there were any: all points of one sweep, without an axis.
+    after.as_object_mut().unwrap().remove("answer");
+    for point in after["points"].as_array_mut().unwrap() {
+        point.as_object_mut().unwrap().remove("block").unwrap();
+    }
+    std::fs::write(bench.path("x/experiment.json"), after.to_string()).unwrap();
+    bench.dyno(&["resume", "x"]).expect(0);
+    let old = document(&bench);
+    assert_eq!(axes_of(&old["answer"]), ("sweep".to_owned(), None, None));
+    assert_eq!(old["answer"]["axis"], Value::Null);
+    assert_eq!(old["answer"]["levels"].as_array().unwrap().len(), 4);
+    assert_no_server(&bench);
+}
+
+#[test]
 fn a_sweep_over_a_setting_of_the_server_starts_a_server_for_each_value() {
     if or_skip(embedded_program()).is_none() {
         return;

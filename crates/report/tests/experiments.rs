@@ -31,11 +31,12 @@ fn page(experiment: &Experiment) -> String {
     text(experiment, ExperimentFormat::Html, 0)
 }
 
-fn all() -> [(&'static str, Experiment); 9] {
+fn all() -> [(&'static str, Experiment); 10] {
     [
         ("clients", support::clients_sweep()),
         ("doubtful", support::doubtful_sweep()),
         ("rates", support::rates_sweep()),
+        ("blocks", support::blocks_sweep()),
         ("setting", support::setting_sweep()),
         ("nothing", support::empty_sweep()),
         ("ab", support::ab()),
@@ -70,6 +71,26 @@ fn terminal_report_of_a_sweep_in_which_nearly_everything_went_wrong() {
 #[test]
 fn terminal_report_of_a_sweep_over_rates() {
     assert_snapshot!(human(&support::rates_sweep()));
+}
+
+#[test]
+fn terminal_report_of_a_sweep_over_clients_and_rates() {
+    assert_snapshot!(human(&support::blocks_sweep()));
+}
+
+#[test]
+fn a_sweep_over_clients_and_rates_has_the_charts_of_both() {
+    let html = page(&support::blocks_sweep());
+    for plot in [
+        "plot-rate-over-clients",
+        "plot-response-over-clients",
+        "plot-response-over-rate",
+        "plot-achieved-over-rate",
+    ] {
+        assert_eq!(html.matches(&format!("id=\"{plot}\"")).count(), 1, "{plot}");
+    }
+    // Where the highest rate of the closed loop lies among the offered ones.
+    assert!(html.contains("X_max 18,900/s"));
 }
 
 #[test]

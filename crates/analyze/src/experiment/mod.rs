@@ -2,6 +2,7 @@
 //! run directories beside the document; everything in it can be computed from them again.
 
 pub mod ab;
+pub mod blocks;
 pub mod caveats;
 pub mod comparable;
 pub mod figures;
@@ -88,12 +89,27 @@ pub struct Experiment {
     pub caveats: Vec<Caveat>,
 }
 
+impl Experiment {
+    /// Whether numbers of clients and offered rates were swept one after the other, and not with each other.
+    pub fn has_blocks(&self) -> bool {
+        self.points.iter().any(|point| point.block.is_some())
+    }
+
+    /// The keys that are varied in a block; all of them without one.
+    pub fn axes_of(&self, block: Option<Block>) -> impl Iterator<Item = &Axis> + Clone {
+        let axes = self.axes.iter();
+        axes.filter(move |axis| block.is_none_or(|block| block.varies(&axis.key)))
+    }
+}
+
 /// The answer, by what was asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Answer {
     /// See [`Verb::Sweep`].
     Sweep(Box<sweep::SweepAnswer>),
+    /// The same, of numbers of clients and offered rates one after the other.
+    Blocks(Box<blocks::BlocksAnswer>),
     /// See [`Verb::Xmax`].
     Xmax(Box<xmax::XmaxAnswer>),
     /// See [`Verb::Slo`].
@@ -123,6 +139,31 @@ pub enum Side {
     B,
 }
 
+/// Which part of a sweep that has numbers of clients and offered rates one after the other.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Block {
+    /// A closed loop over the numbers of clients.
+    Closed,
+    /// An open loop over the offered rates.
+    Open,
+}
+
+impl Block {
+    /// Both, in the order in which they are run and told.
+    pub const ALL: [Block; 2] = [Block::Closed, Block::Open];
+
+    /// Whether a key that the sweep varies is varied in this block.
+    pub fn varies(self, key: &str) -> bool {
+        match self {
+            Block::Closed => key != sweep::RATE,
+            Block::Open => key != sweep::CLIENTS,
+        }
+    }
+}
+
 /// One run of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
@@ -131,6 +172,9 @@ pub struct Point {
     /// Which of two plans it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<Side>,
+    /// Which part of a sweep it belongs to; absent where there is one only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<Block>,
     /// Number among the runs with the same settings, from 0.
     pub repeat: u32,
     /// Run directory, inside that of the experiment.

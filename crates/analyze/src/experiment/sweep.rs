@@ -3,7 +3,7 @@
 
 use super::figures::{Figure, Figures, PERCENTILES, resource_name};
 use super::queueing::{self, QueueModel};
-use super::{Experiment, Point};
+use super::{Block, Experiment, Point};
 use crate::closed_network::ClosedPoint;
 use crate::estimate::{Estimate, Quantity};
 use crate::knee::{Knee, LoadPoint, knee};
@@ -82,6 +82,9 @@ pub struct CurvePoint {
 /// The answer of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepAnswer {
+    /// Which part of the sweep it is about; absent where there is one only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<Block>,
     /// The levels, in ascending order along the axis.
     pub levels: Vec<Level>,
     /// The key that orders them, [`CLIENTS`] or [`RATE`]; absent where something else is swept.
@@ -123,15 +126,48 @@ pub struct SweepAnswer {
     pub knee: Option<Knee>,
 }
 
-/// Analyses the points that were run. `windows` are the recording windows of each point's measure phase, by its
+impl SweepAnswer {
+    /// The highest offered rate that the bench kept up with.
+    pub fn kept_rate_per_s(&self) -> Option<f64> {
+        let kept = self.levels.iter().filter(|level| !level.is_missed());
+        kept.filter_map(|level| level.offered_rate_per_s)
+            .reduce(f64::max)
+    }
+}
+
+/// A rate that is below this share of the offered one was not achieved.
+const ACHIEVED_RATIO: f64 = 0.95;
+
+impl Level {
+    /// Whether the bench did not keep up with the offered rate; never in a closed loop.
+    pub fn is_missed(&self) -> bool {
+        let Some(offered) = self.offered_rate_per_s else {
+            return false;
+        };
+        let Figure { value, high, .. } = self.rate_per_s;
+        value < offered * ACHIEVED_RATIO && high.unwrap_or(value) < offered
+    }
+}
+
+/// Analyses the points that were run of a sweep without blocks. `windows` are the recording windows of each point's measure phase, by its
 /// place. `None` if no point was run.
 pub fn analyze(
     experiment: &Experiment,
     windows: &BTreeMap<usize, Vec<IntervalSample>>,
     resampling: Resampling,
 ) -> Option<SweepAnswer> {
-    let mut levels = levels(experiment, windows, resampling);
-    let axis = axis_of(experiment);
+    analyze_block(experiment, None, windows, resampling)
+}
+
+/// The same of the points of a block.
+pub(super) fn analyze_block(
+    experiment: &Experiment,
+    block: Option<Block>,
+    windows: &BTreeMap<usize, Vec<IntervalSample>>,
+    resampling: Resampling,
+) -> Option<SweepAnswer> {
+    let mut levels = levels(experiment, block, windows, resampling);
+    let axis = axis_of(experiment, block);
     match axis {
         Some(RATE) => levels.sort_by(|a, b| {
             let rate = |level: &Level| level.offered_rate_per_s.unwrap_or(0.0);
@@ -153,6 +189,7 @@ pub fn analyze(
         .position(|level| over_clients && level.clients == 1);
     let system = system(&levels, best, lone);
     let mut answer = SweepAnswer {
+        block,
         axis: axis.map(str::to_owned),
         best: u32::try_from(best).ok()?,
         bottleneck: system
@@ -195,10 +232,9 @@ pub fn analyze(
 }
 
 /// The axis if exactly one is swept and it has an order.
-fn axis_of(experiment: &Experiment) -> Option<&'static str> {
+fn axis_of(experiment: &Experiment, block: Option<Block>) -> Option<&'static str> {
     let swept: Vec<&str> = experiment
-        .axes
-        .iter()
+        .axes_of(block)
         .filter(|axis| axis.values.len() > 1)
         .map(|axis| axis.key.as_str())
         .collect();
@@ -221,12 +257,14 @@ fn is_poisson(experiment: &Experiment, levels: &[Level]) -> bool {
 
 fn levels(
     experiment: &Experiment,
+    block: Option<Block>,
     windows: &BTreeMap<usize, Vec<IntervalSample>>,
     resampling: Resampling,
 ) -> Vec<Level> {
     let mut order: Vec<(&BTreeMap<String, String>, Vec<usize>)> = Vec::new();
     let done = experiment.points.iter().enumerate();
-    for (place, point) in done.filter(|(_, point)| point.figures.is_some()) {
+    let done = done.filter(|(_, point)| point.figures.is_some() && point.block == block);
+    for (place, point) in done {
         match order
             .iter_mut()
             .find(|(settings, _)| *settings == &point.settings)

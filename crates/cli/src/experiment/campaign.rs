@@ -615,6 +615,7 @@ pub(crate) fn point(
     Point {
         settings,
         side,
+        block: None,
         repeat,
         directory: format!("runs/{label}"),
         figures: None,

@@ -72,7 +72,7 @@ pub(crate) fn plan(
 }
 
 /// How late an arrival may start by a plan that has its own idea of it.
-fn max_start_delay(schedule: &Schedule) -> Option<String> {
+pub(super) fn max_start_delay(schedule: &Schedule) -> Option<String> {
     match schedule {
         Schedule::Closed {} => None,
         Schedule::Constant {

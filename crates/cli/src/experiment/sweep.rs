@@ -1,13 +1,16 @@
-//! `dyno sweep`: every combination of the values of some keys, in random order.
+//! `dyno sweep`: every combination of the values of some keys, in random order; of numbers of clients and offered rates
+//! first the ones, then the others, unless their combinations are asked for.
 
 use super::campaign::{Campaign, point};
 use super::document;
+use super::slo::max_start_delay;
 use crate::args::{OrderName, ScheduleName, SweepArguments};
 use crate::exit::{Exit, Failure};
 use crate::session::task::{self, Task};
 use crate::surroundings::Surroundings;
-use dyno_analyze::experiment::sweep::{CLIENTS, RATE, analyze};
-use dyno_analyze::experiment::{Answer, Axis, Experiment, Point, Verb};
+use dyno_analyze::experiment::blocks;
+use dyno_analyze::experiment::sweep::{CLIENTS, RATE};
+use dyno_analyze::experiment::{Axis, Block, Experiment, Point, Verb};
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
 use dyno_plan::model::Schedule;
@@ -18,6 +21,9 @@ use std::collections::BTreeMap;
 
 /// Most runs of a sweep: more take days.
 const MOST_RUNS: usize = 10_000;
+
+/// Key of the plan that says whether a rate is offered.
+const KIND: &str = "schedule.kind";
 
 /// Keys whose values may hold commas; theirs are separated by `;`.
 const KEYS_WITH_COMMAS: [&str; 4] = [
@@ -45,31 +51,29 @@ pub(crate) fn plan(
         let hint = "give `--clients`, `--rates`, or several values with `--set`, such as `--set server.cache=1GiB,2GiB`";
         return Err(Failure::new(Exit::BadInput, "nothing is swept").with_hint(hint));
     }
+    let has_blocks = has_blocks(&axes, arguments.cross)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
-    let schedule = rate.map(|axis| {
-        let first = axis.values[0].parse().unwrap_or(1.0);
-        (arguments.schedule.unwrap_or(ScheduleName::Constant), first)
-    });
-    let mut task = task::of_experiment(&arguments.experiment, &fixed, None, surroundings)?;
-    if let Some((name, first)) = schedule {
-        // A plan that has a random schedule keeps it unless another one is asked for.
-        let keeps =
-            arguments.schedule.is_none() && matches!(task.plan.schedule, Schedule::Poisson { .. });
-        let name = if keeps { ScheduleName::Poisson } else { name };
-        task = task::of_experiment(
-            &arguments.experiment,
-            &fixed,
-            Some((name, first)),
-            surroundings,
-        )?;
-    }
+    let task = task(arguments, &fixed, rate, surroundings)?;
+    let blocks: Vec<Combinations> = match has_blocks {
+        false => vec![Combinations::of(&axes, None, &task)],
+        true => Block::ALL
+            .map(|block| Combinations::of(&axes, Some(block), &task))
+            .into(),
+    };
     let question = format!(
         "How does `{}` respond to {}?",
         task.plan.name,
-        axes.iter().map(in_words).collect::<Vec<_>>().join(" and ")
+        axes.iter()
+            .map(in_words)
+            .collect::<Vec<_>>()
+            .join(if has_blocks {
+                ", and then to "
+            } else {
+                " and "
+            })
     );
     let mut experiment = document(Verb::Sweep, question, &task);
-    experiment.points = points(&axes, arguments, &task)?;
+    experiment.points = points(&blocks, arguments, &task)?;
     experiment.axes = axes;
     let options = &mut experiment.options;
     options.insert("repeat".into(), arguments.repeat.into());
@@ -79,6 +83,27 @@ pub(crate) fn plan(
         if is_random { "random" } else { "given" }.into(),
     );
     Ok((experiment, task))
+}
+
+/// What the points change; with an offered rate where rates are swept.
+fn task(
+    arguments: &SweepArguments,
+    fixed: &[(String, String)],
+    rate: Option<&Axis>,
+    surroundings: &Surroundings,
+) -> Result<Task, Failure> {
+    let of = |schedule| task::of_experiment(&arguments.experiment, fixed, schedule, surroundings);
+    let task = of(None)?;
+    let Some(axis) = rate else {
+        return Ok(task);
+    };
+    // A plan that has a random schedule keeps it unless another one is asked for.
+    let name = match (arguments.schedule, &task.plan.schedule) {
+        (Some(name), _) => name,
+        (None, Schedule::Poisson { .. }) => ScheduleName::Poisson,
+        (None, _) => ScheduleName::Constant,
+    };
+    of(Some((name, axis.values[0].parse().unwrap_or(1.0))))
 }
 
 fn in_words(axis: &Axis) -> String {
@@ -153,39 +178,120 @@ fn axis(key: &str, numbers: Result<Vec<f64>, AxisError>) -> Result<Axis, Failure
     })
 }
 
-/// All combinations, as often as asked for. Each round has all of them once, in an order of its own, so that a
-/// drift is spread over all points alike.
-fn points(axes: &[Axis], arguments: &SweepArguments, task: &Task) -> Result<Vec<Point>, Failure> {
-    let mut combinations = vec![BTreeMap::new()];
-    for axis in axes {
-        combinations = combinations
-            .iter()
-            .flat_map(|settings| {
-                axis.values.iter().map(|value| {
-                    let mut settings: BTreeMap<String, String> = settings.clone();
-                    settings.insert(axis.key.clone(), value.clone());
-                    if axis.key == RATE {
-                        settings.insert("schedule.kind".into(), kind(&task.plan.schedule).into());
-                    }
-                    settings
-                })
-            })
-            .collect();
-        let runs = combinations.len().saturating_mul(arguments.repeat as usize);
-        if runs > MOST_RUNS {
-            let text = format!("the sweep would have more than {MOST_RUNS} runs");
-            return Err(Failure::new(Exit::BadInput, text).with_hint("give fewer values"));
+/// Whether the closed loop and the open loop are blocks of their own: several numbers of clients and several rates,
+/// of which nobody asked for every combination.
+fn has_blocks(axes: &[Axis], cross: bool) -> Result<bool, Failure> {
+    let is_swept = |key: &str| {
+        let mut axes = axes.iter();
+        axes.any(|axis| axis.key == key && axis.values.len() > 1)
+    };
+    let has_both = is_swept(CLIENTS) && is_swept(RATE);
+    if cross && !has_both {
+        let text =
+            "`--cross` is about several numbers of clients with several rates, and there are none";
+        return Err(Failure::new(Exit::BadInput, text).with_hint(
+            "give `--clients` and `--rates`, each with several values, or leave it out",
+        ));
+    }
+    Ok(has_both && !cross)
+}
+
+/// The points of a block, or of a sweep without blocks.
+struct Combinations {
+    block: Option<Block>,
+    /// Settings of all of them.
+    common: BTreeMap<String, String>,
+    axes: Vec<Axis>,
+    /// What belongs to an offered rate.
+    schedule: Vec<(&'static str, String)>,
+}
+
+impl Combinations {
+    fn of(axes: &[Axis], block: Option<Block>, task: &Task) -> Self {
+        let common = match block {
+            None => BTreeMap::new(),
+            Some(Block::Closed) => BTreeMap::from([(KIND.to_owned(), "closed".to_owned())]),
+            Some(Block::Open) => {
+                let clients = clients_of_the_open_loop(axes, task);
+                BTreeMap::from([(CLIENTS.to_owned(), clients.to_string())])
+            }
+        };
+        let is_varied = |axis: &&Axis| block.is_none_or(|block| block.varies(&axis.key));
+        let schedule = &task.plan.schedule;
+        let delay = max_start_delay(schedule).map(|delay| ("schedule.max_start_delay", delay));
+        Combinations {
+            block,
+            common,
+            axes: axes.iter().filter(is_varied).cloned().collect(),
+            schedule: std::iter::once((KIND, kind(schedule).to_owned()))
+                .chain(delay)
+                .collect(),
         }
+    }
+
+    /// Their number; of more than a sweep may have it is a larger one than that.
+    fn count(&self) -> usize {
+        let sizes = self.axes.iter().map(|axis| axis.values.len());
+        sizes.fold(1, usize::saturating_mul)
+    }
+
+    fn all(&self) -> Vec<BTreeMap<String, String>> {
+        let mut all = vec![self.common.clone()];
+        for axis in &self.axes {
+            let with = |settings: &BTreeMap<String, String>, value: &String| {
+                let mut settings = settings.clone();
+                settings.insert(axis.key.clone(), value.clone());
+                if axis.key == RATE {
+                    let schedule = self.schedule.iter();
+                    settings.extend(schedule.map(|(key, text)| ((*key).to_owned(), text.clone())));
+                }
+                settings
+            };
+            all = all
+                .iter()
+                .flat_map(|settings| axis.values.iter().map(|value| with(settings, value)))
+                .collect();
+        }
+        all
+    }
+}
+
+/// Connections for the offered rates. An arrival that finds none free waits for one, which is no time of the server: so
+/// it is the largest of the numbers that are swept, or that of the plan where it is larger.
+fn clients_of_the_open_loop(axes: &[Axis], task: &Task) -> u32 {
+    let swept = axes.iter().filter(|axis| axis.key == CLIENTS);
+    let swept = swept.flat_map(|axis| &axis.values);
+    let numbers = swept.filter_map(|value| value.parse::<u32>().ok());
+    numbers.fold(task.plan.client.clients, u32::max)
+}
+
+/// All combinations, as often as asked for. Each round has all of them once, block by block, in an order of its own, so
+/// that a drift is spread over all points of a block alike.
+fn points(
+    blocks: &[Combinations],
+    arguments: &SweepArguments,
+    task: &Task,
+) -> Result<Vec<Point>, Failure> {
+    let round = blocks.iter().map(Combinations::count);
+    let round = round.fold(0, usize::saturating_add);
+    if round.saturating_mul(arguments.repeat as usize) > MOST_RUNS {
+        let text = format!("the sweep would have more than {MOST_RUNS} runs");
+        return Err(Failure::new(Exit::BadInput, text).with_hint("give fewer values"));
     }
     let mut random = Xoshiro256PlusPlus::seed_from_u64(task.plan.client.seed);
     let mut points = Vec::new();
     for repeat in 0..arguments.repeat {
-        let mut round = combinations.clone();
-        if arguments.order == OrderName::Random {
-            round.shuffle(&mut random);
-        }
-        for settings in round {
-            points.push(point(points.len(), settings, None, repeat));
+        for block in blocks {
+            let mut all = block.all();
+            if arguments.order == OrderName::Random {
+                all.shuffle(&mut random);
+            }
+            for settings in all {
+                points.push(Point {
+                    block: block.block,
+                    ..point(points.len(), settings, None, repeat)
+                });
+            }
         }
     }
     Ok(points)
@@ -209,9 +315,9 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
 fn answer(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
     let windows = super::windows(campaign)?;
     let seed = campaign.seed();
-    let found = analyze(&campaign.document, &windows, Resampling::seeded(seed));
-    if let Some(found) = found {
-        campaign.document.answer = Some(Answer::Sweep(Box::new(found)));
+    let found = blocks::answer(&campaign.document, &windows, Resampling::seeded(seed));
+    if found.is_some() {
+        campaign.document.answer = found;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! in a file of its own.
 
 mod ab;
+mod blocks;
 pub mod comparison;
 pub(crate) mod demands;
 pub(crate) mod figure;

@@ -4,7 +4,7 @@ use super::picture::Picture;
 use super::plot::Plot;
 use super::rows::RowsChart;
 use super::table::Table;
-use super::{ab, runs, slo, sweep, xmax};
+use super::{ab, blocks, runs, slo, sweep, xmax};
 use crate::caveat::{CaveatBook, NumberedCaveat, Topic};
 use crate::facts::{self, Fact};
 use crate::model::{Definition, Figure, Status};
@@ -92,6 +92,7 @@ impl ExperimentModel {
         let book = CaveatBook::new(&experiment.caveats);
         let parts = match &experiment.answer {
             Some(Answer::Sweep(answer)) => sweep::parts(experiment, answer, &book),
+            Some(Answer::Blocks(answer)) => blocks::parts(experiment, answer, &book),
             Some(Answer::Xmax(answer)) => xmax::parts(experiment, answer, &book),
             Some(Answer::Slo(answer)) => slo::parts(answer, &book),
             Some(Answer::Ab(answer)) => ab::parts(experiment, answer, &book),

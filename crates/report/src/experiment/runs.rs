@@ -4,7 +4,7 @@ use super::figure::cell;
 use super::model::Section;
 use super::table::{Cell, Column, Table, Tone};
 use crate::quantity::Quantity;
-use dyno_analyze::experiment::{Experiment, Point};
+use dyno_analyze::experiment::{Block, Experiment, Point};
 
 /// Page of a run, inside its directory.
 const PAGE: &str = "report.html";
@@ -22,7 +22,9 @@ pub(super) fn section(experiment: &Experiment) -> Section {
         Column::number("caveats", 30),
     ];
     let rows = experiment.points.iter();
-    let rows = rows.map(|point| row(point, is_repeated)).collect();
+    let rows = rows
+        .map(|point| row(point, settings(experiment, point), is_repeated))
+        .collect();
     Section {
         title: "Runs",
         lead: "Every run is a run directory with a report of its own.".into(),
@@ -31,14 +33,24 @@ pub(super) fn section(experiment: &Experiment) -> Section {
     }
 }
 
-fn row(point: &Point, is_repeated: bool) -> Vec<Cell> {
-    let settings: Vec<String> = point
-        .settings
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+/// What a run changes. In a block what all its runs have in common goes without saying.
+fn settings(experiment: &Experiment, point: &Point) -> String {
+    let is_varied = |key: &str| {
+        let mut axes = experiment.axes_of(point.block);
+        point.block.is_none() || axes.any(|axis| axis.key == key)
+    };
+    let settings = point.settings.iter().filter(|(key, _)| is_varied(key));
+    let settings = settings.map(|(key, value)| format!("{key}={value}"));
     let side = point.side.map(|side| format!("{side:?}"));
-    let settings: Vec<String> = side.into_iter().chain(settings).collect();
+    let block = point.block.map(|block| match block {
+        Block::Closed => "closed loop".to_owned(),
+        Block::Open => "open loop".to_owned(),
+    });
+    let all: Vec<String> = side.into_iter().chain(block).chain(settings).collect();
+    all.join(", ")
+}
+
+fn row(point: &Point, settings: String, is_repeated: bool) -> Vec<Cell> {
     let name = point.directory.rsplit('/').next().unwrap_or_default();
     let link = Cell {
         link: (point.figures.is_some() && is_plain(&point.directory))
@@ -49,7 +61,7 @@ fn row(point: &Point, is_repeated: bool) -> Vec<Cell> {
         true => (point.repeat + 1).to_string(),
         false => String::new(),
     };
-    let mut cells = vec![link, settings.join(", ").into(), repetition.into()];
+    let mut cells = vec![link, settings.into(), repetition.into()];
     match &point.figures {
         None => cells.extend([
             match &point.problem {
@@ -90,17 +102,18 @@ mod tests {
         let point = Point {
             settings: Default::default(),
             side: None,
+            block: None,
             repeat: 0,
             directory: "runs/001".into(),
             figures: None,
             problem: None,
         };
-        assert_eq!(row(&point, false)[3].text, "not run");
+        assert_eq!(row(&point, String::new(), false)[3].text, "not run");
         let failed = Point {
             problem: Some("the run has measured nothing".into()),
             ..point
         };
-        let cell = row(&failed, false).swap_remove(3);
+        let cell = row(&failed, String::new(), false).swap_remove(3);
         assert_eq!(cell.text, "failed");
         assert_eq!(cell.detail.as_deref(), Some("the run has measured nothing"));
     }

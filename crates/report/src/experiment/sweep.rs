@@ -8,9 +8,9 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::model::{Definition, Figure, INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use crate::quantity::Quantity;
-use dyno_analyze::experiment::Experiment;
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE, SweepAnswer};
+use dyno_analyze::experiment::{Block, Experiment};
 use dyno_analyze::laws::demand::Demand;
 use dyno_record::model::ResourceKind;
 
@@ -68,7 +68,7 @@ impl<'a> Sweep<'a> {
 
     /// Places of a level's values among those of their axes.
     fn places(&self, level: &Level) -> Vec<usize> {
-        let axes = self.experiment.axes.iter();
+        let axes = self.experiment.axes_of(self.answer.block);
         axes.map(|axis| {
             let value = level.settings.get(&axis.key);
             let place = axis.values.iter().position(|other| Some(other) == value);
@@ -84,7 +84,7 @@ impl<'a> Sweep<'a> {
 
     /// Keys that tell levels apart.
     fn keys(&self) -> Vec<&'a str> {
-        let all = || self.experiment.axes.iter();
+        let all = || self.experiment.axes_of(self.answer.block);
         let swept: Vec<&str> = all()
             .filter(|axis| axis.values.len() > 1)
             .map(|axis| axis.key.as_str())
@@ -122,6 +122,16 @@ impl<'a> Sweep<'a> {
             _ => "with",
         };
         format!("{word} {}", self.name(level))
+    }
+
+    /// The title of a section that both blocks have: where there is one block only, or in that of the closed loop, or
+    /// of the open one.
+    fn title(&self, titles: [&'static str; 3]) -> &'static str {
+        match self.answer.block {
+            None => titles[0],
+            Some(Block::Closed) => titles[1],
+            Some(Block::Open) => titles[2],
+        }
     }
 
     fn headline(&self) -> Vec<Figure> {
@@ -194,7 +204,11 @@ impl<'a> Sweep<'a> {
             );
         }
         Section {
-            title: "Rate and response time",
+            title: self.title([
+                "Rate and response time",
+                "Closed loop: rate and response time",
+                "Open loop: rate and response time",
+            ]),
             plots: charts::plots(self),
             rows: charts::rows(self),
             tables: vec![self.levels_table()],
@@ -301,13 +315,19 @@ impl<'a> Sweep<'a> {
         };
         let is_station = |demand: &Demand| system.demands.iter().any(|one| one.name == demand.name);
         let parts = best.demands.iter().filter(|one| !is_station(one));
-        Some(demands::section(&Demands {
+        let section = demands::section(&Demands {
             stations: &system.demands,
             parts: parts.collect(),
             bottleneck: self.answer.bottleneck.as_ref(),
             rate_per_s: best.rate_per_s.value,
             lead: format!("Measured {}, at the highest rate.{lone}", self.at(best)),
-        }))
+        });
+        let title = self.title([
+            section.title,
+            "Closed loop: service demands",
+            "Open loop: service demands",
+        ]);
+        Some(Section { title, ..section })
     }
 }
 

@@ -12,6 +12,9 @@ use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE};
 use dyno_analyze::knee::Knee;
 use dyno_analyze::laws::bounds::Bounds;
 
+/// The chart of response times over offered rates.
+pub(super) const RESPONSE_OVER_RATE: &str = "plot-response-over-rate";
+
 /// Charts over a numeric axis.
 pub(super) fn plots(sweep: &Sweep<'_>) -> Vec<Plot> {
     match sweep.answer.axis.as_deref() {
@@ -278,7 +281,7 @@ fn response_over_rates(sweep: &Sweep<'_>) -> Plot {
     let percentile = |name: &'static str| move |level: &Level| level.response_us.get(name).copied();
     let stroke = Stroke::LineAndPoints;
     Plot {
-        id: "plot-response-over-rate".to_owned(),
+        id: RESPONSE_OVER_RATE.to_owned(),
         title: "Response time over offered rate".to_owned(),
         caption: "How long operations took at each offered rate, waiting included. A response time beyond the saturation \
                   rate has no end: it grows with the length of the run."

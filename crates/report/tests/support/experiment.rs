@@ -4,12 +4,15 @@
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::estimate::{Estimate, Quantity};
 use dyno_analyze::experiment::ab::{AbAnswer, AbEnd, side};
+use dyno_analyze::experiment::blocks;
 use dyno_analyze::experiment::figures::{Figure, Figures, PERCENTILES, resource_name};
 use dyno_analyze::experiment::findings::findings;
 use dyno_analyze::experiment::slo::{Objective, Objectives, SloAnswer, attempt};
 use dyno_analyze::experiment::sweep::{CLIENTS, RATE, SweepAnswer, analyze};
 use dyno_analyze::experiment::xmax::{self, Confirmation, confirmation};
-use dyno_analyze::experiment::{Answer, Axis, Experiment, Point, SCHEMA_VERSION, Side, Verb};
+use dyno_analyze::experiment::{
+    Answer, Axis, Block, Experiment, Point, SCHEMA_VERSION, Side, Verb,
+};
 use dyno_analyze::laws;
 use dyno_analyze::laws::demand::Resource;
 use dyno_analyze::resampling::Resampling;
@@ -121,6 +124,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
     let point = |(number, (value, line)): (usize, &(&str, Line))| Point {
         settings: BTreeMap::from([(key.to_owned(), (*value).to_owned())]),
         side: None,
+        block: None,
         repeat: 0,
         directory: format!("runs/{:03}-{value}", number + 1),
         figures: Some(figures(*line)),
@@ -252,6 +256,30 @@ pub(crate) fn rates_sweep() -> Experiment {
     );
     experiment.points[5].figures.as_mut().unwrap().dropped_ratio = 0.36;
     answered(experiment, |_| {})
+}
+
+/// The sweeps over clients and over rates as the blocks of one.
+pub(crate) fn blocks_sweep() -> Experiment {
+    let (mut both, open) = (clients_sweep(), rates_sweep());
+    both.question = "How does `a` respond to clients from 1 to 32, and then to operations offered per second from 1000 to 30000?".into();
+    for point in &mut both.points {
+        point.block = Some(Block::Closed);
+        point
+            .settings
+            .insert("schedule.kind".into(), "closed".into());
+    }
+    both.points.extend(open.points.into_iter().map(|mut point| {
+        point.block = Some(Block::Open);
+        point.settings.insert(CLIENTS.into(), "64".into());
+        point
+            .settings
+            .insert("schedule.kind".into(), "constant".into());
+        point
+    }));
+    both.axes.extend(open.axes);
+    both.answer = blocks::answer(&both, &BTreeMap::new(), Resampling::seeded(7));
+    both.findings = findings(&both);
+    both
 }
 
 /// A sweep over a setting of the server.

@@ -105,8 +105,7 @@ pub(super) fn demand_varies(view: &View<'_>) -> Option<Finding> {
 fn what_varies(view: &View<'_>) -> &'static str {
     let swept = view
         .experiment
-        .axes
-        .iter()
+        .axes_of(view.answer.block)
         .filter(|axis| axis.values.len() > 1);
     let (loads, settings): (Vec<_>, Vec<_>) =
         swept.partition(|axis| [CLIENTS, RATE].contains(&axis.key.as_str()));

@@ -3,13 +3,9 @@
 use super::view::{View, busy_of};
 use super::{finding, saturation};
 use crate::experiment::Finding;
-use crate::experiment::figures::Figure;
 use crate::experiment::sweep::{Level, knows_server};
 use crate::experiment::words::{exact, interval, percent, rate, time, times};
 use dyno_record::model::ResourceKind;
-
-/// A rate that is below this share of the offered one was not achieved.
-const ACHIEVED_RATIO: f64 = 0.95;
 
 /// Up to this many times the response time at the lowest rate, the rise is not worth a word.
 const BEND_RATIO: f64 = 2.0;
@@ -71,14 +67,9 @@ pub(super) fn server_not_watched(view: &View<'_>) -> Option<Finding> {
 /// Offered rates that the bench did not keep up with.
 pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
     let share = |level: &Level| Some(level.rate_per_s.value / level.offered_rate_per_s?);
-    let missed = view.levels_where(is_missed);
+    let missed = view.levels_where(Level::is_missed);
     let first = missed.first()?;
-    let kept = view
-        .levels()
-        .iter()
-        .filter(|level| !is_missed(level))
-        .filter_map(|level| level.offered_rate_per_s)
-        .reduce(f64::max);
+    let kept = view.answer.kept_rate_per_s();
     let kept = match kept {
         Some(kept) => format!(
             "the highest offered rate that it kept up with is {}",
@@ -101,14 +92,6 @@ pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
         )
     });
     Some(finding(text, evidence.collect()))
-}
-
-pub(super) fn is_missed(level: &Level) -> bool {
-    let Some(offered) = level.offered_rate_per_s else {
-        return false;
-    };
-    let Figure { value, high, .. } = level.rate_per_s;
-    value < offered * ACHIEVED_RATIO && high.unwrap_or(value) < offered
 }
 
 /// Up to which offered rate the response time stays near that of the lowest one.

@@ -2,6 +2,7 @@
 //! that has nothing to say gives nothing, and none speaks without a measurement.
 
 mod ab;
+mod blocks;
 mod laws;
 mod limits;
 mod opportunities;
@@ -24,7 +25,11 @@ use view::View;
 pub fn findings(experiment: &Experiment) -> Vec<Finding> {
     let mut found: Vec<Finding> = unfinished(experiment).into_iter().collect();
     match &experiment.answer {
-        Some(Answer::Sweep(answer)) => found.extend(of_sweep(&View { experiment, answer })),
+        Some(Answer::Sweep(answer)) => {
+            let view = View { experiment, answer };
+            found.extend(STAGES.iter().flat_map(|stage| stage(&view)));
+        }
+        Some(Answer::Blocks(answer)) => found.extend(blocks::all(experiment, answer)),
         Some(Answer::Xmax(answer)) => {
             found.extend(xmax::all(answer));
             found.extend(runs::all(experiment, false));
@@ -43,30 +48,47 @@ pub fn findings(experiment: &Experiment) -> Vec<Finding> {
     found
 }
 
-fn of_sweep(view: &View<'_>) -> Vec<Finding> {
+/// The rules of a sweep in the order in which they are told.
+const STAGES: [fn(&View<'_>) -> Vec<Finding>; 4] = [alarms, facts, doubts, opportunities::all];
+
+/// What makes a sweep worthless.
+fn alarms(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(trust::generator_bound(view));
     found.extend(trust::failed_operations(view));
     found.extend(laws::broken(view));
-    found.extend(limits::highest_rate(view));
-    found.extend(limits::bottleneck(view));
-    found.extend(limits::server_not_watched(view));
-    found.extend(laws::demand_varies(view));
-    found.extend(limits::rates_not_achieved(view));
-    found.extend(limits::response_over_rates(view));
-    found.extend(scaling::queue(view));
-    found.extend(scaling::waiting(view));
-    found.extend(scaling::unexplained(view));
-    found.extend(scaling::knee(view));
-    found.extend(scaling::decline(view));
-    found.extend(scaling::scalability_law(view));
-    found.extend(laws::hold(view));
-    found.extend(trust::dropped_arrivals(view));
-    found.extend(trust::other_processes(view));
-    found.extend(trust::unsteady(view));
-    found.extend(trust::wide_intervals(view));
-    found.extend(opportunities::all(view));
     found
+}
+
+/// What a sweep has found.
+fn facts(view: &View<'_>) -> Vec<Finding> {
+    let rules = [
+        limits::highest_rate(view),
+        limits::bottleneck(view),
+        limits::server_not_watched(view),
+        laws::demand_varies(view),
+        limits::rates_not_achieved(view),
+        limits::response_over_rates(view),
+        scaling::queue(view),
+        scaling::waiting(view),
+        scaling::unexplained(view),
+        scaling::knee(view),
+        scaling::decline(view),
+        scaling::scalability_law(view),
+        laws::hold(view),
+    ];
+    rules.into_iter().flatten().collect()
+}
+
+/// What limits its reach.
+fn doubts(view: &View<'_>) -> Vec<Finding> {
+    let rules = [
+        trust::dropped_arrivals(view),
+        trust::other_processes(view),
+        trust::unsteady(view),
+        trust::wide_intervals(view),
+    ];
+    rules.into_iter().flatten().collect()
 }
 
 /// Not all points were measured.

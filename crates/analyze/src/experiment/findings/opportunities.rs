@@ -1,7 +1,7 @@
 //! What could be changed, each with the measurement that says so.
 
 use super::view::{View, busy_of, doubts};
-use super::{limits, opportunity, saturation};
+use super::{opportunity, saturation};
 use crate::experiment::Finding;
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::Level;
@@ -20,7 +20,7 @@ pub(super) fn all(view: &View<'_>) -> Vec<Finding> {
     // At an offered rate that was achieved the schedule is the limit, and nothing would raise the rate.
     let at_best = view
         .at_best()
-        .filter(|_| view.best().offered_rate_per_s.is_none() || limits::is_missed(view.best()));
+        .filter(|_| view.best().offered_rate_per_s.is_none() || view.best().is_missed());
     let rules = [
         at_best.as_ref().and_then(saturation::widen),
         at_best.as_ref().and_then(saturation::two_machines),

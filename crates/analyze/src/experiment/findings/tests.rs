@@ -12,6 +12,8 @@ use crate::uncertainty::series::IntervalSample;
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use std::collections::BTreeMap;
 
+mod blocks;
+
 /// What an operation needs on the bench of these tests: 80 µs of the server's CPU, 20 µs of the client's.
 const SERVER_S: f64 = 80e-6;
 const CLIENT_S: f64 = 20e-6;
@@ -99,6 +101,7 @@ fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experiment {
             .map(|(number, (value, figures))| Point {
                 settings: BTreeMap::from([(key.to_owned(), (*value).to_owned())]),
                 side: None,
+                block: None,
                 repeat: 0,
                 directory: format!("runs/{number}"),
                 figures: Some(figures),

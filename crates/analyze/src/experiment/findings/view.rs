@@ -82,7 +82,7 @@ impl<'a> View<'a> {
 
     /// The settings that tell a level from the others.
     fn settings(&self, level: &Level) -> String {
-        let axes = || self.experiment.axes.iter();
+        let axes = || self.experiment.axes_of(self.answer.block);
         // Where nothing was varied, what was set is all there is to say.
         let has_several = axes().any(|axis| axis.values.len() > 1);
         let settings: Vec<String> = axes()

@@ -34,7 +34,7 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     let mut notes = meanings(&groups);
     notes.push(TOLERANCES.to_owned());
     Some(Section {
-        title: "Laws",
+        title: sweep.title(["Laws", "Closed loop: laws", "Open loop: laws"]),
         lead: "What every queueing system obeys, whatever its distributions: do the measurements obey it?".to_owned(),
         tables: std::iter::once(Table::new("Law checks", columns, rows))
             .chain(broken)

@@ -1,0 +1,75 @@
+//! A sweep over numbers of clients and over offered rates: a closed loop that says how much the bench can take and
+//! within which bounds, and an open loop that says how long operations take at the rates that are offered.
+
+use super::figures::Figure;
+use super::sweep::{CLIENTS, Level, SweepAnswer, analyze, analyze_block};
+use super::{Answer, Block, Experiment};
+use crate::resampling::Resampling;
+use crate::uncertainty::series::IntervalSample;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The answer of such a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlocksAnswer {
+    /// The closed loop over the numbers of clients; absent until a point of it was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<SweepAnswer>,
+    /// The open loop over the offered rates; absent until a point of it was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<SweepAnswer>,
+    /// X_max: the highest rate of the closed loop; absent if the client was the limit there, as it is then not a
+    /// property of the server, and where another key is swept besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_max_per_s: Option<Figure>,
+    /// Whether more clients did not raise the rate; where not, X_max is at least that.
+    pub is_x_max_reached: bool,
+}
+
+/// Finds the answer of a sweep, with blocks or without. `windows` are the recording windows of each point's measure
+/// phase, by its place. `None` if no point was run.
+pub fn answer(
+    experiment: &Experiment,
+    windows: &BTreeMap<usize, Vec<IntervalSample>>,
+    resampling: Resampling,
+) -> Option<Answer> {
+    if !experiment.has_blocks() {
+        let found = analyze(experiment, windows, resampling)?;
+        return Some(Answer::Sweep(Box::new(found)));
+    }
+    let [closed, open] =
+        Block::ALL.map(|block| analyze_block(experiment, Some(block), windows, resampling));
+    if closed.is_none() && open.is_none() {
+        return None;
+    }
+    Some(Answer::Blocks(Box::new(BlocksAnswer {
+        x_max_per_s: closed.as_ref().and_then(x_max),
+        is_x_max_reached: closed.as_ref().is_some_and(is_reached),
+        closed,
+        open,
+    })))
+}
+
+fn best(closed: &SweepAnswer) -> &Level {
+    &closed.levels[closed.best as usize]
+}
+
+fn x_max(closed: &SweepAnswer) -> Option<Figure> {
+    let best = best(closed);
+    let is_of_the_server = closed.axis.as_deref() == Some(CLIENTS) && !best.generator_bound;
+    is_of_the_server.then_some(best.rate_per_s)
+}
+
+/// More clients than the best number were tried, or fewer of them were as fast.
+fn is_reached(closed: &SweepAnswer) -> bool {
+    let best = best(closed);
+    let is_as_fast = |level: &Level| match (level.rate_per_s.high, best.rate_per_s.low) {
+        (Some(high), Some(low)) => high >= low,
+        _ => false,
+    };
+    let mut others = closed.levels.iter();
+    others.any(|level| {
+        level.clients > best.clients || level.clients < best.clients && is_as_fast(level)
+    })
+}

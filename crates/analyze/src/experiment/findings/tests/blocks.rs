@@ -1,0 +1,170 @@
+use super::*;
+use crate::experiment::Block;
+use crate::experiment::blocks::{self, BlocksAnswer};
+
+/// The sweep over clients and the one over rates as one experiment; the points of both alternate.
+fn both() -> Experiment {
+    let (mut closed, open) = (clients(), rates());
+    let rates = open.points.into_iter().map(|mut point| {
+        point.block = Some(Block::Open);
+        point.settings.insert(CLIENTS.into(), "64".into());
+        point
+    });
+    let mut rates: Vec<Point> = rates.collect();
+    let mut points = Vec::new();
+    for mut point in closed.points.drain(..) {
+        point.block = Some(Block::Closed);
+        points.push(point);
+        points.extend(rates.pop());
+    }
+    closed.points = points;
+    closed.axes.extend(open.axes);
+    closed.plan = open.plan;
+    closed
+}
+
+fn answered(mut experiment: Experiment) -> Experiment {
+    experiment.answer = blocks::answer(&experiment, &BTreeMap::new(), Resampling::seeded(1));
+    experiment
+}
+
+fn blocks_of(experiment: &Experiment) -> &BlocksAnswer {
+    match experiment.answer.as_ref().expect("it is answered") {
+        Answer::Blocks(answer) => answer,
+        other => panic!("it has no blocks: {other:?}"),
+    }
+}
+
+#[test]
+fn each_block_has_the_answer_that_it_has_as_a_sweep_of_its_own() {
+    let both = answered(both());
+    let found = blocks_of(&both);
+    let of = |experiment: &Experiment| match experiment.answer.clone() {
+        Some(Answer::Sweep(answer)) => *answer,
+        other => panic!("it is no sweep: {other:?}"),
+    };
+    let mut closed = found.closed.clone().expect("clients were swept");
+    assert_eq!(
+        (closed.block, closed.axis.as_deref()),
+        (Some(Block::Closed), Some(CLIENTS))
+    );
+    assert!(closed.usl.is_some() && !closed.bounds.is_empty() && closed.knee.is_some());
+    let mut open = found.open.clone().expect("rates were swept");
+    assert_eq!(
+        (open.block, open.axis.as_deref()),
+        (Some(Block::Open), Some(RATE))
+    );
+    assert!(open.queue.is_some() && open.usl.is_none() && open.bounds.is_empty());
+    // Only places of runs and settings differ.
+    for (own, alone) in [(&mut closed, of(&clients())), (&mut open, of(&rates()))] {
+        own.block = None;
+        for (level, other) in own.levels.iter_mut().zip(&alone.levels) {
+            let points = level.runs.iter().map(|place| &both.points[*place as usize]);
+            assert!(points.clone().all(|point| point.settings == level.settings));
+            level.runs.clone_from(&other.runs);
+            level.settings.clone_from(&other.settings);
+        }
+        assert_eq!(*own, alone);
+    }
+}
+
+#[test]
+fn x_max_of_the_closed_loop_is_told_with_the_offered_rate_that_was_kept() {
+    let both = answered(both());
+    let found = the(&both, "X_max is");
+    assert_eq!(
+        found.text,
+        "X_max is 18,800/s (95 % interval 18,600/s to 19,000/s), with 8 clients; the highest offered rate that the bench \
+         kept up with is 16,000/s, 85 % of it"
+    );
+    let has = |part: &str| found.evidence.iter().any(|text| text.contains(part));
+    assert!(has("operations took 425 µs on average"), "{found:?}");
+    assert!(has("did not raise the rate"), "{found:?}");
+    assert!(
+        has("the bench did not keep up at 30,000/s offered"),
+        "{found:?}"
+    );
+    // That is the highest rate of the closed loop; the other block has one of its own.
+    none_says(&both, "closed loop: the highest rate is");
+    the(&both, "open loop: the highest rate is 19,000/s");
+}
+
+#[test]
+fn each_sentence_about_one_block_says_which() {
+    let both = answered(both());
+    for (word, block) in [
+        ("the scalability law", "closed loop: "),
+        ("operations certainly wait", "closed loop: "),
+        ("the bench achieved", "open loop: "),
+        ("times as long", "open loop: "),
+    ] {
+        let told = texts(&both);
+        let told: Vec<&String> = told.iter().filter(|text| text.contains(word)).collect();
+        assert!(!told.is_empty(), "{word}");
+        let others = told.iter().filter(|text| !text.starts_with(block));
+        // More clients that only wait are of the closed loop.
+        let others = others.filter(|text| !text.contains("clients are enough"));
+        assert_eq!(others.count(), 0, "{word}: {told:?}");
+    }
+    // What could be changed is said once.
+    the(&both, "a faster disk would not raise this rate");
+    // What both say alike is said once, and of none.
+    let mut both = both;
+    let Some(Answer::Blocks(answer)) = &mut both.answer else {
+        panic!("it has blocks");
+    };
+    for block in [&mut answer.closed, &mut answer.open].into_iter().flatten() {
+        let best = block.best as usize;
+        block.levels[best].demands.clear();
+    }
+    let found = the(&both, "what limits the server cannot be told");
+    assert!(found.text.starts_with("what limits"), "{found:?}");
+}
+
+#[test]
+fn a_rate_that_still_rises_is_at_least_x_max_and_one_of_the_client_is_none() {
+    let mut growing = both();
+    growing.points.retain(|point| {
+        let clients = &point.settings[CLIENTS];
+        point.block == Some(Block::Open) || ["1", "2", "4"].contains(&clients.as_str())
+    });
+    let growing = answered(growing);
+    assert!(!blocks_of(&growing).is_x_max_reached);
+    let found = the(&growing, "X_max is");
+    assert!(
+        found.text.starts_with("X_max is at least 18,000/s"),
+        "{found:?}"
+    );
+    let mut of_the_client = both();
+    for point in &mut of_the_client.points {
+        let figures = point.figures.as_mut().expect("all were run");
+        if figures.offered_rate_per_s.is_none() {
+            figures.caveats.push(CaveatKind::GeneratorBottleneck);
+        }
+    }
+    let of_the_client = answered(of_the_client);
+    assert_eq!(blocks_of(&of_the_client).x_max_per_s, None);
+    none_says(&of_the_client, "X_max");
+    the(&of_the_client, "the load generator was the limit");
+}
+
+#[test]
+fn one_block_is_answered_while_the_other_is_not_run_and_points_without_a_block_are_crossed() {
+    let mut first = both();
+    first
+        .points
+        .retain(|point| point.block == Some(Block::Closed));
+    let first = answered(first);
+    assert!(blocks_of(&first).open.is_none());
+    let found = the(&first, "X_max is");
+    assert!(found.text.ends_with("with 8 clients"), "{found:?}");
+    let mut crossed = both();
+    for point in &mut crossed.points {
+        point.block = None;
+    }
+    let crossed = answered(crossed);
+    let Some(Answer::Sweep(found)) = &crossed.answer else {
+        panic!("it has blocks: {:?}", crossed.answer);
+    };
+    assert_eq!((found.axis.as_deref(), found.levels.len()), (None, 9));
+}

@@ -1,0 +1,112 @@
+//! What a report says about a sweep with a closed loop over numbers of clients and an open loop over offered rates:
+//! all that each of them says, and X_max among the offered rates.
+
+use super::figure::interval_of;
+use super::model::{Parts, headline};
+use super::plot::PlotMark;
+use super::{sweep, sweep_charts};
+use crate::caveat::{CaveatBook, Topic};
+use crate::facts::Fact;
+use crate::model::{Definition, Figure};
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::Experiment;
+use dyno_analyze::experiment::blocks::BlocksAnswer;
+use dyno_analyze::experiment::sweep::{RATE, SweepAnswer};
+
+/// All that such a sweep contributes to the report.
+pub(super) fn parts(experiment: &Experiment, answer: &BlocksAnswer, book: &CaveatBook) -> Parts {
+    let of = |answer: &Option<SweepAnswer>| match answer {
+        Some(answer) => sweep::parts(experiment, answer, book),
+        None => Parts::default(),
+    };
+    let (closed, mut open) = (of(&answer.closed), of(&answer.open));
+    for section in &mut open.sections {
+        let over_rates = section.plots.iter_mut();
+        for plot in over_rates.filter(|plot| plot.id == sweep_charts::RESPONSE_OVER_RATE) {
+            plot.marks.extend(x_max_mark(answer));
+        }
+    }
+    let mut definitions = closed.definitions;
+    definitions.retain(|known| {
+        open.definitions
+            .iter()
+            .all(|other| other.term != known.term)
+    });
+    definitions.extend(open.definitions);
+    definitions.push(X_MAX);
+    Parts {
+        headline: figures(answer, closed.headline, book),
+        facts: facts(answer),
+        sections: closed.sections.into_iter().chain(open.sections).collect(),
+        definitions,
+    }
+}
+
+/// The figures of the closed loop, the first of them by its name, and what was kept of the offered rates.
+fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec<Figure> {
+    let mut figures = closed;
+    if let Some(first) = figures.first_mut().filter(|_| answer.x_max_per_s.is_some()) {
+        first.label = match answer.is_x_max_reached {
+            true => "X_max".to_owned(),
+            false => "X_max, at least".to_owned(),
+        };
+    }
+    let Some(open) = &answer.open else {
+        return figures;
+    };
+    let kept = open.kept_rate_per_s();
+    let share = kept
+        .zip(answer.x_max_per_s)
+        .map(|(kept, x_max)| format!("{} of X_max", Quantity::ratio(kept / x_max.value)));
+    let per_s = Quantity::per_second(kept.unwrap_or(f64::NAN));
+    figures.push(Figure {
+        alarming: kept.is_none(),
+        ..headline(
+            "offered rate kept",
+            per_s,
+            share,
+            book.marks(Topic::Rate, None),
+        )
+    });
+    let mut levels = open.levels.iter();
+    let level = levels.find(|level| kept.is_some() && level.offered_rate_per_s == kept);
+    if let Some(p99) = level.and_then(|level| level.response_us.get("p99")) {
+        let note = interval_of(p99, Quantity::microseconds).map(|range| format!("95 % {range}"));
+        figures.push(headline(
+            "p99 at that rate",
+            Quantity::microseconds(p99.value),
+            note,
+            book.marks(Topic::Latency, None),
+        ));
+    }
+    figures
+}
+
+fn facts(answer: &BlocksAnswer) -> Vec<Fact> {
+    let clients = answer.open.as_ref().and_then(|open| open.levels.first());
+    let with = clients.map_or(String::new(), |level| {
+        format!(" with {} clients", Quantity::count(level.clients.into()))
+    });
+    let blocks = format!(
+        "a closed loop over the numbers of clients, and an open loop{with} over the offered rates; each round has all of \
+         the first, then all of the second"
+    );
+    vec![Fact::new("Blocks", blocks)]
+}
+
+/// X_max where rates are offered.
+fn x_max_mark(answer: &BlocksAnswer) -> Option<PlotMark> {
+    let x_max = answer.x_max_per_s?;
+    let is_over_rates = answer.open.as_ref()?.axis.as_deref() == Some(RATE);
+    is_over_rates.then(|| PlotMark {
+        label: format!("X_max {}", Quantity::per_second(x_max.value)),
+        is_vertical: true,
+        at: x_max.value,
+    })
+}
+
+const X_MAX: Definition = Definition {
+    term: "X_max",
+    meaning: "The highest rate of the closed loop. It is the best of several noisy ones, and so rather too high; `dyno xmax` \
+              measures it again with the same number of clients.",
+};
