@@ -154,6 +154,38 @@ fn a_run_can_be_rendered_again_in_every_format() {
     );
 }
 
+/// What the run says of a server whose port a program of this name holds: whether it is on this machine, and which
+/// parts of the machine were not watched.
+fn behind(program: &str) -> (bool, Vec<String>) {
+    let bench = Bench::new();
+    let path = bench.path(program);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_dyno"), &path).unwrap();
+    let responder = Responder::start_from(&path, &["--documents", "1000"]);
+    let uri = responder.uri();
+    let arguments = reads(&uri, &["--duration", "1200ms", "--format", "json"]);
+    let document = bench.dyno(&arguments).expect(0).json();
+    let sources = document["sources"].as_array().unwrap();
+    let host = sources.iter().find(|source| source["name"] == "host");
+    let missing = host.unwrap()["missing"].as_array();
+    let texts = missing.into_iter().flatten().filter_map(Value::as_str);
+    let processes = texts.filter(|text| text.starts_with("process.server"));
+    let is_local = document["server"]["local"].as_bool().unwrap();
+    (is_local, processes.map(str::to_owned).collect())
+}
+
+#[test]
+fn a_program_that_passes_connections_on_is_not_taken_for_the_server() {
+    assert_eq!(behind("mongod"), (true, vec![]));
+    assert_eq!(behind("ssh"), (false, vec![]));
+    let (is_local, missing) = behind("docker-proxy");
+    assert!(is_local);
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    assert!(
+        missing[0].contains("belongs to `docker-proxy`, which passes connections on"),
+        "{missing:?}"
+    );
+}
+
 #[test]
 fn runs_that_start_together_have_folders_of_their_own() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));

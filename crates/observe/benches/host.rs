@@ -22,6 +22,7 @@ fn subject(process: u32) -> HostSubject {
         of_server: true,
         processes: vec![("server".to_owned(), process)],
         ports: Vec::new(),
+        unknown_process: None,
         data_folders: vec!["/".into()],
     }
 }

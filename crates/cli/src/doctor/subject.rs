@@ -3,7 +3,7 @@
 
 use crate::args::DoctorArguments;
 use crate::exit::{Exit, Failure};
-use crate::session::task::Remote;
+use crate::session::task::{self, Remote};
 use crate::surroundings::Surroundings;
 use dyno_load::connect::{Connector, Control};
 use dyno_load::{prepare, probe};
@@ -110,7 +110,7 @@ fn by_uri(
     let said = prepare::server_facts(&mut control)?;
     let address = control.endpoint().addresses().first().copied();
     let local = remote.is_local(surroundings.hostname.as_deref())
-        || address.is_some_and(|address| is_own(address.ip()));
+        || address.is_some_and(|at| is_own(at.ip()) && !task::is_tunnel(at.port()));
     let data_dir = said
         .settings
         .get("storage.dbPath")

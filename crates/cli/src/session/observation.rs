@@ -93,20 +93,26 @@ fn host_subject(lab: &Lab, data_folder: Option<PathBuf>) -> HostSubject {
     let is_local = !started.is_empty() || lab.servers.iter().all(ServerUnderTest::is_local);
     processes.extend(started);
     let mut ports = Vec::new();
+    let mut unknown_process = None;
     // A server of someone else, who may start it again.
     if let ([only], 1) = (lab.servers.as_slice(), processes.len())
         && only.is_local()
         && let Some(port) = only.port()
-        && let Ok(process) = network::listener_pid(Path::new("/"), port)
     {
-        processes.push(("server".to_owned(), process));
-        ports.push(("server".to_owned(), port));
+        match network::listener_pid(Path::new("/"), port) {
+            Ok(process) => {
+                processes.push(("server".to_owned(), process));
+                ports.push(("server".to_owned(), port));
+            }
+            Err(health) => unknown_process = Some(health),
+        }
     }
     HostSubject {
         hostname: dyno_observe::environment::hostname().unwrap_or_else(|| "this machine".into()),
         of_server: is_local,
         processes,
         ports,
+        unknown_process,
         data_folders: data_folder.into_iter().collect(),
     }
 }

@@ -10,6 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
 use crate::session::{framework, lab, place};
 use crate::surroundings::Surroundings;
+use dyno_observe::doctor::network::{self, Relay};
 use dyno_plan::Plan;
 use dyno_plan::builtin;
 use dyno_plan::model::{
@@ -21,6 +22,7 @@ use dyno_plan::uri::{self, Credentials, Host, Target};
 use dyno_plan::validate::validate;
 use dyno_plan::wsf::{TraceWindow, WsfSettings};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// What is to be done.
 #[derive(Debug)]
@@ -111,20 +113,26 @@ impl Remote {
         })
     }
 
-    /// Whether the server is on this machine, as far as its address tells.
+    /// Whether the server is on this machine, as far as its address tells, and who has its port open here.
     pub(crate) fn is_local(&self, hostname: Option<&str>) -> bool {
         !self.target.hosts.is_empty()
             && self.target.hosts.iter().all(|host| match host {
                 Host::Unix(_) => true,
-                Host::Tcp { host, .. } => {
-                    host == "localhost"
+                Host::Tcp { host, port } => {
+                    let is_here = host == "localhost"
                         || host
                             .parse()
                             .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
-                        || hostname.is_some_and(|name| name.eq_ignore_ascii_case(host))
+                        || hostname.is_some_and(|name| name.eq_ignore_ascii_case(host));
+                    is_here && !is_tunnel(*port)
                 }
             })
     }
+}
+
+/// Whether a port of this machine is the near end of a way to another one.
+pub(crate) fn is_tunnel(port: u16) -> bool {
+    network::holder(Path::new("/"), port).is_ok_and(|holder| holder.relay == Some(Relay::Tunnel))
 }
 
 /// How long a soak lasts, and how long its server may be away, unless something else is said.

@@ -136,7 +136,12 @@ pub(crate) struct Responder {
 
 impl Responder {
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_dyno"))
+        Responder::start_from(Path::new(env!("CARGO_BIN_EXE_dyno")), arguments)
+    }
+
+    /// Starts it from another path, whose last part is the name of the process then.
+    pub(crate) fn start_from(program: &Path, arguments: &[&str]) -> Self {
+        let mut child = Command::new(program)
             .arg("responder")
             .args(arguments)
             .stdin(Stdio::piped())

@@ -238,8 +238,8 @@ pub fn observe(root: &Path, subject: &Subject) -> Facts {
             .and_then(|at| network::listening(root, at.port())),
         listener: address
             .clone()
-            .and_then(|at| network::listener_pid(root, at.port()))
-            .and_then(|pid| host::line(root, &format!("proc/{pid}/comm"))),
+            .and_then(|at| network::holder(root, at.port()))
+            .map(|holder| holder.name),
         route: address.and_then(|at| network::route(root, at.ip())),
     }
 }

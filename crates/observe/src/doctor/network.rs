@@ -50,12 +50,65 @@ pub(super) fn listening(root: &Path, port: u16) -> Reading<Vec<IpAddr>> {
         .collect())
 }
 
-/// Process that listens on a port of this machine. Processes of other users hide what they hold
-/// from those without privileges.
+/// Process that has a port of this machine open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its number.
+    pub pid: u32,
+    /// Its short name, as the kernel keeps it: at most 15 characters.
+    pub name: String,
+    /// What it does if it is no server itself.
+    pub relay: Option<Relay>,
+}
+
+/// Programs that take connections for a server and pass them on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relay {
+    /// To a container of this machine.
+    Container,
+    /// Through a tunnel or a proxy, whose other end is on another machine as a rule.
+    Tunnel,
+}
+
+/// Short names of such programs.
+const RELAYS: [(&str, Relay); 20] = [
+    ("docker-proxy", Relay::Container),
+    ("rootlessport", Relay::Container),
+    ("rootlesskit", Relay::Container),
+    ("rootlesskit-doc", Relay::Container),
+    ("slirp4netns", Relay::Container),
+    ("pasta", Relay::Container),
+    ("gvproxy", Relay::Container),
+    ("ssh", Relay::Tunnel),
+    ("sshd", Relay::Tunnel),
+    ("sshd-session", Relay::Tunnel),
+    ("kubectl", Relay::Tunnel),
+    ("session-manager", Relay::Tunnel),
+    ("cloudflared", Relay::Tunnel),
+    ("socat", Relay::Tunnel),
+    ("haproxy", Relay::Tunnel),
+    ("nginx", Relay::Tunnel),
+    ("envoy", Relay::Tunnel),
+    ("stunnel", Relay::Tunnel),
+    ("stunnel4", Relay::Tunnel),
+    ("mongobetween", Relay::Tunnel),
+];
+
+impl Relay {
+    /// By the short name of the program.
+    pub(super) fn of(name: &str) -> Option<Relay> {
+        let mut known = RELAYS.iter();
+        let (_, relay) = known.find(|(known, _)| *known == name)?;
+        Some(*relay)
+    }
+}
+
+/// Process that listens on a port of this machine, whatever it is. Processes of other users hide what they hold from
+/// those without privileges.
 ///
 /// # Errors
 /// The reason why it is not found.
-pub fn listener_pid(root: &Path, port: u16) -> Reading<u32> {
+pub fn holder(root: &Path, port: u16) -> Reading<Holder> {
     let inodes: Vec<String> = listeners(root, port)?
         .iter()
         .map(|listener| format!("socket:[{}]", listener.inode))
@@ -81,7 +134,32 @@ pub fn listener_pid(root: &Path, port: u16) -> Reading<u32> {
             })
         })
     };
-    pids.find(holds).ok_or_else(nobody)
+    let pid = pids.find(holds).ok_or_else(nobody)?;
+    let name = line(root, &format!("proc/{pid}/comm"))?;
+    Ok(Holder {
+        pid,
+        relay: Relay::of(&name),
+        name,
+    })
+}
+
+/// Server that listens on a port of this machine.
+///
+/// # Errors
+/// The reason why it is not found: nobody listens there whom we may look into, or a program that passes connections
+/// on, so that the server is elsewhere.
+pub fn listener_pid(root: &Path, port: u16) -> Reading<u32> {
+    let Holder { pid, name, relay } = holder(root, port)?;
+    let where_to = match relay {
+        None => return Ok(pid),
+        Some(Relay::Container) => "a container",
+        Some(Relay::Tunnel) => "another address",
+    };
+    Err(Health::Unsupported {
+        reason: format!(
+            "port {port} belongs to `{name}`, which passes connections on to {where_to}"
+        ),
+    })
 }
 
 /// Addresses on which a process of this machine waits for connections.
@@ -265,9 +343,28 @@ mod tests {
             let folder = fixture.root().join(format!("proc/{pid}/fd"));
             fs::create_dir_all(&folder).unwrap();
             symlink(target, folder.join("3")).unwrap();
+            fs::write(folder.with_file_name("comm"), "mongod\n").unwrap();
         }
         assert_eq!(listener_pid(fixture.root(), 27018), Ok(8));
         assert!(listener_pid(fixture.root(), 27017).is_err());
+
+        let name = |name: &str| fs::write(fixture.root().join("proc/8/comm"), name).unwrap();
+        let relays = [
+            ("docker-proxy", Relay::Container, "a container"),
+            ("ssh", Relay::Tunnel, "another address"),
+        ];
+        for (program, relay, where_to) in relays {
+            name(&format!("{program}\n"));
+            let found = holder(fixture.root(), 27018).unwrap();
+            assert_eq!((found.pid, found.relay), (8, Some(relay)));
+            let reason = format!(
+                "port 27018 belongs to `{program}`, which passes connections on to {where_to}"
+            );
+            assert_eq!(
+                listener_pid(fixture.root(), 27018),
+                Err(Health::Unsupported { reason })
+            );
+        }
     }
 
     #[test]

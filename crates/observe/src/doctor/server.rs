@@ -1,7 +1,7 @@
 //! Checks of the server's process and of the way to it.
 
 use super::facts::Facts;
-use super::network::RouteKind;
+use super::network::{Relay, RouteKind};
 use super::{Finding, by_hand, judged, unread};
 use dyno_record::verdict::{Change, Level};
 
@@ -116,9 +116,9 @@ pub(super) fn round_trip(facts: &Facts) -> Finding {
     let Some(time) = server.and_then(|server| server.round_trip) else {
         return Finding::new(Level::Unknown, "no server was asked", advised, why);
     };
-    let proxied = facts.listener.as_deref() == Ok("docker-proxy");
+    let listener = facts.listener.as_deref().unwrap_or_default();
     let detour = match &facts.route {
-        _ if proxied => Some("through `docker-proxy`".to_owned()),
+        _ if Relay::of(listener).is_some() => Some(format!("through `{listener}`")),
         Ok(route) => match route.kind {
             RouteKind::Bridge => Some(format!("over the bridge `{}`", route.interface)),
             RouteKind::Pair => Some(format!(

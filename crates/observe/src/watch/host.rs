@@ -42,6 +42,8 @@ pub struct HostSubject {
     /// Ports of those among them that may be started again: once such a process has ended, the one that listens on its port
     /// is watched in its place.
     pub ports: Vec<(String, u16)>,
+    /// Why a process of interest is not among them.
+    pub unknown_process: Option<Health>,
     /// Folders whose devices are marked as holding data. They need not exist yet.
     pub data_folders: Vec<PathBuf>,
 }
@@ -79,6 +81,7 @@ impl Host {
                 root,
                 subject.processes,
                 &subject.ports,
+                subject.unknown_process,
             )),
             Box::new(memory::Memory::new(root)),
             Box::new(paging::Paging::new(root)),

@@ -40,6 +40,8 @@ const WRITTEN: usize = 5;
 pub(super) struct Processes {
     root: PathBuf,
     processes: Vec<Process>,
+    /// Why the server's is not among them.
+    unknown: Option<Health>,
     /// Absent until they could be read.
     hierarchies: Option<Hierarchies>,
     /// Absent before the first reading.
@@ -113,6 +115,7 @@ impl Processes {
         root: &Path,
         processes: Vec<(String, u32)>,
         ports: &[(String, u16)],
+        unknown: Option<Health>,
     ) -> Processes {
         let process = |(name, number): (String, u32)| {
             let port = ports.iter().find(|(known, _)| *known == name);
@@ -121,6 +124,7 @@ impl Processes {
         Processes {
             root: root.to_owned(),
             processes: processes.into_iter().map(process).collect(),
+            unknown,
             hierarchies: None,
             counts_delay: None,
         }
@@ -140,6 +144,9 @@ impl Part for Processes {
     }
 
     fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+        if let Some(health) = &self.unknown {
+            told.miss("process.server", health.clone());
+        }
         if self.processes.is_empty() {
             return Ok(());
         }

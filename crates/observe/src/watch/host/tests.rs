@@ -9,6 +9,7 @@ fn subject() -> HostSubject {
         of_server: true,
         processes: vec![("client".to_owned(), std::process::id())],
         ports: Vec::new(),
+        unknown_process: None,
         data_folders: vec![PathBuf::from("/")],
     }
 }

@@ -42,7 +42,7 @@ fn machine(stat: &str) -> Fixture {
 }
 
 fn watched(fixture: &Fixture) -> Processes {
-    Processes::new(fixture.root(), vec![("server".to_owned(), 7)], &[])
+    Processes::new(fixture.root(), vec![("server".to_owned(), 7)], &[], None)
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_server_that_was_started_again_is_watched_again() {
     let fixture = machine(&stat('S', [0, 0], [50, 20], 1, 987));
     let ports = [("server".to_owned(), 27017)];
     let named = vec![("server".to_owned(), 7)];
-    let mut processes = Processes::new(fixture.root(), named, &ports);
+    let mut processes = Processes::new(fixture.root(), named, &ports, None);
     read(&mut processes, 1.0);
     fs::remove_dir_all(fixture.root().join("proc/7")).unwrap();
     let fixture = fixture.with("proc/net/tcp", "sl local_address\n");
@@ -162,6 +162,7 @@ fn a_server_that_was_started_again_is_watched_again() {
     // Looked for at 3 s and at 4 s, and then at 6 s.
     let fixture = fixture
         .with("proc/net/tcp", LISTENER)
+        .with("proc/9/comm", "mongod\n")
         .with("proc/9/stat", &stat('S', [0, 0], [3, 1], 1, 5000));
     let files = fixture.root().join("proc/9/fd");
     fs::create_dir_all(&files).unwrap();
@@ -181,7 +182,7 @@ fn a_process_that_never_was_there_does_not_hide_the_others() {
     let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987));
     let named = |name: &str, number| (name.to_owned(), number);
     let both = vec![named("client", 8), named("server", 7)];
-    let told = read(&mut Processes::new(fixture.root(), both, &[]), 1.0);
+    let told = read(&mut Processes::new(fixture.root(), both, &[], None), 1.0);
     assert_eq!(names(&told, "process.server.").len(), 3);
     assert_eq!(
         missing(&told, "process").and_then(Health::reason),
