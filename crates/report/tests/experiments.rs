@@ -150,6 +150,58 @@ fn a_narrow_terminal_gets_no_line_that_is_too_long() {
     }
 }
 
+/// The numbers of the headline that have neither an interval nor a word on why they have none, of all that have a value.
+fn without_a_word(experiment: &Experiment) -> (usize, Vec<String>) {
+    let markdown = text(experiment, ExperimentFormat::Markdown, 0);
+    let before_findings = markdown
+        .lines()
+        .take_while(|line| !line.starts_with("## F"));
+    let is_number = |line: &&str| {
+        let value = line.split('|').nth(2).unwrap_or_default();
+        value.contains("**") && value.contains(|letter: char| letter.is_ascii_digit())
+    };
+    let numbers: Vec<&str> = before_findings.filter(is_number).collect();
+    let is_silent = |line: &&&str| !line.contains("95 %") && !line.contains("no interval");
+    let silent = numbers.iter().filter(is_silent);
+    (
+        numbers.len(),
+        silent.map(|line| (*line).to_owned()).collect(),
+    )
+}
+
+/// Takes the interval of every figure, and the boundary of a search.
+fn strip(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Array(all) => all.iter_mut().for_each(strip),
+        serde_json::Value::Object(fields) => {
+            if fields.contains_key("value") && !fields.contains_key("confidence_ratio") {
+                fields.remove("low");
+                fields.remove("high");
+            }
+            fields.remove("boundary");
+            // A fit is none without its intervals.
+            let others = fields.iter_mut().filter(|(name, _)| *name != "usl");
+            others.for_each(|(_, field)| strip(field));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_number_of_a_headline_has_its_interval_or_says_why_it_has_none() {
+    for (name, experiment) in all() {
+        let (count, silent) = without_a_word(&experiment);
+        assert!(silent.is_empty(), "{name}: {silent:?}");
+        assert!(count >= 3 || name == "nothing", "{name}: {count}");
+        let mut bare = serde_json::to_value(&experiment).unwrap();
+        strip(&mut bare);
+        let bare: Experiment = serde_json::from_value(bare).unwrap();
+        let (of_bare, silent) = without_a_word(&bare);
+        assert!(silent.is_empty(), "{name} without intervals: {silent:?}");
+        assert_eq!(of_bare > 0, count > 0, "{name}");
+    }
+}
+
 #[test]
 fn the_json_is_the_document() {
     let experiment = support::clients_sweep();

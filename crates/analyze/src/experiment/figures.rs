@@ -38,6 +38,7 @@ const CPU_TIME_UNCERTAINTY_S: f64 = 0.04;
 
 /// A figure with its interval, where the run was long enough for one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Written")]
 pub struct Figure {
     /// The value.
     pub value: f64,
@@ -59,12 +60,59 @@ impl Figure {
         }
     }
 
+    /// A quotient whose error is that of its divisor; without an interval if that may be anything, from a share of 1 on.
+    pub fn of_quotient(quotient: Quantity) -> Figure {
+        let Quantity {
+            value,
+            uncertainty_ratio: error,
+        } = quotient;
+        match error < 1.0 {
+            true => Figure {
+                value,
+                low: Some(value / (1.0 + error)),
+                high: Some(value / (1.0 - error)),
+            },
+            false => Figure::bare(value),
+        }
+    }
+
+    /// The rate at which a resource with this demand has no time left: its servers divided by the demand.
+    pub fn bound_by(demand: &Demand) -> Figure {
+        Figure::of_quotient(demand.saturation_rate_per_s())
+    }
+
     /// The value with its relative uncertainty; without an interval that is all of it.
     pub fn quantity(&self) -> Quantity {
         let width = self.high.zip(self.low).map(|(high, low)| high - low);
         Quantity {
             value: self.value,
             uncertainty_ratio: width.map_or(1.0, |width| width / 2.0 / self.value.abs()),
+        }
+    }
+}
+
+/// How a figure is written: some were numbers before they had intervals.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Written {
+    /// The value alone.
+    Number(f64),
+    /// The value, perhaps with its interval.
+    Interval {
+        /// The value.
+        value: f64,
+        /// Lower end.
+        low: Option<f64>,
+        /// Upper end.
+        high: Option<f64>,
+    },
+}
+
+impl From<Written> for Figure {
+    fn from(written: Written) -> Figure {
+        match written {
+            Written::Number(value) => Figure::bare(value),
+            Written::Interval { value, low, high } => Figure { value, low, high },
         }
     }
 }

@@ -5,6 +5,7 @@ pub mod ab;
 pub mod blocks;
 pub mod caveats;
 pub mod comparable;
+mod demands;
 pub mod figures;
 pub mod findings;
 pub mod history;

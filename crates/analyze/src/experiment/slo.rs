@@ -148,8 +148,8 @@ impl Attempt {
 pub struct SloAnswer {
     /// What had to be kept.
     pub objectives: Objectives,
-    /// Rate of a closed loop with the same clients, which the search began from.
-    pub closed_rate_per_s: f64,
+    /// Rate of a closed loop with the same clients, which the search began from, with the interval of that run.
+    pub closed_rate_per_s: Figure,
     /// The boundary, and how often each rate was tried.
     pub search: ObjectiveResult,
     /// The measurements that count, in their order.

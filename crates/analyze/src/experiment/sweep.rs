@@ -3,9 +3,9 @@
 
 use super::figures::{Figure, Figures, PERCENTILES, resource_name};
 use super::queueing::{self, QueueModel};
-use super::{Block, Experiment, Point};
+use super::{Block, Experiment, Point, demands};
 use crate::closed_network::ClosedPoint;
-use crate::estimate::{Estimate, Quantity};
+use crate::estimate::{Estimate, Quantity, combined};
 use crate::knee::{Knee, LoadPoint, knee};
 use crate::laws::bounds::{Bounds, ClosedSystem};
 use crate::laws::demand::{Demand, Resource, bottleneck};
@@ -52,7 +52,8 @@ pub struct Level {
     pub failed_ratio: f64,
     /// Share of the arrivals that were never sent.
     pub dropped_ratio: f64,
-    /// What an operation needed of each resource, as a mean over the runs.
+    /// What an operation needed of each resource, as a mean over the runs, with the error of that: between the runs, or
+    /// inside of the run where there is one. An error of 1 or more is not known.
     pub demands: Vec<Demand>,
     /// How busy each resource was, 0 to 1, by its name.
     pub busy_ratio: BTreeMap<String, f64>,
@@ -98,9 +99,13 @@ pub struct SweepAnswer {
     /// The resource that saturates first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Demand>,
-    /// N*: number of clients where the asymptotes meet.
+    /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saturation_clients: Option<f64>,
+    pub bound_per_s: Option<Figure>,
+    /// N*: number of clients where the asymptotes meet. The interval has the errors of the lone client's response time
+    /// and of the largest demand; without one of them there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saturation_clients: Option<Figure>,
     /// Bounds at each number of clients from 1 to the largest, thinned out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<Bounds>,
@@ -188,17 +193,19 @@ pub(super) fn analyze_block(
         .iter()
         .position(|level| over_clients && level.clients == 1);
     let system = system(&levels, best, lone);
+    let bottleneck = system
+        .as_ref()
+        .and_then(|system| bottleneck(&system.demands).cloned());
     let mut answer = SweepAnswer {
         block,
         axis: axis.map(str::to_owned),
         best: u32::try_from(best).ok()?,
-        bottleneck: system
-            .as_ref()
-            .and_then(|system| bottleneck(&system.demands).cloned()),
+        bound_per_s: bottleneck.as_ref().map(Figure::bound_by),
+        bottleneck,
         saturation_clients: system
             .as_ref()
-            .filter(|_| lone.is_some())
-            .and_then(ClosedSystem::saturation_clients),
+            .zip(lone)
+            .and_then(|(system, lone)| saturation_clients(system, &levels[lone])),
         // Without a lone client the delay that no demand explains is not known, and with it neither bound nor curve.
         bounds: match (&system, lone) {
             (Some(system), Some(_)) => bounds(system, &levels),
@@ -328,7 +335,7 @@ fn level(
         response_us: BTreeMap::new(),
         failed_ratio: mean(|one| one.failed_ratio),
         dropped_ratio: mean(|one| one.dropped_ratio),
-        demands: mean_demands(&figures),
+        demands: demands::of_runs(&figures),
         busy_ratio: busy(&figures),
         laws: figures.iter().flat_map(|one| one.laws.clone()).collect(),
         succeeded: finished,
@@ -346,29 +353,6 @@ fn level(
         }
     }
     Some(level)
-}
-
-fn mean_demands(figures: &[&Figures]) -> Vec<Demand> {
-    let names = figures[0].demands.iter().map(|demand| &demand.name);
-    names
-        .map(|name| {
-            let all: Vec<&Demand> = figures
-                .iter()
-                .filter_map(|one| one.demands.iter().find(|demand| demand.name == *name))
-                .collect();
-            let count = all.len() as f64;
-            Demand {
-                demand_s: all.iter().map(|demand| demand.demand_s).sum::<f64>() / count,
-                uncertainty_ratio: all
-                    .iter()
-                    .map(|demand| demand.uncertainty_ratio.powi(2))
-                    .sum::<f64>()
-                    .sqrt()
-                    / count,
-                ..all[0].clone()
-            }
-        })
-        .collect()
 }
 
 fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
@@ -423,6 +407,19 @@ fn system(levels: &[Level], best: usize, lone: Option<usize>) -> Option<ClosedSy
         delay_s: (lone_s - total_s).max(0.0),
         think_time_s: 0.0,
     })
+}
+
+/// N* with its error: the response time of a lone client divided by the largest demand, from different runs but where the
+/// lone client is the best level.
+fn saturation_clients(system: &ClosedSystem, lone: &Level) -> Option<Figure> {
+    let errors = [
+        lone.response_mean_us.quantity().uncertainty_ratio,
+        system.saturation_rate_per_s().uncertainty_ratio,
+    ];
+    Some(Figure::of_quotient(Quantity {
+        value: system.saturation_clients()?,
+        uncertainty_ratio: combined(&errors),
+    }))
 }
 
 /// Whether the CPU time of the servers is known, without which nothing can be said about their limits.

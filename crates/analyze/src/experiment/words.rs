@@ -95,6 +95,14 @@ pub(crate) fn interval(figure: &Figure, write: impl Fn(f64) -> String) -> String
     }
 }
 
+/// The same of a figure that a sentence is about, which says so where there is none.
+pub(crate) fn interval_or_none(figure: &Figure, write: impl Fn(f64) -> String) -> String {
+    match figure.low {
+        Some(_) => interval(figure, write),
+        None => " (no interval: too little was measured)".to_owned(),
+    }
+}
+
 fn round(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -1,6 +1,7 @@
 //! What a search for the highest rate says: the closed-loop maximum, whether it is the server's, and the
 //! highest open-loop rate just below it that the server keeps up with.
 
+use super::demands;
 use super::figures::{Figure, Figures};
 use super::sweep::{knows_server, stations};
 use crate::laws::demand::{Demand, bottleneck};
@@ -40,20 +41,27 @@ pub struct XmaxAnswer {
     /// was the limit, as it is then not a property of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_max_per_s: Option<Figure>,
+    /// The same where the client was the limit: what the client can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_maximum_per_s: Option<Figure>,
     /// The closed-loop search.
     pub search: ClientsResult,
     /// Why the client was the limit, one sentence each; empty if the server was.
     pub generator_bound: Vec<String>,
     /// Open-loop runs below the maximum, in their order.
     pub confirmations: Vec<Confirmation>,
-    /// The highest offered rate that was kept; absent if none was.
+    /// The highest offered rate that was kept; absent if none was. It was set and is not estimated, and one run at each
+    /// rate has judged it: it has no interval. The achieved rates in `confirmations` have theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained_rate_per_s: Option<f64>,
-    /// What an operation needed of each resource at the maximum.
+    /// What an operation needed of each resource at the maximum, over the runs that its rate is from.
     pub demands: Vec<Demand>,
     /// The resource that saturates first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Demand>,
+    /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound_per_s: Option<Figure>,
 }
 
 /// Judges an open-loop run.
@@ -82,23 +90,29 @@ pub fn without_success(ratio: f64, offered_rate_per_s: f64) -> Confirmation {
     }
 }
 
-/// Puts the answer together. `best` are the figures of the runs with the best number of clients, and `reasons`
-/// why their client was the limit.
+/// Puts the answer together. `best` are the figures of the runs with the best number of clients in their order, of which
+/// the last ones count, and `reasons` why their client was the limit.
 pub fn answer(
     search: ClientsResult,
     best: &[&Figures],
     reasons: Vec<String>,
     confirmations: Vec<Confirmation>,
 ) -> XmaxAnswer {
-    let demands = best
-        .last()
-        .map(|figures| stations(&figures.demands, figures.shares_cpus))
-        .unwrap_or_default();
-    let figure = search
-        .estimate_per_s
-        .map_or(Figure::bare(search.rate_per_s), Figure::from);
+    let counted = best.len().saturating_sub(search.counted_runs as usize);
+    let counted = &best[counted..];
+    let last = best.last();
+    let demands = last.map_or(Vec::new(), |last| {
+        stations(&demands::of_runs(counted), last.shares_cpus)
+    });
+    // A server that was not watched may be the bottleneck, and nobody would know.
+    let bottleneck = last
+        .filter(|figures| knows_server(&figures.demands))
+        .and_then(|_| bottleneck(&demands).cloned());
+    let maximum = maximum(&search, counted);
+    let is_of_server = reasons.is_empty();
     XmaxAnswer {
-        x_max_per_s: reasons.is_empty().then_some(figure),
+        x_max_per_s: Some(maximum).filter(|_| is_of_server),
+        client_maximum_per_s: Some(maximum).filter(|_| !is_of_server),
         generator_bound: reasons,
         sustained_rate_per_s: confirmations
             .iter()
@@ -106,12 +120,19 @@ pub fn answer(
             .map(|one| one.offered_rate_per_s)
             .reduce(f64::max),
         confirmations,
-        // A server that was not watched may be the bottleneck, and nobody would know.
-        bottleneck: best
-            .last()
-            .filter(|figures| knows_server(&figures.demands))
-            .and_then(|_| bottleneck(&demands).cloned()),
+        bound_per_s: bottleneck.as_ref().map(Figure::bound_by),
+        bottleneck,
         demands,
         search,
     }
+}
+
+/// The maximum with its interval: between the runs that count, or inside of a single one.
+fn maximum(search: &ClientsResult, counted: &[&Figures]) -> Figure {
+    let of_one = match counted {
+        // One that measured nothing is not among them, and the rate is not that of the other.
+        [one] if one.rate_per_s.value == search.rate_per_s => one.rate_per_s,
+        _ => Figure::bare(search.rate_per_s),
+    };
+    search.estimate_per_s.map_or(of_one, Figure::from)
 }

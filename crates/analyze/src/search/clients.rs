@@ -89,6 +89,9 @@ pub struct ClientsResult {
     pub clients: u32,
     /// Its rate, operations per second: mean of the measurements after its election.
     pub rate_per_s: f64,
+    /// Number of these measurements, the last ones with that number of clients.
+    #[serde(default)]
+    pub counted_runs: u32,
     /// The rate with its confidence interval; absent if there are less than two such measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate_per_s: Option<Estimate>,
@@ -268,6 +271,7 @@ impl ClientsSearch {
         ClientsResult {
             clients: best,
             rate_per_s,
+            counted_runs: u32::try_from(counted.len()).unwrap_or(u32::MAX),
             estimate_per_s: of_repetitions(counted, self.settings.confidence_ratio),
             enough_clients: self
                 .tried

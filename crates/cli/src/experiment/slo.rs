@@ -176,12 +176,12 @@ fn limits(arguments: &SloArguments) -> Vec<Objective> {
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
     let objectives: Objectives = campaign.value("objectives")?;
     let closed = campaign.measure(&[], None, 0)?;
-    let closed_rate_per_s = closed.rate_per_s.value;
+    let closed_rate_per_s = closed.rate_per_s;
     let mut search = ObjectiveSearch::new(ObjectiveSettings {
         resolution_ratio: campaign.value("resolution")?,
-        max_rate_per_s: (closed_rate_per_s * MOST_RATIO).max(1.0),
+        max_rate_per_s: (closed_rate_per_s.value * MOST_RATIO).max(1.0),
         max_measurements: campaign.option("max_runs"),
-        ..ObjectiveSettings::starting_at((closed_rate_per_s * START_RATIO).max(1.0))
+        ..ObjectiveSettings::starting_at((closed_rate_per_s.value * START_RATIO).max(1.0))
     });
     let max_steal: Option<f64> = campaign.value("max_steal")?;
     let most_set_aside = campaign.option("max_runs") as usize / SET_ASIDE_PART;

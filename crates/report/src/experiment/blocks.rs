@@ -1,7 +1,7 @@
 //! What a report says about a sweep with a closed loop over numbers of clients and an open loop over offered rates:
 //! all that each of them says, and X_max among the offered rates.
 
-use super::figure::interval_of;
+use super::figure::interval_or_why;
 use super::model::{Parts, headline};
 use super::plot::PlotMark;
 use super::{sweep, sweep_charts};
@@ -12,6 +12,9 @@ use crate::quantity::Quantity;
 use dyno_analyze::experiment::Experiment;
 use dyno_analyze::experiment::blocks::BlocksAnswer;
 use dyno_analyze::experiment::sweep::{RATE, SweepAnswer};
+
+/// Why the highest of the offered rates has no interval.
+const OFFERED: &str = "one of the rates offered: no interval";
 
 /// All that such a sweep contributes to the report.
 pub(super) fn parts(experiment: &Experiment, answer: &BlocksAnswer, book: &CaveatBook) -> Parts {
@@ -55,27 +58,32 @@ fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec
         return figures;
     };
     let kept = open.kept_rate_per_s();
-    let share = kept
-        .zip(answer.x_max_per_s)
-        .map(|(kept, x_max)| format!("{} of X_max", Quantity::ratio(kept / x_max.value)));
+    let note = kept.map(|kept| match answer.x_max_per_s {
+        Some(x_max) => format!(
+            "{} of X_max, {OFFERED}",
+            Quantity::ratio(kept / x_max.value)
+        ),
+        None => OFFERED.to_owned(),
+    });
     let per_s = Quantity::per_second(kept.unwrap_or(f64::NAN));
     figures.push(Figure {
         alarming: kept.is_none(),
         ..headline(
             "offered rate kept",
             per_s,
-            share,
+            note,
             book.marks(Topic::Rate, None),
         )
     });
     let mut levels = open.levels.iter();
     let level = levels.find(|level| kept.is_some() && level.offered_rate_per_s == kept);
-    if let Some(p99) = level.and_then(|level| level.response_us.get("p99")) {
-        let note = interval_of(p99, Quantity::microseconds).map(|range| format!("95 % {range}"));
+    if let Some((level, p99)) = level.and_then(|one| Some((one, one.response_us.get("p99")?))) {
+        let why = sweep::no_interval_of_p99(level);
+        let note = interval_or_why(p99, Quantity::microseconds, why);
         figures.push(headline(
             "p99 at that rate",
             Quantity::microseconds(p99.value),
-            note,
+            Some(note),
             book.marks(Topic::Latency, None),
         ));
     }

@@ -1,11 +1,11 @@
 //! What an operation needs of each resource, as a chart and a table.
 
-use super::figure::{interval, seconds};
+use super::figure::{cell, interval, seconds};
 use super::model::Section;
 use super::rows::{RowValue, RowsChart, Scale};
 use super::table::{Cell, Column, Table, Tone};
 use crate::quantity::Quantity;
-use dyno_analyze::experiment::figures::resource_name;
+use dyno_analyze::experiment::figures::{Figure, resource_name};
 use dyno_analyze::laws::demand::Demand;
 use dyno_record::model::ResourceKind;
 
@@ -74,8 +74,8 @@ impl Demands<'_> {
         let detail = interval_s(demand).map(|(low, high)| interval(seconds(low), seconds(high)));
         let busy = self.rate_per_s * demand.per_server_s();
         let bound = match is_station {
-            true => Quantity::per_second(demand.saturation_rate_per_s().value).to_string(),
-            false => String::new(),
+            true => cell(Some(&Figure::bound_by(demand)), Quantity::per_second),
+            false => Cell::default(),
         };
         let (tone, note) = match (self.is_bottleneck(demand), is_station) {
             (true, _) => (Tone::Strong, "bottleneck"),
@@ -87,7 +87,7 @@ impl Demands<'_> {
             demand.servers.to_string().into(),
             Cell::from(seconds(demand.demand_s).to_string()).with_detail(detail),
             Quantity::ratio(busy).to_string().into(),
-            bound.into(),
+            bound,
             note.into(),
         ]
     }

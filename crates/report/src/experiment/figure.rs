@@ -19,6 +19,20 @@ pub(crate) fn interval_of(figure: &Figure, quantity: fn(f64) -> Quantity) -> Opt
     Some(interval(quantity(low), quantity(high)))
 }
 
+/// The interval of a headline, or why it has none: `95 % 247–781 µs`, `no interval: too few windows`.
+pub(crate) fn interval_or_why(figure: &Figure, quantity: fn(f64) -> Quantity, why: &str) -> String {
+    match interval_of(figure, quantity) {
+        Some(range) => format!("95 % {range}"),
+        None => format!("no interval: {why}"),
+    }
+}
+
+/// Why a rate, a mean or a percentile of a run has none.
+pub(crate) const TOO_SHORT: &str = "too few windows";
+
+/// Why what follows from a demand has none.
+pub(crate) const ERROR_NOT_KNOWN: &str = "its error is unknown";
+
 /// A cell with the value, and the interval below it.
 pub(crate) fn cell(figure: Option<&Figure>, quantity: fn(f64) -> Quantity) -> Cell {
     let Some(figure) = figure else {

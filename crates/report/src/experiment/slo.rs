@@ -1,6 +1,6 @@
 //! What a report says about a search for an objective.
 
-use super::figure::{interval, unwanted};
+use super::figure::{TOO_SHORT, interval, interval_or_why, unwanted};
 use super::model::{Parts, Section, headline};
 use super::slo_charts::{plot, share_plot};
 use super::table::{Cell, Column, Table, Tone};
@@ -32,13 +32,12 @@ fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
     let search = &answer.search;
     let marks = book.marks(Topic::Latency, None);
     let per_s = search.rate_per_s.unwrap_or(f64::NAN);
-    let share = search.rate_per_s.map(|found| {
-        let share = Quantity::ratio(found / answer.closed_rate_per_s);
-        format!("{share} of a closed loop")
-    });
     let note = match &search.boundary {
         Some(boundary) => Some(interval_of(&boundary.half_per_s)),
-        None => share.clone(),
+        None => search.rate_per_s.map(|found| {
+            let share = Quantity::ratio(found / answer.closed_rate_per_s.value);
+            format!("{share} of a closed loop, no interval: no boundary was found")
+        }),
     };
     let found = headline(
         "highest rate that keeps it",
@@ -54,10 +53,12 @@ fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
         Some(boundary) => of_boundary(boundary),
         None => of_runs(answer),
     };
+    let closed = &answer.closed_rate_per_s;
+    let range = interval_or_why(closed, Quantity::per_second, TOO_SHORT);
     let closed = headline(
         "closed loop",
-        Quantity::per_second(answer.closed_rate_per_s),
-        Some("with the same clients".to_owned()),
+        Quantity::per_second(closed.value),
+        Some(format!("with the same clients, {range}")),
         book.marks(Topic::Rate, None),
     );
     std::iter::once(first)
@@ -85,12 +86,12 @@ fn of_runs(answer: &SloAnswer) -> [Figure; 2] {
         (
             "always kept up to",
             search.always_kept_up_to_per_s,
-            "no run missed it",
+            "no run missed it; the runs that were made, no interval",
         ),
         (
             "always missed from",
             search.always_missed_from_per_s,
-            "no run kept it",
+            "no run kept it; the runs that were made, no interval",
         ),
     ]
     .map(|(label, rate, note)| {

@@ -1,17 +1,18 @@
 //! What a report says about a sweep.
 
 use super::demands::{self, Demands};
-use super::figure::{cell, interval_of, seconds, unwanted};
+use super::figure::{ERROR_NOT_KNOWN, TOO_SHORT, cell, interval_or_why, seconds, unwanted};
 use super::model::{Parts, Section, headline};
 use super::sweep_charts as charts;
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::model::{Definition, Figure, INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use crate::quantity::Quantity;
-use dyno_analyze::experiment::figures::resource_name;
+use dyno_analyze::experiment::figures::{Figure as Interval, resource_name};
 use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE, SweepAnswer};
 use dyno_analyze::experiment::{Block, Experiment};
 use dyno_analyze::laws::demand::Demand;
+use dyno_analyze::uncertainty::series::MIN_BEYOND_PERCENTILE;
 use dyno_record::model::ResourceKind;
 
 mod laws;
@@ -138,51 +139,44 @@ impl<'a> Sweep<'a> {
         let best = self.best();
         let marks = |topic| self.book.marks(topic, None);
         let rate = &best.rate_per_s;
-        let range = interval_of(rate, Quantity::per_second);
-        let range = range.map_or(String::new(), |range| format!(", 95 % {range}"));
+        let range = interval_or_why(rate, Quantity::per_second, TOO_SHORT);
         let mut figures = vec![headline(
             "highest rate",
             Quantity::per_second(rate.value),
-            Some(format!("{}{range}", self.at(best))),
+            Some(format!("{}, {range}", self.at(best))),
             marks(Topic::Rate),
         )];
+        let p99 = best.response_us.get("p99");
         let times = [
-            ("mean response time there", Some(best.response_mean_us)),
+            (
+                "mean response time there",
+                Some(best.response_mean_us),
+                TOO_SHORT,
+            ),
             (
                 "p99 response time there",
-                best.response_us.get("p99").copied(),
+                p99.copied(),
+                no_interval_of_p99(best),
             ),
         ];
-        figures.extend(times.into_iter().filter_map(|(label, time)| {
+        figures.extend(times.into_iter().filter_map(|(label, time, why)| {
             let time = time?;
-            let note = interval_of(&time, Quantity::microseconds);
-            let note = note.map(|range| format!("95 % {range}"));
-            Some(headline(
-                label,
-                Quantity::microseconds(time.value),
-                note,
-                marks(Topic::Latency),
-            ))
+            let us = Quantity::microseconds;
+            let note = interval_or_why(&time, us, why);
+            let marks = marks(Topic::Latency);
+            Some(headline(label, us(time.value), Some(note), marks))
         }));
-        if let Some(demand) = &self.answer.bottleneck {
-            let bound = demand.saturation_rate_per_s().value;
-            let reached = Quantity::ratio(rate.value / bound);
-            figures.push(headline(
-                "bound of the rate",
-                Quantity::per_second(bound),
-                Some(format!("{}, {reached} reached", demand.name)),
-                Vec::new(),
-            ));
-        }
-        if let Some(clients) = self.answer.saturation_clients {
-            let note = "clients from which on operations wait".to_owned();
-            figures.push(headline(
-                "N*",
-                Quantity::plain(clients),
-                Some(note),
-                Vec::new(),
-            ));
-        }
+        figures.extend(
+            self.answer
+                .bottleneck
+                .as_ref()
+                .map(|demand| bound_of_rate(demand, self.answer.bound_per_s, rate.value)),
+        );
+        figures.extend(self.answer.saturation_clients.map(|clients| {
+            let range = interval_or_why(&clients, Quantity::plain, ERROR_NOT_KNOWN);
+            let note = format!("clients from which on operations wait, {range}");
+            headline("N*", Quantity::plain(clients.value), Some(note), Vec::new())
+        }));
         figures
     }
 
@@ -328,6 +322,28 @@ impl<'a> Sweep<'a> {
             "Open loop: service demands",
         ]);
         Some(Section { title, ..section })
+    }
+}
+
+/// The bound by a demand with its interval, and how near the highest rate came to it.
+pub(super) fn bound_of_rate(demand: &Demand, bound: Option<Interval>, rate_per_s: f64) -> Figure {
+    // Documents of versions that did not estimate it have the demand alone.
+    let bound = bound.unwrap_or_else(|| Interval::bare(demand.saturation_rate_per_s().value));
+    let range = interval_or_why(&bound, Quantity::per_second, ERROR_NOT_KNOWN);
+    let reached = Quantity::ratio(rate_per_s / bound.value);
+    headline(
+        "bound of the rate",
+        Quantity::per_second(bound.value),
+        Some(format!("{}, {range}, {reached} reached", demand.name)),
+        Vec::new(),
+    )
+}
+
+/// Why the 99th percentile of a level has no interval, if it has none.
+pub(super) fn no_interval_of_p99(level: &Level) -> &'static str {
+    match level.succeeded as f64 * 0.01 < MIN_BEYOND_PERCENTILE {
+        true => "too few operations beyond it",
+        false => TOO_SHORT,
     }
 }
 

@@ -261,7 +261,7 @@ fn clients_marks(sweep: &Sweep<'_>) -> Vec<PlotMark> {
     let peak = sweep.answer.usl.as_ref().and_then(|fit| fit.peak);
     let peak = peak.filter(|peak| !peak.extrapolated);
     let marks = [
-        saturation.map(|at| ("N*", at)),
+        saturation.map(|at| ("N*", at.value)),
         knee(sweep).map(|at| ("knee", at)),
         peak.map(|peak| ("peak of the law", peak.clients.value)),
     ];

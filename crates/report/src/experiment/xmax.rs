@@ -1,15 +1,17 @@
 //! What a report says about a search for the highest rate.
 
 use super::demands::{self, Demands};
-use super::figure::{cell, interval_of};
+use super::figure::{TOO_SHORT, cell, interval_or_why};
 use super::model::{Parts, Section, headline};
 use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm};
+use super::sweep::bound_of_rate;
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
 use crate::quantity::Quantity;
 use dyno_analyze::experiment::Experiment;
+use dyno_analyze::experiment::figures::Figure as Interval;
 use dyno_analyze::experiment::xmax::{KEPT_RATIO, XmaxAnswer};
 use dyno_analyze::search::clients::{ClientsEnd, TriedClients};
 
@@ -65,13 +67,12 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
     let with = clients(answer.search.clients);
     let mut figures = vec![match &answer.x_max_per_s {
         Some(x_max) => {
-            let range = interval_of(x_max, Quantity::per_second);
-            let range = range.map_or(String::new(), |range| format!(", 95 % {range}"));
+            let range = interval_or_why(x_max, Quantity::per_second, TOO_SHORT);
             let value = Quantity::per_second(x_max.value);
             headline(
                 "X_max",
                 value,
-                Some(format!("with {with}{range}")),
+                Some(format!("with {with}, {range}")),
                 marks.clone(),
             )
         }
@@ -86,36 +87,41 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
         },
     }];
     if answer.x_max_per_s.is_none() {
-        let value = Quantity::per_second(answer.search.rate_per_s);
+        let bare = || Interval::bare(answer.search.rate_per_s);
+        let maximum = answer.client_maximum_per_s.unwrap_or_else(bare);
+        let range = interval_or_why(&maximum, Quantity::per_second, TOO_SHORT);
         figures.push(headline(
             "maximum of the client",
-            value,
-            Some(with),
+            Quantity::per_second(maximum.value),
+            Some(format!("with {with}, {range}")),
             marks.clone(),
         ));
     }
     if let Some(kept) = answer.sustained_rate_per_s {
         let of = answer.confirmations.iter();
         let p99 = of.filter(|one| one.kept).find_map(|one| one.p99_us);
-        let note = p99.map(|p99| format!("p99 {}", Quantity::microseconds(p99.value)));
+        let p99 = p99.map(|p99| {
+            let us = Quantity::microseconds;
+            let range = interval_or_why(&p99, us, "too few values");
+            format!("; p99 {}, {range}", us(p99.value))
+        });
+        let note = format!("offered in one run: no interval{}", p99.unwrap_or_default());
         figures.push(headline(
             "sustained rate",
             Quantity::per_second(kept),
-            note,
+            Some(note),
             marks,
         ));
     }
-    if let Some(demand) = &answer.bottleneck {
-        let bound = demand.saturation_rate_per_s().value;
-        let reached = Quantity::ratio(answer.search.rate_per_s / bound);
-        let note = format!("{}, {reached} reached", demand.name);
-        let value = Quantity::per_second(bound);
-        figures.push(headline("bound of the rate", value, Some(note), Vec::new()));
-    }
+    let bottleneck = answer.bottleneck.as_ref();
+    figures.extend(
+        bottleneck
+            .map(|demand| bound_of_rate(demand, answer.bound_per_s, answer.search.rate_per_s)),
+    );
     figures.push(headline(
         "enough clients",
         Quantity::count(answer.search.enough_clients.into()),
-        Some("more of them only wait".to_owned()),
+        Some("of those tried, so no interval; more of them only wait".to_owned()),
         Vec::new(),
     ));
     figures
@@ -247,15 +253,18 @@ const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "X_max",
         meaning: "The highest rate of a closed loop, with the number of clients that gives it: the mean of runs that were \
-                  made after that number was found.",
+                  made after that number was found. Its interval is that between these runs, or that of the windows of the \
+                  run where there is one.",
     },
     Definition {
         term: "sustained rate",
-        meaning: "The highest rate that was offered from outside, whatever the server does, and that it kept up with.",
+        meaning: "The highest rate that was offered from outside, whatever the server does, and that it kept up with. It is \
+                  one of a few that were set, and one run has judged each: it has no interval.",
     },
     Definition {
         term: "bound of the rate",
-        meaning: "The rate at which the busiest resource has no time left, from the service demands at the maximum.",
+        meaning: "The rate at which the busiest resource has no time left, from the service demands at the maximum, with \
+                  their error.",
     },
     Definition {
         term: "limit of the client",

@@ -112,7 +112,7 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
         steady: Some(true),
         demands: resources
             .iter()
-            .filter_map(|resource| resource.demand(rate_per_s.quantity()))
+            .filter_map(|resource| resource.demand(Quantity::exact(rate)))
             .collect(),
         resources,
         laws: checks,
@@ -405,6 +405,7 @@ fn clients_search(clients: u32, rate_per_s: f64, lines: &[Line]) -> ClientsResul
     ClientsResult {
         clients,
         rate_per_s,
+        counted_runs: 1,
         estimate_per_s: Some(Estimate {
             value: rate_per_s,
             low: rate_per_s * 0.985,
@@ -481,7 +482,8 @@ pub(crate) fn objective() -> Experiment {
         ],
         failed_ratio: 0.0,
     };
-    let closed_rate_per_s = 18_800.0;
+    let closed = figure(18_800.0, 0.01);
+    let closed_rate_per_s = closed.value;
     let mut search = ObjectiveSearch::new(ObjectiveSettings {
         max_rate_per_s: closed_rate_per_s * 1.5,
         ..ObjectiveSettings::starting_at(closed_rate_per_s / 2.0)
@@ -510,7 +512,7 @@ pub(crate) fn objective() -> Experiment {
     };
     let answer = SloAnswer {
         objectives,
-        closed_rate_per_s,
+        closed_rate_per_s: closed,
         search,
         attempts,
         set_aside: Vec::new(),

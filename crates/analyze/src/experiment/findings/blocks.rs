@@ -4,7 +4,7 @@ use super::view::View;
 use super::{STAGES, finding, limits};
 use crate::experiment::blocks::BlocksAnswer;
 use crate::experiment::sweep::Level;
-use crate::experiment::words::{exact, interval, percent, rate};
+use crate::experiment::words::{exact, interval_or_none, percent, rate};
 use crate::experiment::{Block, Experiment, Finding};
 
 /// All rules of both blocks, stage by stage, and what follows from both.
@@ -84,7 +84,7 @@ fn x_max(answer: &BlocksAnswer, closed: &View<'_>, open: Option<&View<'_>>) -> O
     let text = format!(
         "X_max is {at_least}{}{}, {}{kept}",
         rate(x_max.value),
-        interval(&x_max, rate),
+        interval_or_none(&x_max, rate),
         closed.at(best)
     );
     let mut evidence: Vec<String> = limits::highest_rate(closed)?.evidence;

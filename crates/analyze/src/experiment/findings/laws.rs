@@ -167,7 +167,7 @@ pub(super) fn hold(view: &View<'_>) -> Option<Finding> {
 
 /// What a bound cannot tell.
 fn by_construction(view: &View<'_>, law: Law) -> Option<String> {
-    let clients = view.answer.saturation_clients?;
+    let clients = view.answer.saturation_clients?.value;
     (law == Law::RateBound).then(|| {
         format!(
             "from {} clients on the bound is the demand at the highest rate, which no lower rate can break: what is tested is \

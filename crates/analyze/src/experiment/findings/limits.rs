@@ -4,7 +4,7 @@ use super::view::{View, busy_of};
 use super::{finding, saturation};
 use crate::experiment::Finding;
 use crate::experiment::sweep::{Level, knows_server};
-use crate::experiment::words::{exact, interval, percent, rate, time, times};
+use crate::experiment::words::{exact, interval, interval_or_none, percent, rate, time, times};
 use dyno_record::model::ResourceKind;
 
 /// Up to this many times the response time at the lowest rate, the rise is not worth a word.
@@ -16,7 +16,7 @@ pub(super) fn highest_rate(view: &View<'_>) -> Option<Finding> {
     let text = format!(
         "the highest rate is {}{}, measured {}",
         rate(best.rate_per_s.value),
-        interval(&best.rate_per_s, rate),
+        interval_or_none(&best.rate_per_s, rate),
         view.at(best)
     );
     let p99 = best.response_us.get("p99").map_or(String::new(), |p99| {

@@ -15,6 +15,10 @@ pub(super) const NEAR_RATIO: f64 = 0.7;
 /// Share of the CPU time of an operation from which on the client is worth moving.
 const CLIENT_RATIO: f64 = 0.05;
 
+/// Said of a demand whose error is above all of it.
+pub(super) const ERROR_NOT_KNOWN: &str =
+    "but too little was measured to tell its error: neither it nor the bound has an interval";
+
 /// What was measured at one rate.
 pub(super) struct AtRate<'a> {
     /// What an operation needs of the resource that saturates first.
@@ -80,10 +84,9 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
         rate(at.rate_per_s),
         percent(at.share())
     );
-    // Without an interval of the rate nothing is known of the error.
     let known = match demand.uncertainty_ratio < 1.0 {
         true => format!(", {} ± {}", at.error, percent(demand.uncertainty_ratio)),
-        false => String::new(),
+        false => format!(", {ERROR_NOT_KNOWN}"),
     };
     let mut evidence = vec![
         format!(

@@ -6,7 +6,9 @@ use crate::closed_network::curve;
 use crate::estimate::Estimate;
 use crate::experiment::Finding;
 use crate::experiment::sweep::{Level, stations};
-use crate::experiment::words::{count, exact, interval, list, number, percent, rate, time, times};
+use crate::experiment::words::{
+    count, exact, interval, interval_or_none, list, number, percent, rate, time, times,
+};
 use crate::knee::Knee;
 use crate::laws::bounds::ClosedSystem;
 use crate::usl::{OpenEstimate, UslFit, UslPeak};
@@ -22,8 +24,9 @@ pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
     let demand = view.answer.bottleneck.as_ref()?;
     let lone_s = system.lone_response_s();
     let text = format!(
-        "beyond N* = {} clients operations certainly wait for each other",
-        number(saturation)
+        "beyond N* = {} clients{} operations certainly wait for each other",
+        number(saturation.value),
+        interval_or_none(&saturation, number)
     );
     let mut evidence = vec![format!(
         "an operation without others takes {}, and {} serves one every {}: {} / {} = {}",
@@ -32,12 +35,12 @@ pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
         time(demand.per_server_s()),
         time(lone_s),
         time(demand.per_server_s()),
-        number(saturation)
+        number(saturation.value)
     )];
     let beyond = view
         .levels()
         .iter()
-        .find(|level| f64::from(level.clients) > saturation);
+        .find(|level| f64::from(level.clients) > saturation.value);
     evidence.push(match beyond {
         Some(level) => format!(
             "{} operations took {} on average, {} times as long as one without others",

@@ -4,7 +4,7 @@ use super::{finding, opportunity, warning};
 use crate::estimate::Estimate;
 use crate::experiment::Finding;
 use crate::experiment::slo::{Attempt, SloAnswer};
-use crate::experiment::words::{count, list, percent, rate, time};
+use crate::experiment::words::{count, interval_or_none, list, percent, rate, time};
 use crate::search::objective::boundary::Boundary;
 use crate::search::objective::{ObjectiveEnd, TriedRate};
 
@@ -132,12 +132,16 @@ fn boundary(answer: &SloAnswer) -> Option<Finding> {
             rate(found),
             interval_of(&boundary.half_per_s)
         ),
-        None => format!("{} keep {objective}", rate(found)),
+        None => format!(
+            "{} keep {objective} (no interval: no boundary was found)",
+            rate(found)
+        ),
     };
     let text = format!(
-        "{kept}: {} of the {} that a closed loop reaches",
-        percent(found / answer.closed_rate_per_s),
-        rate(answer.closed_rate_per_s)
+        "{kept}: {} of the {}{} that a closed loop reaches",
+        percent(found / answer.closed_rate_per_s.value),
+        rate(answer.closed_rate_per_s.value),
+        interval_or_none(&answer.closed_rate_per_s, rate)
     );
     // The runs on either side of the boundary decide.
     let evidence: Vec<String> = nearest_kept(answer, found)
@@ -279,7 +283,7 @@ fn unfinished(answer: &SloAnswer) -> Option<Finding> {
 fn headroom(answer: &SloAnswer) -> Option<Finding> {
     let found = answer.search.rate_per_s?;
     nearest_missed(answer, found).filter(|one| one.is_too_slow(&answer.objectives))?;
-    let share = found / answer.closed_rate_per_s;
+    let share = found / answer.closed_rate_per_s.value;
     (share < NEAR_RATIO).then(|| {
         opportunity(
             format!(
@@ -290,7 +294,7 @@ fn headroom(answer: &SloAnswer) -> Option<Finding> {
             vec![format!(
                 "the objective holds up to {}, and a closed loop reaches {}",
                 rate(found),
-                rate(answer.closed_rate_per_s)
+                rate(answer.closed_rate_per_s.value)
             )],
         )
     })

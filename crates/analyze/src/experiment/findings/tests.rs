@@ -13,6 +13,7 @@ use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use std::collections::BTreeMap;
 
 mod blocks;
+mod intervals;
 
 /// What an operation needs on the bench of these tests: 80 µs of the server's CPU, 20 µs of the client's.
 const SERVER_S: f64 = 80e-6;
@@ -65,7 +66,7 @@ fn figures(clients: u32, offered_rate_per_s: Option<f64>, rate: f64, mean_us: f6
         steady: Some(true),
         demands: resources
             .iter()
-            .filter_map(|resource| resource.demand(rate_per_s.quantity()))
+            .filter_map(|resource| resource.demand(Quantity::exact(rate)))
             .collect(),
         resources,
         laws: laws::little(
@@ -358,7 +359,7 @@ fn waiting_begins_where_the_asymptotes_meet() {
     let found = the(&clients(), "N*");
     assert_eq!(
         found.text,
-        "beyond N* = 2.50 clients operations certainly wait for each other"
+        "beyond N* = 2.50 clients (95 % interval 2.44 to 2.56) operations certainly wait for each other"
     );
     assert_eq!(
         found.evidence,

@@ -1,9 +1,10 @@
 //! What a search for the highest rate means.
 
+use super::saturation::ERROR_NOT_KNOWN;
 use super::view::{subject, units};
 use super::{finding, opportunity, warning};
 use crate::experiment::Finding;
-use crate::experiment::words::{count, interval, list, percent, rate, time};
+use crate::experiment::words::{count, interval, interval_or_none, list, percent, rate, time};
 use crate::experiment::xmax::{CONFIRMATION_RATIOS, Confirmation, XmaxAnswer};
 use crate::search::clients::ClientsEnd;
 
@@ -29,8 +30,11 @@ fn generator_bound(answer: &XmaxAnswer) -> Option<Finding> {
     (!answer.generator_bound.is_empty()).then(|| {
         warning(
             format!(
-                "the load generator was the limit: {} is what the client can do, and X_max of the server is at least that",
-                rate(answer.search.rate_per_s)
+                "the load generator was the limit: {}{} is what the client can do, and X_max of the server is at least that",
+                rate(answer.search.rate_per_s),
+                answer
+                    .client_maximum_per_s
+                    .map_or(String::new(), |maximum| interval_or_none(&maximum, rate))
             ),
             answer.generator_bound.clone(),
         )
@@ -50,7 +54,7 @@ fn x_max(answer: &XmaxAnswer) -> Option<Finding> {
         format!(
             "X_max is {}{}, with {}",
             rate(x_max.value),
-            interval(&x_max, rate),
+            interval_or_none(&x_max, rate),
             clients(answer.search.clients)
         ),
         vec![format!("rates by the number of clients: {}", list(&tried))],
@@ -66,7 +70,13 @@ fn sustained(answer: &XmaxAnswer) -> Option<Finding> {
     if answer.confirmations.is_empty() {
         return None;
     }
-    let evidence = answer.confirmations.iter().map(confirmation).collect();
+    let mut evidence: Vec<String> = answer.confirmations.iter().map(confirmation).collect();
+    if answer.sustained_rate_per_s.is_some() {
+        evidence.push(
+            "each rate was offered in one run, so that the boundary between them has no interval"
+                .to_owned(),
+        );
+    }
     Some(match answer.sustained_rate_per_s {
         Some(kept) => finding(
             format!(
@@ -105,10 +115,11 @@ fn confirmation(one: &Confirmation) -> String {
         (false, false) => "not kept",
     };
     format!(
-        "{} offered ({} of the maximum): {} achieved{p99}: {verdict}",
+        "{} offered ({} of the maximum): {} achieved{}{p99}: {verdict}",
         rate(one.offered_rate_per_s),
         percent(one.ratio),
-        rate(one.rate_per_s.value)
+        rate(one.rate_per_s.value),
+        interval(&one.rate_per_s, rate)
     )
 }
 
@@ -128,11 +139,14 @@ fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
         with(answer),
         list(&others)
     )];
-    // Without an interval of the rate nothing is known of the error.
-    if demand.uncertainty_ratio < 1.0 {
-        let error = percent(demand.uncertainty_ratio);
-        evidence.push(format!("the demand is known to ± {error}"));
-    }
+    evidence.push(match demand.uncertainty_ratio < 1.0 {
+        true => format!(
+            "the demand is known to ± {}{}",
+            percent(demand.uncertainty_ratio),
+            bound_interval(answer)
+        ),
+        false => format!("the demand is known, {ERROR_NOT_KNOWN}"),
+    });
     Some(finding(
         format!(
             "{} saturates first: {} per operation on {} bound the rate at {}; the measured maximum is {} of it",
@@ -144,6 +158,13 @@ fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
         ),
         evidence,
     ))
+}
+
+/// `, and the bound with it (95 % interval 19,600/s to 20,400/s)`
+fn bound_interval(answer: &XmaxAnswer) -> String {
+    answer.bound_per_s.map_or(String::new(), |bound| {
+        format!(", and the bound with it{}", interval(&bound, rate))
+    })
 }
 
 fn with(answer: &XmaxAnswer) -> String {
@@ -224,9 +245,11 @@ mod tests {
                 low: Some(18_500.0),
                 high: Some(19_100.0),
             }),
+            client_maximum_per_s: None,
             search: ClientsResult {
                 clients: 8,
                 rate_per_s: 18_800.0,
+                counted_runs: 1,
                 estimate_per_s: None,
                 enough_clients: 4,
                 end: ClientsEnd::Plateau,
@@ -249,6 +272,7 @@ mod tests {
             }],
             sustained_rate_per_s: Some(18_424.0),
             demands: vec![cpu.clone()],
+            bound_per_s: Some(Figure::bound_by(&cpu)),
             bottleneck: Some(cpu),
         }
     }
@@ -303,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_is_not_known_is_not_told() {
+    fn an_error_that_is_not_known_is_said_to_be_so() {
         let mut answer = answer();
         let evidence = |answer: &XmaxAnswer| {
             let found = all(answer);
@@ -311,11 +335,17 @@ mod tests {
             let found = found.find(|one| one.text.contains("saturates first"));
             found.unwrap().evidence
         };
-        assert_eq!(evidence(&answer)[1], "the demand is known to ± 2.0 %");
+        let told = &evidence(&answer)[1];
+        let expected = "the demand is known to ± 2.0 %, and the bound with it (95 % interval 19,600/s to 20,400/s)";
+        assert_eq!(told, expected);
         if let Some(demand) = &mut answer.bottleneck {
             demand.uncertainty_ratio = 1.0;
         }
-        assert_eq!(evidence(&answer).len(), 1);
+        let told = &evidence(&answer)[1];
+        assert!(
+            told.contains("neither it nor the bound has an interval"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -1,0 +1,189 @@
+use super::*;
+use crate::experiment::figures::{Figure, OperationFigures};
+use crate::laws::demand::Resource;
+use crate::resampling::Resampling;
+use crate::uncertainty::histogram::SparseHistogram;
+use crate::uncertainty::series::IntervalSample;
+use dyno_testkit::simulate::{autoregressive, normal};
+use std::collections::BTreeMap;
+
+/// What an operation needs of the CPU of these tests.
+const TRUE_DEMAND_S: f64 = 100e-6;
+
+/// CPUs of these tests, all of them always busy: their bound is 20,000/s.
+const CPUS: u32 = 2;
+
+fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
+    let cpu = Resource {
+        name: "server CPU".into(),
+        servers: CPUS,
+        busy_ratio: demand_s * rate_per_s.value / f64::from(CPUS),
+        uncertainty_ratio: 0.002,
+    };
+    Figures {
+        clients: 8,
+        threads: 1,
+        offered_rate_per_s: None,
+        rate_per_s,
+        response_mean_us: Figure::bare(400.0),
+        response_us: BTreeMap::new(),
+        service_mean_us: 400.0,
+        mean_in_flight: 8.0,
+        succeeded: 100_000,
+        failed_ratio: 0.0,
+        dropped_ratio: 0.0,
+        duration_s: 10.0,
+        warm_up_s: 0.0,
+        steady: None,
+        demands: cpu
+            .demand(Quantity::exact(rate_per_s.value))
+            .into_iter()
+            .collect(),
+        resources: vec![cpu],
+        shares_cpus: false,
+        stolen_ratio: None,
+        laws: Vec::new(),
+        caveats: Vec::new(),
+    }
+}
+
+/// A saturated run: in each of its windows operations need `level` times the demand, but for noise with a memory.
+fn saturated(seed: u64, level: f64, noise: f64) -> Figures {
+    let window = |error: f64| {
+        let demand_s = TRUE_DEMAND_S * level * (noise * error).exp();
+        IntervalSample {
+            duration_s: 1.0,
+            operations: (f64::from(CPUS) / demand_s) as u64,
+            times: SparseHistogram::from_counts([(400_000, 1)]),
+        }
+    };
+    let windows: Vec<IntervalSample> = autoregressive(seed, 40, 0.5)
+        .into_iter()
+        .map(window)
+        .collect();
+    let resampling = Resampling {
+        draws: 300,
+        ..Resampling::seeded(seed)
+    };
+    let rate = OperationFigures::of(&windows, resampling)
+        .unwrap()
+        .rate_per_s;
+    run(rate, f64::from(CPUS) / rate.value)
+}
+
+/// Of 400 experiments, in how many the interval of the demand and that of the bound hold the truth.
+fn coverage(count: usize, between: f64, within: f64) -> [usize; 2] {
+    let mut hits = [0; 2];
+    for seed in 0..400 {
+        let levels = normal(seed * 7919 + 1, count);
+        let runs: Vec<Figures> = (0..)
+            .zip(levels)
+            .map(|(number, level)| saturated(seed * 100 + number, 1.0 + between * level, within))
+            .collect();
+        let found = of_runs(&runs.iter().collect::<Vec<_>>());
+        let error_s = found[0].quantity().uncertainty();
+        hits[0] += usize::from((found[0].demand_s - TRUE_DEMAND_S).abs() <= error_s);
+        let bound = Figure::bound_by(&found[0]);
+        let held = bound.low.unwrap()..=bound.high.unwrap();
+        hits[1] += usize::from(held.contains(&(f64::from(CPUS) / TRUE_DEMAND_S)));
+    }
+    hits
+}
+
+#[test]
+fn demands_of_repeated_runs_hold_the_truth_as_often_as_they_say() {
+    for count in [2, 3, 5, 10] {
+        for between in [0.0, 0.03] {
+            let hits = coverage(count, between, 0.02);
+            // 95 % are 380; the least of what the runs leave open by themselves makes it more where they are alike.
+            assert!(
+                hits.iter().all(|hits| *hits >= 364),
+                "{count} {between}: {hits:?} of 400"
+            );
+        }
+    }
+}
+
+#[test]
+fn intervals_of_repeated_runs_are_not_wider_than_they_need_to_be() {
+    let hits = coverage(5, 0.03, 0.002);
+    assert!(hits.iter().all(|hits| *hits <= 392), "{hits:?} of 400");
+}
+
+#[test]
+fn a_saturated_run_alone_knows_its_demand_as_well_as_its_rate() {
+    let hits = coverage(1, 0.0, 0.02);
+    assert!(hits.iter().all(|hits| *hits >= 352), "{hits:?} of 400");
+    // What differs from run to run it cannot know.
+    let hits = coverage(1, 0.05, 0.02);
+    assert!(hits.iter().all(|hits| *hits < 240), "{hits:?} of 400");
+}
+
+fn known(value: f64, ratio: f64) -> Figure {
+    Figure {
+        value,
+        low: Some(value * (1.0 - ratio)),
+        high: Some(value * (1.0 + ratio)),
+    }
+}
+
+fn error(runs: &[&Figures]) -> f64 {
+    of_runs(runs)[0].uncertainty_ratio
+}
+
+#[test]
+fn repetitions_give_the_interval_of_the_textbook() {
+    let runs = [90e-6, 100e-6, 110e-6].map(|demand_s| run(known(10_000.0, 0.01), demand_s));
+    // s = 10 %, n = 3: 4.303 / √3.
+    let found = error(&[&runs[0], &runs[1], &runs[2]]);
+    assert!((found - 0.1 * 4.303 / 3f64.sqrt()).abs() < 1e-4, "{found}");
+}
+
+#[test]
+fn runs_that_agree_by_chance_know_no_more_than_each_by_itself() {
+    let one = run(known(10_000.0, 0.03), 100e-6);
+    let found = error(&[&one, &one]);
+    let expected = combined(&[0.03, 0.002]) / 2f64.sqrt();
+    assert!((found - expected).abs() < 1e-9, "{found}");
+}
+
+#[test]
+fn an_error_that_nothing_tells_is_not_told() {
+    let one = run(Figure::bare(10_000.0), 100e-6);
+    let found = of_runs(&[&one]);
+    assert!(found[0].uncertainty_ratio >= 1.0);
+    let bound = Figure::bound_by(&found[0]);
+    assert_eq!((bound.low, bound.high), (None, None));
+    assert!((bound.value - 20_000.0).abs() < 1e-6);
+    // The runs together tell it all the same.
+    assert!(error(&[&one, &one]) < 0.01);
+    assert_eq!(of_runs(&[]), []);
+}
+
+#[test]
+fn a_rate_that_was_offered_says_nothing_of_the_demand() {
+    let offered = |rate: f64, response: Figure| Figures {
+        offered_rate_per_s: Some(10_000.0),
+        response_mean_us: response,
+        ..run(known(rate, 0.001), 100e-6)
+    };
+    // 8 µs of 400 µs may all be time of the CPU, of which an operation needs 100 µs.
+    let kept = error(&[&offered(10_000.0, known(400.0, 0.02))]);
+    assert!((kept - combined(&[0.08, 0.002])).abs() < 1e-9, "{kept}");
+    assert!(error(&[&offered(10_000.0, Figure::bare(400.0))]) >= 1.0);
+    // What was not kept is the rate that the demand allows.
+    let missed = error(&[&offered(8_000.0, Figure::bare(400.0))]);
+    assert!((missed - combined(&[0.001, 0.002])).abs() < 1e-9);
+}
+
+#[test]
+fn a_resource_that_was_never_busy_has_no_error_that_could_not_be_written() {
+    let idle = Figures {
+        offered_rate_per_s: Some(10_000.0),
+        response_mean_us: known(400.0, 0.02),
+        ..run(known(10_000.0, 0.01), 0.0)
+    };
+    for runs in [&[&idle][..], &[&idle, &idle]] {
+        assert!(error(runs).is_finite());
+    }
+}

@@ -1,0 +1,122 @@
+//! The intervals of what follows from demands, and what is said where there are none.
+
+use super::*;
+use crate::experiment::xmax;
+use crate::search::clients::{ClientsEnd, ClientsResult};
+use dyno_testkit::simulate::normal;
+
+/// What the benches of these tests have for N*: 125 µs of a lone client, and 50 µs between two operations.
+const TRUE_SATURATION: f64 = 2.5;
+
+/// The run with all its demands times `factor`.
+fn dearer(mut run: Figures, factor: f64) -> Figures {
+    for demand in &mut run.demands {
+        demand.demand_s *= factor;
+        // The counters are not what these tests are about.
+        demand.uncertainty_ratio = 0.0;
+    }
+    run
+}
+
+/// A lone client whose mean is known to 1 %, and three runs with 8 clients whose demands differ by 2 %.
+fn saturation_of(seed: u64) -> Figure {
+    let errors = normal(seed, 4);
+    let lone_us = 125.0 * (1.0 + 0.01 / 1.96 * errors[0]);
+    let lone = Figures {
+        response_mean_us: figure(lone_us, 0.01),
+        ..figures(1, None, 8_000.0, lone_us)
+    };
+    let busy = errors[1..].iter().map(|error| {
+        let run = figures(8, None, 18_800.0, 425.0);
+        let known = figure(18_800.0, 0.000_1);
+        dearer(
+            Figures {
+                rate_per_s: known,
+                ..run
+            },
+            1.0 + 0.02 * error,
+        )
+    });
+    let runs = std::iter::once(lone).chain(busy).collect();
+    let mut experiment = answered(experiment((CLIENTS, &["1", "8", "8", "8"]), runs));
+    answer(&mut experiment).saturation_clients.unwrap()
+}
+
+#[test]
+fn n_star_holds_the_truth_as_often_as_it_says() {
+    let hits = (0..400).filter(|seed| {
+        let found = saturation_of(seed * 7919 + 3);
+        (found.low.unwrap()..=found.high.unwrap()).contains(&TRUE_SATURATION)
+    });
+    let hits = hits.count();
+    assert!((368..=394).contains(&hits), "{hits} of 400");
+}
+
+#[test]
+fn without_the_error_of_the_lone_client_n_star_has_no_interval_and_says_so() {
+    let mut lone = figures(1, None, 8_000.0, 125.0);
+    lone.response_mean_us = Figure::bare(125.0);
+    let runs = vec![lone, figures(8, None, 18_800.0, 425.0)];
+    let mut experiment = answered(experiment((CLIENTS, &["1", "8"]), runs));
+    let told = the(&experiment, "N*").text;
+    assert!(told.contains("2.50 clients (no interval: "), "{told}");
+    let answer = answer(&mut experiment);
+    assert_eq!(answer.saturation_clients, Some(Figure::bare(2.5)));
+    // The bound does not rest on it.
+    let bound = answer.bound_per_s.unwrap();
+    assert!(bound.low.unwrap() < 20_000.0 && bound.high.unwrap() > 20_000.0);
+}
+
+#[test]
+fn an_n_star_that_was_written_as_a_number_is_read() {
+    let mut experiment = clients();
+    let mut written = serde_json::to_value(answer(&mut experiment)).unwrap();
+    written["saturation_clients"] = serde_json::json!(2.5);
+    let read: SweepAnswer = serde_json::from_value(written).unwrap();
+    assert_eq!(read.saturation_clients, Some(Figure::bare(2.5)));
+}
+
+fn search(counted_runs: u32, rate_per_s: f64) -> ClientsResult {
+    ClientsResult {
+        clients: 8,
+        rate_per_s,
+        counted_runs,
+        estimate_per_s: None,
+        enough_clients: 8,
+        end: ClientsEnd::Plateau,
+        tried: Vec::new(),
+    }
+}
+
+#[test]
+fn a_maximum_from_one_run_has_the_interval_of_that_run() {
+    let elected = figures(8, None, 19_500.0, 410.0);
+    let counted = figures(8, None, 18_800.0, 425.0);
+    let best = [&elected, &counted];
+    let found = xmax::answer(search(1, 18_800.0), &best, Vec::new(), Vec::new());
+    assert_eq!(found.x_max_per_s, Some(counted.rate_per_s));
+    assert_eq!(found.client_maximum_per_s, None);
+    let reasons = vec!["the client was busy".to_owned()];
+    let found = xmax::answer(search(1, 18_800.0), &best, reasons, Vec::new());
+    assert_eq!(found.x_max_per_s, None);
+    assert_eq!(found.client_maximum_per_s, Some(counted.rate_per_s));
+    // A rate of 0 of a run that measured nothing is not that of another.
+    let found = xmax::answer(search(1, 0.0), &best, Vec::new(), Vec::new());
+    assert_eq!(found.x_max_per_s, Some(Figure::bare(0.0)));
+}
+
+#[test]
+fn demands_at_the_maximum_are_those_of_all_runs_that_count_and_of_no_others() {
+    let run = |factor| dearer(figures(8, None, 18_800.0, 425.0), factor);
+    let (elected, first, second) = (run(3.0), run(0.98), run(1.02));
+    let best = [&elected, &first, &second];
+    let found = xmax::answer(search(2, 18_800.0), &best, Vec::new(), Vec::new());
+    let demand = found.bottleneck.unwrap();
+    assert!((demand.demand_s - 100e-6).abs() < 1e-9, "{demand:?}");
+    // s = 2.83 %, n = 2: 12.706 / √2.
+    let expected = 0.04 / 2f64.sqrt() * 12.706 / 2f64.sqrt();
+    assert!((demand.uncertainty_ratio - expected).abs() < 1e-4);
+    let bound = found.bound_per_s.unwrap();
+    assert!((bound.low.unwrap() - 20_000.0 / (1.0 + expected)).abs() < 5.0);
+    assert!((bound.high.unwrap() - 20_000.0 / (1.0 - expected)).abs() < 5.0);
+}
