@@ -1,7 +1,7 @@
 //! What a report says about a sweep with a closed loop over numbers of clients and an open loop over offered rates:
 //! all that each of them says, and X_max among the offered rates.
 
-use super::figure::interval_or_why;
+use super::figure::{interval_or_why, no_interval_of_p99};
 use super::model::{Parts, headline};
 use super::plot::PlotMark;
 use super::{sweep, sweep_charts};
@@ -78,7 +78,7 @@ fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec
     let mut levels = open.levels.iter();
     let level = levels.find(|level| kept.is_some() && level.offered_rate_per_s == kept);
     if let Some((level, p99)) = level.and_then(|one| Some((one, one.response_us.get("p99")?))) {
-        let why = sweep::no_interval_of_p99(level);
+        let why = no_interval_of_p99(level);
         let note = interval_or_why(p99, Quantity::microseconds, why);
         figures.push(headline(
             "p99 at that rate",

@@ -1,8 +1,13 @@
 //! How a figure with its interval is written.
 
+use super::model::headline;
 use super::table::{Cell, Tone};
+use crate::model;
 use crate::quantity::Quantity;
 use dyno_analyze::experiment::figures::Figure;
+use dyno_analyze::experiment::sweep::Level;
+use dyno_analyze::laws::demand::Demand;
+use dyno_analyze::uncertainty::series::MIN_BEYOND_PERCENTILE;
 
 /// The ends of an interval: `247–781 µs`, or `0.50 ms – 2.1 s` where they differ in their unit.
 pub(crate) fn interval(low: Quantity, high: Quantity) -> String {
@@ -40,6 +45,32 @@ pub(crate) fn cell(figure: Option<&Figure>, quantity: fn(f64) -> Quantity) -> Ce
     };
     let value = quantity(figure.value).to_string();
     Cell::from(value).with_detail(interval_of(figure, quantity))
+}
+
+/// The bound by a demand with its interval, and how near the highest rate came to it.
+pub(crate) fn bound_of_rate(
+    demand: &Demand,
+    bound: Option<Figure>,
+    rate_per_s: f64,
+) -> model::Figure {
+    // Documents of versions that did not estimate it have the demand alone.
+    let bound = bound.unwrap_or_else(|| Figure::bare(demand.saturation_rate_per_s().value));
+    let range = interval_or_why(&bound, Quantity::per_second, ERROR_NOT_KNOWN);
+    let reached = Quantity::ratio(rate_per_s / bound.value);
+    headline(
+        "bound of the rate",
+        Quantity::per_second(bound.value),
+        Some(format!("{}, {range}, {reached} reached", demand.name)),
+        Vec::new(),
+    )
+}
+
+/// Why the 99th percentile of a level has no interval, if it has none.
+pub(crate) fn no_interval_of_p99(level: &Level) -> &'static str {
+    match level.succeeded as f64 * 0.01 < MIN_BEYOND_PERCENTILE {
+        true => "too few operations beyond it",
+        false => TOO_SHORT,
+    }
 }
 
 /// A time that is given in seconds.

@@ -1,18 +1,20 @@
 //! What a report says about a sweep.
 
 use super::demands::{self, Demands};
-use super::figure::{ERROR_NOT_KNOWN, TOO_SHORT, cell, interval_or_why, seconds, unwanted};
+use super::figure::{
+    ERROR_NOT_KNOWN, TOO_SHORT, bound_of_rate, cell, interval_or_why, no_interval_of_p99, seconds,
+    unwanted,
+};
 use super::model::{Parts, Section, headline};
 use super::sweep_charts as charts;
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::model::{Definition, Figure, INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use crate::quantity::Quantity;
-use dyno_analyze::experiment::figures::{Figure as Interval, resource_name};
+use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE, SweepAnswer};
 use dyno_analyze::experiment::{Block, Experiment};
 use dyno_analyze::laws::demand::Demand;
-use dyno_analyze::uncertainty::series::MIN_BEYOND_PERCENTILE;
 use dyno_record::model::ResourceKind;
 
 mod laws;
@@ -322,28 +324,6 @@ impl<'a> Sweep<'a> {
             "Open loop: service demands",
         ]);
         Some(Section { title, ..section })
-    }
-}
-
-/// The bound by a demand with its interval, and how near the highest rate came to it.
-pub(super) fn bound_of_rate(demand: &Demand, bound: Option<Interval>, rate_per_s: f64) -> Figure {
-    // Documents of versions that did not estimate it have the demand alone.
-    let bound = bound.unwrap_or_else(|| Interval::bare(demand.saturation_rate_per_s().value));
-    let range = interval_or_why(&bound, Quantity::per_second, ERROR_NOT_KNOWN);
-    let reached = Quantity::ratio(rate_per_s / bound.value);
-    headline(
-        "bound of the rate",
-        Quantity::per_second(bound.value),
-        Some(format!("{}, {range}, {reached} reached", demand.name)),
-        Vec::new(),
-    )
-}
-
-/// Why the 99th percentile of a level has no interval, if it has none.
-pub(super) fn no_interval_of_p99(level: &Level) -> &'static str {
-    match level.succeeded as f64 * 0.01 < MIN_BEYOND_PERCENTILE {
-        true => "too few operations beyond it",
-        false => TOO_SHORT,
     }
 }
 

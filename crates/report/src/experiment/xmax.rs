@@ -1,10 +1,9 @@
 //! What a report says about a search for the highest rate.
 
 use super::demands::{self, Demands};
-use super::figure::{TOO_SHORT, cell, interval_or_why};
+use super::figure::{TOO_SHORT, bound_of_rate, cell, interval_or_why};
 use super::model::{Parts, Section, headline};
 use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm};
-use super::sweep::bound_of_rate;
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
