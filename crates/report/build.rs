@@ -33,7 +33,9 @@ fn main() {
 }
 
 fn bundle() -> Result<(), String> {
-    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    // Asked for when it runs: a target folder may be used by several checkouts.
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo did not set its folder")?;
+    let web = Path::new(&own).join("../../web");
     let out_dir = std::env::var_os("OUT_DIR").ok_or("cargo did not set `OUT_DIR`")?;
     let inputs = inputs(&web)?;
     for path in &inputs {
