@@ -412,6 +412,10 @@ pub(crate) struct AbArguments {
     /// Begin no further pair after this time
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Comparison")]
     pub(crate) time_limit: Option<Span>,
+    /// Run another pair in place of one in which the hypervisor took more than this share of the CPU time; `100%` counts
+    /// every pair
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1%", help_heading = "Comparison")]
+    pub(crate) max_steal: f64,
 }
 
 #[derive(Debug, Args)]

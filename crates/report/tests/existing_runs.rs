@@ -71,6 +71,7 @@ fn compared(ratio: f64, verdict: ComparisonVerdict) -> RunComparison {
             ],
             pairs_needed: None,
             end: AbEnd::Spent,
+            set_aside: Vec::new(),
         }),
     }
 }

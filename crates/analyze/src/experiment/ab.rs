@@ -62,6 +62,46 @@ pub struct AbAnswer {
     pub pairs_needed: Option<u32>,
     /// Why the pairs ended.
     pub end: AbEnd,
+    /// Pairs that do not count, because the hypervisor took CPU time from the machine during one of their runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_aside: Vec<DisturbedPair>,
+}
+
+/// A pair that does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DisturbedPair {
+    /// Its number, from 0: it has the runs twice that number and the next.
+    pub pair: u32,
+    /// Largest share of the CPU time that was taken during one of its runs.
+    pub stolen_ratio: f64,
+}
+
+/// Most pairs that are set aside, as a part of those that may be run: where the hypervisor always takes CPU time, that is
+/// the machine to be measured.
+const SET_ASIDE_PART: usize = 2;
+
+/// The pairs of an experiment that do not count: more than `max_steal_ratio` of the CPU time was taken during one of their
+/// runs. At most half of `most` pairs, the first ones; none without a limit.
+pub fn disturbed(
+    experiment: &Experiment,
+    max_steal_ratio: Option<f64>,
+    most: usize,
+) -> Vec<DisturbedPair> {
+    let stolen = |place: usize| {
+        let figures = experiment.points.get(place)?.figures.as_ref()?;
+        figures.stolen_ratio
+    };
+    let of_pair = |pair: usize| {
+        let runs = [stolen(2 * pair), stolen(2 * pair + 1)];
+        let stolen_ratio = runs.into_iter().flatten().reduce(f64::max)?;
+        let pair = u32::try_from(pair).ok()?;
+        Some(DisturbedPair { pair, stolen_ratio })
+    };
+    (0..experiment.points.len() / 2)
+        .filter_map(of_pair)
+        .filter(|one| one.stolen_ratio > max_steal_ratio.unwrap_or(f64::INFINITY))
+        .take(most / SET_ASIDE_PART)
+        .collect()
 }
 
 /// Why no more pairs were run.
@@ -74,13 +114,19 @@ pub enum AbEnd {
     Spent,
 }
 
-/// The pairs of an experiment whose two runs are done. Runs 2k and 2k + 1 are pair k.
-pub fn pairs(experiment: &Experiment, windows: &BTreeMap<usize, Vec<IntervalSample>>) -> Vec<Pair> {
+/// The pairs of an experiment whose two runs are done, without those that were set aside. Runs 2k and 2k + 1 are pair k.
+pub fn pairs(
+    experiment: &Experiment,
+    windows: &BTreeMap<usize, Vec<IntervalSample>>,
+    set_aside: &[DisturbedPair],
+) -> Vec<Pair> {
     let series = |place: usize| {
         let side = experiment.points.get(place)?.side?;
         Some((side, Series::new(windows.get(&place)?)))
     };
+    let counts = |pair: &usize| !set_aside.iter().any(|one| one.pair as usize == *pair);
     (0..experiment.points.len() / 2)
+        .filter(counts)
         .filter_map(|pair| {
             let (first, one) = series(2 * pair)?;
             let (second, other) = series(2 * pair + 1)?;
@@ -202,6 +248,7 @@ pub fn analyze(
         deciding: statistics[0],
         pairs_needed: None,
         end: AbEnd::Spent,
+        set_aside: Vec::new(),
     };
     if let Some(decision) = answer.decision() {
         let needed = decision.pairs_needed();

@@ -320,12 +320,13 @@ impl<'a> Bench<'a> {
         )
     }
 
-    /// Sum of some metrics of the data device row by row.
+    /// Sum of some metrics of the data device row by row, each with the length of its reading: the last one of a run is
+    /// often a short one, and must not weigh as much as the others.
     pub(super) fn disk_rows(
         &self,
         names: &[&str],
         stretch: Stretch,
-    ) -> Option<(Vec<f64>, Vec<String>)> {
+    ) -> Option<(Vec<WeightedRow>, Vec<String>)> {
         let (table, device) = self.data_device(stretch)?;
         let columns: Vec<(String, &[f64])> = names
             .iter()
@@ -337,13 +338,24 @@ impl<'a> Bench<'a> {
         if columns.is_empty() {
             return None;
         }
-        let rows: Vec<f64> = rows(table, stretch)
-            .map(|row| columns.iter().map(|(_, column)| column[row]).sum::<f64>())
-            .filter(|value| value.is_finite())
+        let rows: Vec<WeightedRow> = rows(table, stretch)
+            .map(|row| WeightedRow {
+                value: columns.iter().map(|(_, column)| column[row]).sum(),
+                duration_s: table.duration_s[row],
+            })
+            .filter(|row| row.value.is_finite() && row.duration_s > 0.0)
             .collect();
         let series = columns.into_iter().map(|(name, _)| name).collect();
         (rows.len() >= FEWEST_ROWS).then_some((rows, series))
     }
+}
+
+/// A value of a reading.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct WeightedRow {
+    pub(super) value: f64,
+    /// Time that it is about.
+    pub(super) duration_s: f64,
 }
 
 /// A metric of a device. Of a device that does not tell it that of one below it that holds the data as well: the flushes of

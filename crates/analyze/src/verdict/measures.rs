@@ -1,6 +1,6 @@
 //! The figures that rules speak of, each defined once.
 
-use super::bench::{Bench, Read, Stretch, cpus, mean, of_others};
+use super::bench::{Bench, Read, Stretch, WeightedRow, cpus, mean, of_others};
 use super::checkpoints;
 use dyno_record::model::{PhaseKind, ResourceKind};
 use serde_json::Value;
@@ -392,19 +392,24 @@ fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
 
 fn disk_mean(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read> {
     let (rows, series) = bench.disk_rows(names, stretch)?;
-    let value = rows.iter().sum::<f64>() / rows.len() as f64;
+    let value = mean_over_time(&rows, |value| value);
     Some(Read { value, series })
 }
 
 fn variation(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read> {
     let (rows, series) = bench.disk_rows(names, stretch)?;
-    let count = rows.len() as f64;
-    let mean = rows.iter().sum::<f64>() / count;
-    let variance = rows.iter().map(|row| (row - mean).powi(2)).sum::<f64>() / count;
+    let mean = mean_over_time(&rows, |value| value);
+    let variance = mean_over_time(&rows, |value| (value - mean).powi(2));
     (mean > 0.0).then(|| Read {
         value: variance.sqrt() / mean,
         series,
     })
+}
+
+/// Each reading weighs as long as it is.
+fn mean_over_time(rows: &[WeightedRow], of: impl Fn(f64) -> f64) -> f64 {
+    let sum: f64 = rows.iter().map(|row| of(row.value) * row.duration_s).sum();
+    sum / rows.iter().map(|row| row.duration_s).sum::<f64>()
 }
 
 /// Mean number of requests in the disk and its queue from which on some wait.

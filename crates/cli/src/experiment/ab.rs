@@ -6,7 +6,9 @@ use crate::args::AbArguments;
 use crate::exit::{Exit, Failure};
 use crate::session::task::{self, Task};
 use crate::surroundings::Surroundings;
-use dyno_analyze::experiment::ab::{AbAnswer, Deciding, analyze, pairs, side};
+use dyno_analyze::experiment::ab::{
+    AbAnswer, Deciding, DisturbedPair, analyze, disturbed, pairs, side,
+};
 use dyno_analyze::experiment::{Answer, Experiment, Side, Verb};
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::model::Schedule;
@@ -66,6 +68,7 @@ pub(crate) fn plan(
     options.insert("max_pairs".into(), most.into());
     let limit = arguments.time_limit.map(|limit| limit.0.as_secs_f64());
     options.insert("time_limit_s".into(), limit.into());
+    options.insert("max_steal".into(), arguments.max_steal.into());
     Ok((experiment, vec![(Some(Side::A), a), (Some(Side::B), b)]))
 }
 
@@ -103,8 +106,16 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         (campaign.value("min_pairs")?, campaign.value("max_pairs")?);
     let limit_s: Option<f64> = campaign.value("time_limit_s")?;
     let clock = Clock::of(campaign)?;
-    for pair in 0..most {
+    let mut pair = 0;
+    loop {
         let made = measure_pair(campaign, pair, &clock);
+        let set_aside = set_aside(campaign)?;
+        if let Some(one) = set_aside.iter().find(|one| one.pair as usize == pair) {
+            campaign.hands().messages.note(&format!(
+                "set aside: the hypervisor took {:.1} % of the CPU time",
+                one.stolen_ratio * 100.0
+            ));
+        }
         let found = answer(campaign);
         if let Err(failure) = made {
             // What is known of the pairs before is not lost.
@@ -118,11 +129,19 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
             .is_some_and(|decision| decision.is_precise());
         campaign.document.answer = found.map(boxed);
         let is_over = limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
-        if pair + 1 >= least && (is_precise || is_over) {
-            break;
+        pair += 1;
+        let counted = pair - set_aside.len();
+        if counted >= most || counted >= least && is_precise || pair >= least && is_over {
+            return Ok(());
         }
     }
-    Ok(())
+}
+
+/// Pairs that do not count.
+fn set_aside(campaign: &Campaign<'_>) -> Result<Vec<DisturbedPair>, Failure> {
+    let most: usize = campaign.value("max_pairs")?;
+    let max_steal_ratio: Option<f64> = campaign.value("max_steal")?;
+    Ok(disturbed(&campaign.document, max_steal_ratio, most))
 }
 
 fn measure_pair(campaign: &mut Campaign<'_>, pair: usize, clock: &Clock) -> Result<(), Failure> {
@@ -170,16 +189,21 @@ fn boxed(answer: AbAnswer) -> Answer {
 
 fn answer(campaign: &Campaign<'_>) -> Result<Option<AbAnswer>, Failure> {
     let windows = super::windows(campaign)?;
-    let pairs = pairs(&campaign.document, &windows);
+    let set_aside = set_aside(campaign)?;
+    let pairs = pairs(&campaign.document, &windows, &set_aside);
     let deciding = match campaign.tasks().any(is_open) {
         true => Deciding::P99,
         false => Deciding::Rate,
     };
     let margin = campaign.value("margin")?;
-    Ok(analyze(
+    let found = analyze(
         &pairs,
         deciding,
         margin,
         Resampling::seeded(campaign.seed()),
-    ))
+    );
+    Ok(found.map(|answer| AbAnswer {
+        set_aside,
+        ..answer
+    }))
 }

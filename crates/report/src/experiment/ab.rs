@@ -105,19 +105,19 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
             "The second run of a pair had {effect:.3} times the value of the first; this is taken out of the ratio."
         ));
     }
-    let charts = [Some(ratios(rows)), pairs(experiment, first)];
+    let charts = [Some(ratios(rows)), pairs(experiment, answer, first)];
     Some(Section {
         title: "B against A",
         rows: charts.into_iter().flatten().collect(),
-        tables: vec![table(experiment, rows)],
+        tables: vec![table(experiment, answer)],
         notes,
         ..Section::default()
     })
 }
 
-fn table(experiment: &Experiment, rows: &[Comparison]) -> Table {
-    table_of(rows, |side, one| {
-        let value = typical(experiment, side, one);
+fn table(experiment: &Experiment, answer: &AbAnswer) -> Table {
+    table_of(&answer.comparisons, |side, one| {
+        let value = typical(experiment, answer, side, one);
         value.map_or(String::new(), |value| quantity(one)(value).to_string())
     })
 }
@@ -161,14 +161,24 @@ fn quantity(statistic: Statistic) -> fn(f64) -> Quantity {
     }
 }
 
-/// The geometric mean over the runs of a side; `None` without any.
-fn typical(experiment: &Experiment, side: Side, statistic: Statistic) -> Option<f64> {
+/// The geometric mean over the runs of a side that count; `None` without any.
+fn typical(
+    experiment: &Experiment,
+    answer: &AbAnswer,
+    side: Side,
+    statistic: Statistic,
+) -> Option<f64> {
+    let counts = |place: usize| {
+        let mut set_aside = answer.set_aside.iter();
+        !set_aside.any(|one| one.pair as usize == place / 2)
+    };
     let points = experiment
         .points
         .iter()
-        .filter(|point| point.side == Some(side));
+        .enumerate()
+        .filter(|(place, point)| counts(*place) && point.side == Some(side));
     let logarithms: Vec<f64> = points
-        .filter_map(|point| value(point.figures.as_ref()?, statistic))
+        .filter_map(|(_, point)| value(point.figures.as_ref()?, statistic))
         .map(f64::ln)
         .collect();
     let count = logarithms.len() as f64;
@@ -210,7 +220,7 @@ pub(super) fn ratios(rows: &[Comparison]) -> RowsChart {
 }
 
 /// The ratio of each pair in the figure that decides, in the order of time.
-fn pairs(experiment: &Experiment, first: &Comparison) -> Option<RowsChart> {
+fn pairs(experiment: &Experiment, answer: &AbAnswer, first: &Comparison) -> Option<RowsChart> {
     let of = |place: usize| {
         let point = experiment.points.get(place)?;
         Some((
@@ -226,10 +236,12 @@ fn pairs(experiment: &Experiment, first: &Comparison) -> Option<RowsChart> {
                 (Side::B, Side::A) => ("BA", one.1 / other.1),
                 _ => return None,
             };
+            let counts = !answer.set_aside.iter().any(|one| one.pair as usize == pair);
+            let detail = if counts { "" } else { "set aside" };
             Some(RowValue {
                 label: format!("pair {}, {order}", pair + 1),
                 value_text: format!("{ratio:.3}"),
-                detail: String::new(),
+                detail: detail.to_owned(),
                 is_strong: false,
                 value: ratio,
                 interval: None,

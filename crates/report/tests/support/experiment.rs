@@ -367,6 +367,7 @@ pub(crate) fn ab() -> Experiment {
         ],
         pairs_needed: Some(3),
         end: AbEnd::Precise,
+        set_aside: Vec::new(),
     };
     let lines: Vec<Line> = (0..6u32)
         .map(|number| {

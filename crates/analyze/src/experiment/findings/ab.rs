@@ -13,6 +13,7 @@ const ORDER_RATIO: f64 = 0.02;
 /// All rules.
 pub(super) fn all(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
     let mut found = Vec::new();
+    found.extend(set_aside(answer));
     found.extend(verdict(answer));
     found.extend(others(answer));
     found.extend(order_effect(answer));
@@ -46,6 +47,24 @@ fn evidence(row: &Comparison) -> String {
         number(row.ratio.low),
         number(row.ratio.high)
     )
+}
+
+/// The machine itself was disturbed.
+fn set_aside(answer: &AbAnswer) -> Option<Finding> {
+    let pairs = &answer.set_aside;
+    let were = if pairs.len() == 1 { "was" } else { "were" };
+    let largest = pairs.iter().map(|one| one.stolen_ratio).reduce(f64::max)?;
+    Some(warning(
+        format!(
+            "{} {were} set aside and others run in their place: the hypervisor took CPU time from this machine, which says \
+             nothing of A and B",
+            count(pairs.len(), "pair", "pairs")
+        ),
+        vec![format!(
+            "up to {} of the CPU time of a run was stolen",
+            percent(largest)
+        )],
+    ))
 }
 
 /// The figure that decides.
@@ -236,6 +255,7 @@ mod tests {
             comparisons,
             pairs_needed: Some(12),
             end: AbEnd::Spent,
+            set_aside: Vec::new(),
         };
         all(&experiment(), &answer)
     }
@@ -293,6 +313,7 @@ mod tests {
             deciding: Statistic::Percentile { percent: 99.0 },
             pairs_needed: None,
             end: AbEnd::Spent,
+            set_aside: Vec::new(),
         };
         let found = all(&experiment(), &answer);
         let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();

@@ -13,6 +13,7 @@ use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use std::collections::BTreeMap;
 
 mod blocks;
+mod disturbed;
 mod intervals;
 
 /// What an operation needs on the bench of these tests: 80 µs of the server's CPU, 20 µs of the client's.
