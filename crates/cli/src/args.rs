@@ -165,7 +165,7 @@ pub(crate) struct ObserveArguments {
     /// Read this Prometheus exporter as well; can be given several times
     ///
     /// Such as `http://db1:9100/metrics` of a `node_exporter` on the server's host. NAME is that of its metrics; default:
-    /// `exporter-1` and so on.
+    /// `exporter-1` and so on. One that wants a token or a password needs an entry in a plan, see `docs/plans.md`.
     #[arg(long = "exporter", value_name = "[NAME=]URL", help_heading = "Watching",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) exporters: Vec<String>,

@@ -10,7 +10,7 @@ mod source;
 mod watcher;
 
 pub use board::{Board, Latest};
-pub use exporter::exporter;
+pub use exporter::{AccessError, Address, Credentials, exporter};
 pub use host::{Host, HostSubject};
 pub use server::{Ask, AskError, ServerSubject, collection_statistics, server};
 pub use source::{Description, Source, Told};

@@ -8,6 +8,7 @@ use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Everything a run does, resolved from defaults, file and options in that order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -589,11 +590,39 @@ impl Default for ObservePlan {
 pub struct ExporterPlan {
     /// Names its file, `metrics/NAME.csv` in the run directory. One to 64 characters of `[A-Za-z0-9._-]`.
     pub name: String,
-    /// Where it answers, such as `http://db1:9100/metrics`, without credentials.
+    /// Where it answers, such as `http://db1:9100/metrics` or `https://db1:9100/metrics`, without credentials.
     pub url: String,
     /// Whether it is about a machine that a server under test runs on.
     #[serde(default = "yes")]
     pub of_server: bool,
+    /// File that holds a bearer token and nothing else. It is read at each reading, and never recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_file: Option<PathBuf>,
+    /// Name for HTTP Basic authentication, with `password_file`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// File that holds the password of `user` and nothing else. It is read at each reading, and never recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_file: Option<PathBuf>,
+    /// File of certificates (PEM) that an `https` exporter is trusted by, instead of those of this system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+}
+
+impl ExporterPlan {
+    /// An exporter of a server's machine that answers anybody.
+    #[must_use]
+    pub fn open(name: String, url: String) -> ExporterPlan {
+        ExporterPlan {
+            name,
+            url,
+            of_server: true,
+            token_file: None,
+            user: None,
+            password_file: None,
+            ca_file: None,
+        }
+    }
 }
 
 fn yes() -> bool {

@@ -1,8 +1,8 @@
 //! Checks of a plan that its types cannot express. All of them run, and all problems are returned.
 
 use crate::model::{
-    DataPlan, DiskMapping, Encryption, FieldLength, FreshData, KeyDistribution, Plan, Schedule,
-    ServerKind, ServerPlan,
+    DataPlan, DiskMapping, Encryption, ExporterPlan, FieldLength, FreshData, KeyDistribution, Plan,
+    Schedule, ServerKind, ServerPlan,
 };
 use crate::problem::Problem;
 use crate::units::is_list;
@@ -120,14 +120,41 @@ fn check_observe(problems: &mut Problems, plan: &Plan) {
         problems.require(!is_taken, || {
             format!("two sources would have the name `{name}`; `observe.exporters[{index}].name` needs another")
         });
-        let place = exporter.url.strip_prefix("http://");
-        let host = place.and_then(|rest| rest.split('/').next());
-        problems.require_or(
-            host.is_some_and(|host| !host.is_empty() && !host.contains('@')),
-            "give it as `http://HOST:PORT/metrics`, without user and password",
-            || format!("`observe.exporters[{index}].url` is not the address of an exporter"),
-        );
+        check_exporter_access(problems, exporter, &format!("observe.exporters[{index}]"));
     }
+}
+
+/// The problems of where an exporter is and of how it is asked.
+fn check_exporter_access(problems: &mut Problems, exporter: &ExporterPlan, path: &str) {
+    let encrypted = exporter.url.strip_prefix("https://");
+    let place = encrypted.or_else(|| exporter.url.strip_prefix("http://"));
+    let host = place.and_then(|rest| rest.split('/').next());
+    problems.require_or(
+        host.is_some_and(|host| !host.is_empty() && !host.contains('@')),
+        "give it as `http://HOST:PORT/metrics` or `https://HOST:PORT/metrics`; user and password have keys of their own",
+        || format!("`{path}.url` is not the address of an exporter"),
+    );
+    let has_user = exporter.user.is_some();
+    problems.require_or(
+        has_user == exporter.password_file.is_some(),
+        "give both for HTTP Basic authentication, or none",
+        || format!("`{path}` has one of `user` and `password_file`"),
+    );
+    problems.require_or(
+        exporter.token_file.is_none() || !has_user,
+        "leave one of them out",
+        || format!("`{path}` has `token_file` and `user`, but a request can bring one of them"),
+    );
+    let user = exporter.user.as_deref().unwrap_or("user");
+    let is_user = !user.is_empty() && !user.contains(|c: char| c == ':' || c.is_control());
+    problems.require(is_user, || {
+        format!("`{path}.user` is empty, or has `:` or a control character")
+    });
+    problems.require_or(
+        exporter.ca_file.is_none() || encrypted.is_some(),
+        "begin the address with `https://`, or leave `ca_file` out",
+        || format!("`{path}.ca_file` is for `https` only"),
+    );
 }
 
 /// Whether it is the name of one of several servers, such as `member-0`.
@@ -629,7 +656,6 @@ fn check_phases(problems: &mut Problems, plan: &Plan) {
 mod tests {
     use super::*;
     use crate::builtin;
-    use crate::model::ExporterPlan;
     use crate::units::Span;
 
     fn plan() -> Plan {
@@ -646,11 +672,8 @@ mod tests {
 
     #[test]
     fn an_exporter_takes_the_name_of_no_other_source() {
-        let named = |name: &str| ExporterPlan {
-            name: name.to_owned(),
-            url: "http://db:9100/metrics".to_owned(),
-            of_server: true,
-        };
+        let named =
+            |name: &str| ExporterPlan::open(name.to_owned(), "http://db:9100/metrics".to_owned());
         for name in ["host", "server", "member-0", "pair-12", "shard-0-member-1"] {
             let problem = only_problem(|plan| plan.observe.exporters = vec![named(name)]);
             assert!(problem.contains("two sources"), "{problem}");
@@ -658,6 +681,93 @@ mod tests {
         let mut plan = plan();
         plan.observe.exporters = vec![named("member-of-staff"), named("db-1")];
         assert_eq!(validate(&plan), []);
+    }
+
+    #[test]
+    fn an_exporter_is_asked_with_one_kind_of_credentials_and_certificates_need_https() {
+        let plain = || ExporterPlan::open("node".to_owned(), "http://db:9100/metrics".to_owned());
+        let file = || Some("secret".into());
+        let user = || Some("scraper".to_owned());
+        let with = |change: fn(&mut ExporterPlan)| {
+            let mut exporter = plain();
+            change(&mut exporter);
+            exporter
+        };
+        for good in [
+            with(|exporter| exporter.token_file = Some("secret".into())),
+            ExporterPlan {
+                user: user(),
+                password_file: file(),
+                ..plain()
+            },
+            ExporterPlan {
+                url: "https://db:9100/metrics".to_owned(),
+                ca_file: file(),
+                ..plain()
+            },
+        ] {
+            let mut plan = plan();
+            plan.observe.exporters = vec![good];
+            assert_eq!(validate(&plan), []);
+        }
+        let bad = [
+            (
+                ExporterPlan {
+                    user: user(),
+                    ..plain()
+                },
+                "one of `user` and `password_file`",
+            ),
+            (
+                ExporterPlan {
+                    password_file: file(),
+                    ..plain()
+                },
+                "one of `user` and `password_file`",
+            ),
+            (
+                ExporterPlan {
+                    user: user(),
+                    password_file: file(),
+                    token_file: file(),
+                    ..plain()
+                },
+                "has `token_file` and `user`",
+            ),
+            (
+                ExporterPlan {
+                    user: Some("a:b".to_owned()),
+                    password_file: file(),
+                    ..plain()
+                },
+                "has `:`",
+            ),
+            (
+                ExporterPlan {
+                    ca_file: file(),
+                    ..plain()
+                },
+                "for `https` only",
+            ),
+            (
+                ExporterPlan {
+                    url: "https://a:b@db/".to_owned(),
+                    ..plain()
+                },
+                "is not the address",
+            ),
+            (
+                ExporterPlan {
+                    url: "ftp://db/".to_owned(),
+                    ..plain()
+                },
+                "is not the address",
+            ),
+        ];
+        for (exporter, expected) in bad {
+            let problem = only_problem(|plan| plan.observe.exporters = vec![exporter]);
+            assert!(problem.contains(expected), "{problem}");
+        }
     }
 
     #[test]

@@ -281,6 +281,7 @@ impl<'a> Session<'a> {
     fn perform(&mut self, lab: Option<&mut Lab>) -> Result<(), Failure> {
         self.hands.interrupt.check()?;
         trace::check(&self.plan.traces, self.hands.surroundings.path.as_deref())?;
+        observation::check(self.plan)?;
         if let Some(guard) = &self.conduct.guard {
             let folders = vec![self.directory.clone()];
             guard.watch(folders).fault().map_or(Ok(()), Err)?;
@@ -353,7 +354,7 @@ impl<'a> Session<'a> {
             readings_per_row: observation::per_row(self.plan, self.plan.observe.interval.0),
             sync_every,
         };
-        let watcher = observation::start(self.plan, lab, folder, &keep, self.clock);
+        let watcher = observation::start(self.plan, lab, folder, &keep, self.clock)?;
         self.set_board(watcher.as_ref().map(Watcher::board));
         let result = self.work(lab, controls);
         if let Some(watcher) = watcher {

@@ -1,15 +1,17 @@
 //! What watches a run: the sources that the plan asks for, started before the load and ended after it.
 
+use crate::exit::{Exit, Failure};
 use crate::session::lab::Lab;
 use crate::session::server::ServerUnderTest;
 use dyno_load::clock::Clock;
 use dyno_load::connect::{Connector, Control, ControlError};
 use dyno_observe::doctor::network;
 use dyno_observe::watch::{
-    Ask, AskError, Host as HostSource, HostSubject, Keep, Now, ServerSubject, Source, Watcher,
-    collection_statistics, exporter, server,
+    Address, Ask, AskError, Credentials, Host as HostSource, HostSubject, Keep, Now, ServerSubject,
+    Source, Watcher, collection_statistics, exporter, server,
 };
 use dyno_plan::Plan;
+use dyno_plan::model::ExporterPlan;
 use dyno_plan::uri::Host;
 use dyno_record::model::{
     Caveat, CaveatKind, CollectionRecord, PhaseEdge, PhaseKind, SourceHealth, SourceRecord,
@@ -40,7 +42,7 @@ pub(crate) fn start(
     data_folder: Option<PathBuf>,
     keep: &Keep,
     clock: Clock,
-) -> Option<Watcher> {
+) -> Result<Option<Watcher>, Failure> {
     let observe = &plan.observe;
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     if observe.host {
@@ -60,14 +62,40 @@ pub(crate) fn start(
         }
     }
     for other in &observe.exporters {
-        let source = exporter(other.name.clone(), other.url.clone(), other.of_server);
-        sources.push(Box::new(source));
+        sources.push(Box::new(source_of(other)?));
     }
     if sources.is_empty() {
-        return None;
+        return Ok(None);
     }
     let now: Now = Arc::new(move || clock.now_ns() as f64 / 1e9);
-    Some(Watcher::start(sources, observe.interval.0, keep, &now))
+    let watcher = Watcher::start(sources, observe.interval.0, keep, &now);
+    Ok(Some(watcher))
+}
+
+/// Refuses exporters whose credentials or certificates cannot be read, before anything is started.
+pub(crate) fn check(plan: &Plan) -> Result<(), Failure> {
+    let exporters = &plan.observe.exporters;
+    exporters
+        .iter()
+        .try_for_each(|other| source_of(other).map(drop))
+}
+
+fn source_of(other: &ExporterPlan) -> Result<impl Source + use<>, Failure> {
+    let password = other.user.clone().zip(other.password_file.clone());
+    let password = password.map(|(user, file)| Credentials::Password { user, file });
+    let address = Address {
+        url: other.url.clone(),
+        credentials: other
+            .token_file
+            .clone()
+            .map(Credentials::Token)
+            .or(password),
+        ca_file: other.ca_file.clone(),
+    };
+    exporter(other.name.clone(), address, other.of_server).map_err(|error| {
+        let what = format!("exporter `{}` cannot be asked", other.name);
+        Failure::of(Exit::BadInput, error).context(what)
+    })
 }
 
 /// How many windows or readings of this length share a row of a run that long, so that files have a bounded length.

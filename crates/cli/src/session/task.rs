@@ -248,11 +248,8 @@ fn watch_with(plan: &mut Plan, arguments: &ObserveArguments) {
             Some((name, url)) => (name.to_owned(), url),
             None => (format!("exporter-{number}"), text.as_str()),
         };
-        observe.exporters.push(ExporterPlan {
-            name,
-            url: url.to_owned(),
-            of_server: true,
-        });
+        let exporter = ExporterPlan::open(name, url.to_owned());
+        observe.exporters.push(exporter);
     }
 }
 

@@ -71,13 +71,19 @@ pub enum Relay {
 }
 
 /// Short names of such programs.
-const RELAYS: [(&str, Relay); 20] = [
+const RELAYS: [(&str, Relay); 24] = [
     ("docker-proxy", Relay::Container),
     ("rootlessport", Relay::Container),
     ("rootlesskit", Relay::Container),
     ("rootlesskit-doc", Relay::Container),
     ("slirp4netns", Relay::Container),
     ("pasta", Relay::Container),
+    // What they become on processors with these instructions.
+    ("pasta.avx2", Relay::Container),
+    ("passt", Relay::Container),
+    ("passt.avx2", Relay::Container),
+    // Keeps the port of a container of Podman from others, while the kernel passes connections on.
+    ("conmon", Relay::Container),
     ("gvproxy", Relay::Container),
     ("ssh", Relay::Tunnel),
     ("sshd", Relay::Tunnel),

@@ -1,6 +1,7 @@
 //! Watches anything that tells metrics in the format of Prometheus: what `node_exporter` and `mongodb_exporter` tell
 //! gets the names that the host and server sources use, all else is kept as it is.
 
+mod access;
 mod fetch;
 mod mongodb;
 mod node;
@@ -8,6 +9,8 @@ mod other;
 #[cfg(test)]
 mod tests;
 mod text;
+
+pub use access::{AccessError, Address, Credentials};
 
 use crate::health::{Health, Reading};
 use crate::watch::rates::Rates;
@@ -22,24 +25,37 @@ use ureq::Agent;
 /// Longest line that is shown of a text that cannot be read.
 const SHOWN: usize = 60;
 
-/// A source that reads the exporter at `url`, over plain HTTP and without credentials. `of_server` says whether it is about a
-/// machine that a server under test runs on, or such a server. Metrics of a server carry `name`.
-pub fn exporter(name: String, url: String, of_server: bool) -> impl Source {
-    Exporter {
+/// A source that reads the exporter at an address. `of_server` says whether it is about a machine that a server under
+/// test runs on, or such a server. Metrics of a server carry `name`.
+///
+/// # Errors
+/// Credentials or certificates that cannot be read.
+pub fn exporter(
+    name: String,
+    address: Address,
+    of_server: bool,
+) -> Result<impl Source, AccessError> {
+    // Read anew at each question; what is wrong with them now is told now.
+    address
+        .credentials
+        .as_ref()
+        .map(Credentials::header)
+        .transpose()?;
+    Ok(Exporter {
         of_server,
-        client: fetch::client(),
+        client: fetch::client(&address)?,
         rates: Rates::default(),
         wanted: Wanted::of_table(),
         status: Status::new(&name, "what the exporter tells"),
         others: Others::default(),
         name,
-        url,
-    }
+        address,
+    })
 }
 
 struct Exporter {
     name: String,
-    url: String,
+    address: Address,
     of_server: bool,
     client: Agent,
     rates: Rates,
@@ -54,17 +70,17 @@ impl Source for Exporter {
         Description {
             name: self.name.clone(),
             kind: SourceKind::Exporter,
-            subject: self.url.clone(),
+            subject: self.address.url.clone(),
             of_server: self.of_server,
         }
     }
 
     fn read(&mut self, at_s: f64) -> Reading<Told> {
-        let text = fetch::text(&self.client, &self.url)?;
+        let text = fetch::text(&self.client, &self.address)?;
         let scrape = Scrape::of(&text);
         if scrape.samples.is_empty() {
             return Err(Health::Failed {
-                reason: format!("`{}`: {}", self.url, no_metrics(&scrape)),
+                reason: format!("`{}`: {}", self.address.url, no_metrics(&scrape)),
             });
         }
         let mut told = Told::default();

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
+mod access;
 mod faults;
 mod machine;
 
@@ -71,7 +72,8 @@ fn serve(listener: &TcpListener, answer: Answer) -> String {
 }
 
 fn source(url: &str, of_server: bool) -> impl Source + use<> {
-    exporter("x".to_owned(), url.to_owned(), of_server)
+    let address = Address::open(url.to_owned());
+    exporter("x".to_owned(), address, of_server).expect("it needs no file")
 }
 
 /// Reads texts one second apart.
