@@ -327,3 +327,31 @@ fn every_option_of_the_experiments_is_documented() {
         assert_eq!(missing, Vec::<&str>::new(), "{verb}");
     }
 }
+
+#[test]
+fn a_secret_that_is_not_there_is_told_once_and_before_anything_is_started() {
+    let bench = Bench::new();
+    let exporter = "name = \"node\"\nurl = \"https://localhost:9100/metrics\"\ntoken_file = \"no-such-file\"\n";
+    let plan = format!("base = \"c\"\n[[observe.exporters]]\n{exporter}");
+    std::fs::write(bench.path("p.toml"), plan).unwrap();
+    for verb in [
+        &["sweep", "p.toml", "--clients", "1,2,3"][..],
+        &["ab", "p.toml", "p.toml"],
+    ] {
+        let finished = bench.dyno(verb).expect(2).says("exporter `node`");
+        assert_eq!(finished.stderr.matches("no-such-file").count(), 1);
+        assert_eq!(bench.entries(), ["p.toml"]);
+    }
+    bench
+        .dyno(&["run", "p.toml"])
+        .expect(2)
+        .says("cannot read `no-such-file`");
+}
+
+#[test]
+fn whether_a_rate_is_offered_is_not_swept_together_with_rates() {
+    let kinds = ["--set", "schedule.kind=constant,poisson"];
+    refused(&[&["sweep", "c", "--rates", "100,200"][..], &kinds].concat())
+        .says("`schedule.kind` is swept together with offered rates")
+        .says("hint: choose it with `--schedule`");
+}

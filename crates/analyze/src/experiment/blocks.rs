@@ -10,6 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Rates of which the smaller is at least this share of the larger are the same, as in the search for X_max.
+const SAME_RATIO: f64 = 0.97;
+
 /// The answer of such a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlocksAnswer {
@@ -23,7 +26,8 @@ pub struct BlocksAnswer {
     /// property of the server, and where another key is swept besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_max_per_s: Option<Figure>,
-    /// Whether more clients did not raise the rate; where not, X_max is at least that.
+    /// Whether more clients did not raise the rate, and no higher rate that was offered was kept; where not, X_max is at
+    /// least that.
     pub is_x_max_reached: bool,
 }
 
@@ -43,9 +47,12 @@ pub fn answer(
     if closed.is_none() && open.is_none() {
         return None;
     }
+    let kept_per_s = open.as_ref().and_then(SweepAnswer::kept_rate_per_s);
     Some(Answer::Blocks(Box::new(BlocksAnswer {
         x_max_per_s: closed.as_ref().and_then(x_max),
-        is_x_max_reached: closed.as_ref().is_some_and(is_reached),
+        is_x_max_reached: closed
+            .as_ref()
+            .is_some_and(|closed| is_reached(closed, kept_per_s)),
         closed,
         open,
     })))
@@ -61,15 +68,26 @@ fn x_max(closed: &SweepAnswer) -> Option<Figure> {
     is_of_the_server.then_some(best.rate_per_s)
 }
 
-/// More clients than the best number were tried, or fewer of them were as fast.
-fn is_reached(closed: &SweepAnswer) -> bool {
+/// More clients than the best number were tried, or fewer of them were as fast; and no offered rate above it was kept.
+fn is_reached(closed: &SweepAnswer, kept_per_s: Option<f64>) -> bool {
     let best = best(closed);
-    let is_as_fast = |level: &Level| match (level.rate_per_s.high, best.rate_per_s.low) {
-        (Some(high), Some(low)) => high >= low,
-        _ => false,
-    };
+    let x_max_per_s = best.rate_per_s.value;
+    if kept_per_s.is_some_and(|kept_per_s| kept_per_s * SAME_RATIO > x_max_per_s) {
+        return false;
+    }
     let mut others = closed.levels.iter();
-    others.any(|level| {
-        level.clients > best.clients || level.clients < best.clients && is_as_fast(level)
-    })
+    others.any(|level| level.clients > best.clients) || as_fast_with_fewer(closed).is_some()
+}
+
+/// The fewest clients that brought the rate of the best number but for a trifle. Their rates are compared and not their
+/// intervals: the less is known of each, the more would be alike.
+pub(super) fn as_fast_with_fewer(closed: &SweepAnswer) -> Option<&Level> {
+    let best = best(closed);
+    let fewer = closed
+        .levels
+        .iter()
+        .filter(|level| level.clients < best.clients);
+    let as_fast =
+        fewer.filter(|level| level.rate_per_s.value >= SAME_RATIO * best.rate_per_s.value);
+    as_fast.min_by_key(|level| level.clients)
 }

@@ -73,7 +73,7 @@ pub(super) fn queue(
 ) -> Option<QueueModel> {
     let points: Vec<ResponsePoint> = levels
         .iter()
-        .filter(|level| is_kept(level))
+        .filter(|level| level.offered_rate_per_s.is_some() && !level.is_missed())
         .map(point)
         .collect();
     let servers = bottleneck.map_or(1, |demand| demand.servers);
@@ -103,11 +103,6 @@ pub(super) fn queue(
         fit,
         curve,
     })
-}
-
-fn is_kept(level: &Level) -> bool {
-    let offered = level.offered_rate_per_s.unwrap_or(f64::INFINITY);
-    is_sustained(level.rate_per_s.value, offered, level.succeeded) && level.dropped_ratio == 0.0
 }
 
 /// Whether an achieved rate is the offered one but for chance; `operations` is the number that it was counted from.

@@ -2,7 +2,7 @@
 //! them, the scalability law, and every law checked at every point.
 
 use super::figures::{Figure, Figures, PERCENTILES, resource_name};
-use super::queueing::{self, QueueModel};
+use super::queueing::{self, QueueModel, is_sustained};
 use super::{Block, Experiment, Point, demands};
 use crate::closed_network::ClosedPoint;
 use crate::estimate::{Estimate, Quantity, combined};
@@ -140,17 +140,15 @@ impl SweepAnswer {
     }
 }
 
-/// A rate that is below this share of the offered one was not achieved.
-const ACHIEVED_RATIO: f64 = 0.95;
-
 impl Level {
-    /// Whether the bench did not keep up with the offered rate; never in a closed loop.
+    /// Whether the bench did not keep up with the offered rate: less was achieved, but for chance, or operations failed
+    /// or were dropped. Never in a closed loop.
     pub fn is_missed(&self) -> bool {
         let Some(offered) = self.offered_rate_per_s else {
             return false;
         };
-        let Figure { value, high, .. } = self.rate_per_s;
-        value < offered * ACHIEVED_RATIO && high.unwrap_or(value) < offered
+        let is_sustained = is_sustained(self.rate_per_s.value, offered, self.succeeded);
+        !is_sustained || self.dropped_ratio > 0.0 || self.failed_ratio > 0.0
     }
 }
 

@@ -130,11 +130,23 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         campaign.document.answer = found.map(boxed);
         let is_over = limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
         pair += 1;
-        let counted = pair - set_aside.len();
+        let counted = counted(pair, &set_aside);
         if counted >= most || counted >= least && is_precise || pair >= least && is_over {
             return Ok(());
         }
     }
+}
+
+/// How many of the first pairs count. Of an experiment that goes on later pairs are known, too.
+fn counted(pairs: usize, set_aside: &[DisturbedPair]) -> usize {
+    let is_before = |one: &&DisturbedPair| (one.pair as usize) < pairs;
+    pairs - set_aside.iter().filter(is_before).count()
+}
+
+/// Whether pairs were run and none of them counts.
+pub(crate) fn all_are_set_aside(campaign: &Campaign<'_>) -> Result<bool, Failure> {
+    let pairs = campaign.document.points.len() / 2;
+    Ok(pairs > 0 && counted(pairs, &set_aside(campaign)?) == 0)
 }
 
 /// Pairs that do not count.
@@ -206,4 +218,21 @@ fn answer(campaign: &Campaign<'_>) -> Result<Option<AbAnswer>, Failure> {
         set_aside,
         ..answer
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_that_are_known_from_before_are_not_taken_from_those_that_come_first() {
+        let aside = |pair: u32| DisturbedPair {
+            pair,
+            stolen_ratio: 0.1,
+        };
+        let set_aside = [aside(0), aside(4), aside(5)];
+        assert_eq!(counted(1, &set_aside), 0);
+        assert_eq!(counted(4, &set_aside), 3);
+        assert_eq!(counted(6, &set_aside), 3);
+    }
 }

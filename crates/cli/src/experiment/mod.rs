@@ -15,6 +15,7 @@ use crate::messages::{Messages, print_data};
 use crate::metrics::{Endpoint, Metrics};
 use crate::selfcheck;
 use crate::session::execute::Hands;
+use crate::session::observation;
 use crate::session::task::{self, Task};
 use campaign::{Bench, Campaign};
 use dyno_analyze::experiment::figures::measured;
@@ -91,6 +92,7 @@ pub(crate) fn begin(
     }
     let tasks: BTreeMap<_, _> = tasks.into_iter().collect();
     campaign::check_points(&document, &tasks)?;
+    check_exporters(&tasks)?;
     let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     if arguments.dry_run {
         print_data(&design(&document))?;
@@ -146,6 +148,7 @@ pub(crate) fn resume(
         task.tell(hands.messages);
         tasks.insert(*side, task);
     }
+    check_exporters(&tasks)?;
     let metrics = Metrics::serve(endpoint, hands.messages)?;
     let hands = hands.telling(metrics.as_ref());
     forget_lost_runs(&mut document, &folder, hands.messages);
@@ -217,6 +220,13 @@ fn bench<'a>(
     }
 }
 
+/// Once for all runs, before the first server is started.
+fn check_exporters(tasks: &BTreeMap<Option<Side>, Task>) -> Result<(), Failure> {
+    tasks
+        .values()
+        .try_for_each(|task| observation::check(&task.plan))
+}
+
 fn perform(campaign: &mut Campaign<'_>, format: ExperimentFormat) -> Result<Exit, Failure> {
     let result = match campaign.document.verb {
         Verb::Sweep => sweep::run(campaign),
@@ -227,7 +237,14 @@ fn perform(campaign: &mut Campaign<'_>, format: ExperimentFormat) -> Result<Exit
     campaign.end(result)?;
     show(campaign, format)?;
     if campaign.document.answer.is_none() {
-        let text = "the runs say too little for an answer: make them longer with `--duration`, or make more of them";
+        let text = match campaign.document.verb == Verb::Ab && ab::all_are_set_aside(campaign)? {
+            true => {
+                "no pair counts: the hypervisor took CPU time in each of them; try again on a quieter machine, or accept more of it with `--max-steal`"
+            }
+            false => {
+                "the runs say too little for an answer: make them longer with `--duration`, or make more of them"
+            }
+        };
         campaign.hands().messages.warning(text);
     }
     let document = &campaign.document;

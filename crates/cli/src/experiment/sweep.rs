@@ -51,6 +51,13 @@ pub(crate) fn plan(
         let hint = "give `--clients`, `--rates`, or several values with `--set`, such as `--set server.cache=1GiB,2GiB`";
         return Err(Failure::new(Exit::BadInput, "nothing is swept").with_hint(hint));
     }
+    let is_swept = |key: &str| axes.iter().any(|axis| axis.key == key);
+    if is_swept(RATE) && is_swept(KIND) {
+        let text =
+            format!("`{KIND}` is swept together with offered rates, and a closed loop has none");
+        let hint = "choose it with `--schedule`, or give `--clients` and `--rates` for a closed and an open loop";
+        return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+    }
     let has_blocks = has_blocks(&axes, arguments.cross)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
     let task = task(arguments, &fixed, rate, surroundings)?;
@@ -242,8 +249,11 @@ impl Combinations {
                 let mut settings = settings.clone();
                 settings.insert(axis.key.clone(), value.clone());
                 if axis.key == RATE {
-                    let schedule = self.schedule.iter();
-                    settings.extend(schedule.map(|(key, text)| ((*key).to_owned(), text.clone())));
+                    for (key, text) in &self.schedule {
+                        // What is swept itself stays.
+                        let setting = settings.entry((*key).to_owned());
+                        setting.or_insert_with(|| text.clone());
+                    }
                 }
                 settings
             };

@@ -4,7 +4,7 @@ use super::figure::cell;
 use super::model::Section;
 use super::table::{Cell, Column, Table, Tone};
 use crate::quantity::Quantity;
-use dyno_analyze::experiment::{Block, Experiment, Point};
+use dyno_analyze::experiment::{Answer, Block, Experiment, Point};
 
 /// Page of a run, inside its directory.
 const PAGE: &str = "report.html";
@@ -21,9 +21,15 @@ pub(super) fn section(experiment: &Experiment) -> Section {
         Column::number("p99", 70),
         Column::number("caveats", 30),
     ];
-    let rows = experiment.points.iter();
+    let rows = experiment.points.iter().enumerate();
     let rows = rows
-        .map(|point| row(point, settings(experiment, point), is_repeated))
+        .map(|(place, point)| {
+            let mut changed = settings(experiment, point);
+            if is_set_aside(experiment, place) {
+                changed.push_str(", set aside");
+            }
+            row(point, changed, is_repeated)
+        })
         .collect();
     Section {
         title: "Runs",
@@ -31,6 +37,15 @@ pub(super) fn section(experiment: &Experiment) -> Section {
         tables: vec![Table::new("Runs", columns, rows)],
         ..Section::default()
     }
+}
+
+/// Whether the run is of a pair that does not count.
+fn is_set_aside(experiment: &Experiment, place: usize) -> bool {
+    let Some(Answer::Ab(answer)) = &experiment.answer else {
+        return false;
+    };
+    let mut pairs = answer.set_aside.iter();
+    pairs.any(|one| one.pair as usize == place / 2)
 }
 
 /// What a run changes. In a block what all its runs have in common goes without saying.

@@ -52,12 +52,15 @@ fn evidence(row: &Comparison) -> String {
 /// The machine itself was disturbed.
 fn set_aside(answer: &AbAnswer) -> Option<Finding> {
     let pairs = &answer.set_aside;
-    let were = if pairs.len() == 1 { "was" } else { "were" };
+    let (were, does) = match pairs.len() {
+        1 => ("was", "does"),
+        _ => ("were", "do"),
+    };
     let largest = pairs.iter().map(|one| one.stolen_ratio).reduce(f64::max)?;
     Some(warning(
         format!(
-            "{} {were} set aside and others run in their place: the hypervisor took CPU time from this machine, which says \
-             nothing of A and B",
+            "{} {were} set aside and {does} not count: the hypervisor took CPU time from this machine, which says nothing of \
+             A and B",
             count(pairs.len(), "pair", "pairs")
         ),
         vec![format!(
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_do_not_decide_ask_for_no_pairs() {
+    fn figures_that_doesnot_decide_ask_for_no_pairs() {
         let rows = vec![row(
             Statistic::MeanTime,
             [0.9, 1.02, 1.15],

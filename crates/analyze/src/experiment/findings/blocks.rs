@@ -2,9 +2,9 @@
 
 use super::view::View;
 use super::{STAGES, finding, limits};
-use crate::experiment::blocks::BlocksAnswer;
+use crate::experiment::blocks::{self, BlocksAnswer};
 use crate::experiment::sweep::Level;
-use crate::experiment::words::{exact, interval_or_none, percent, rate};
+use crate::experiment::words::{count, interval_or_none, percent, rate};
 use crate::experiment::{Block, Experiment, Finding};
 
 /// All rules of both blocks, stage by stage, and what follows from both.
@@ -88,15 +88,38 @@ fn x_max(answer: &BlocksAnswer, closed: &View<'_>, open: Option<&View<'_>>) -> O
         closed.at(best)
     );
     let mut evidence: Vec<String> = limits::highest_rate(closed)?.evidence;
-    evidence.push(match answer.is_x_max_reached {
-        true => "more clients, or fewer of them, did not raise the rate".to_owned(),
-        false => format!(
-            "the rate rose up to the most clients that were tried, {}: more of them may bring more",
-            exact(f64::from(best.clients))
-        ),
-    });
+    let kept_per_s = open.and_then(|open| open.answer.kept_rate_per_s());
+    evidence.push(limit_of_the_loop(answer, closed, kept_per_s));
     evidence.extend(open.map(offered));
     Some(finding(text, evidence))
+}
+
+/// Why X_max is what it is, or at least that.
+fn limit_of_the_loop(answer: &BlocksAnswer, closed: &View<'_>, kept_per_s: Option<f64>) -> String {
+    let best = closed.best();
+    let clients = count(best.clients as usize, "client", "clients");
+    let is_last = closed
+        .answer
+        .levels
+        .iter()
+        .all(|level| level.clients <= best.clients);
+    let fewer = blocks::as_fast_with_fewer(closed.answer);
+    match (answer.is_x_max_reached, fewer, kept_per_s) {
+        (true, Some(fewer), _) if is_last => format!(
+            "{} brought {} already: more than that did not raise the rate",
+            count(fewer.clients as usize, "client", "clients"),
+            rate(fewer.rate_per_s.value)
+        ),
+        (true, ..) => format!("more than {clients} did not raise the rate"),
+        (false, _, Some(kept)) if kept > best.rate_per_s.value => format!(
+            "an offered rate of {} was kept, which is more than the closed loop brought with up to {clients}: more \
+             of them may bring more",
+            rate(kept)
+        ),
+        (false, ..) => format!(
+            "the rate rose up to the most clients that were tried, {clients}: more of them may bring more"
+        ),
+    }
 }
 
 fn kept(open: &View<'_>, x_max_per_s: f64) -> String {

@@ -8,15 +8,13 @@ use super::view::{busy, doubts, subject};
 use super::{finding, opportunities, opportunity, warning};
 use crate::experiment::Finding;
 use crate::experiment::figures::{Figure, Figures, resource_name};
+use crate::experiment::queueing::is_sustained;
 use crate::experiment::run::{NoInterval, RunAnalysis};
 use crate::experiment::words::{count, exact, interval, list, number, percent, rate, time};
 use crate::laws::demand::Resource;
 use crate::laws::{Law, LawCheck, LawVerdict};
 use dyno_record::model::{CaveatKind, ResourceKind, RunDocument};
 use std::collections::BTreeMap;
-
-/// A rate that is below this share of the offered one was not achieved.
-const ACHIEVED_RATIO: f64 = 0.95;
 
 /// From this share of the mean response time on, the wait before the send is worth a word.
 const WAIT_RATIO: f64 = 0.1;
@@ -195,8 +193,8 @@ fn dropped_arrivals(view: &View<'_>) -> Option<Finding> {
 /// The bench did not keep up with what was offered.
 fn rate_not_achieved(view: &View<'_>) -> Option<Finding> {
     let offered = view.figures.offered_rate_per_s?;
-    let Figure { value, high, .. } = view.figures.rate_per_s;
-    let is_missed = value < offered * ACHIEVED_RATIO && high.unwrap_or(value) < offered;
+    let value = view.figures.rate_per_s.value;
+    let is_missed = !is_sustained(value, offered, view.figures.succeeded);
     is_missed.then(|| {
         finding(
             format!(

@@ -168,3 +168,65 @@ fn one_block_is_answered_while_the_other_is_not_run_and_points_without_a_block_a
     };
     assert_eq!((found.axis.as_deref(), found.levels.len()), (None, 9));
 }
+
+/// The closed loop up to some clients, and the open loop.
+fn up_to(clients: &[&str]) -> Experiment {
+    let mut some = both();
+    some.points.retain(|point| {
+        let its = &point.settings[CLIENTS];
+        point.block == Some(Block::Open) || clients.contains(&its.as_str())
+    });
+    some
+}
+
+#[test]
+fn rates_that_are_known_badly_do_not_make_x_max_surer() {
+    let mut growing = up_to(&["1", "2", "4"]);
+    for point in &mut growing.points {
+        let figures = point.figures.as_mut().expect("all were run");
+        if figures.offered_rate_per_s.is_none() {
+            let rate = &mut figures.rate_per_s;
+            (rate.low, rate.high) = (Some(0.6 * rate.value), Some(1.4 * rate.value));
+        }
+    }
+    assert!(!blocks_of(&answered(growing)).is_x_max_reached);
+}
+
+#[test]
+fn an_offered_rate_above_the_closed_loop_says_that_clients_were_the_limit() {
+    let found = answered(up_to(&["1"]));
+    assert!(!blocks_of(&found).is_x_max_reached);
+    let told = the(&found, "X_max is at least");
+    let said = told.evidence.iter().find(|text| text.contains("was kept"));
+    let said = said.expect("it says why");
+    assert!(
+        said.contains("16,000/s") && said.contains("up to 1 client"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_rate_is_not_kept_if_arrivals_are_dropped_or_fail_or_a_few_percent_are_missing() {
+    let kept = |change: fn(&mut Figures)| {
+        let mut experiment = both();
+        for point in &mut experiment.points {
+            let figures = point.figures.as_mut().expect("all were run");
+            if figures.offered_rate_per_s == Some(16_000.0) {
+                change(figures);
+            }
+        }
+        let found = answered(experiment);
+        blocks_of(&found)
+            .open
+            .as_ref()
+            .and_then(|open| open.kept_rate_per_s())
+    };
+    assert_eq!(kept(|_| ()), Some(16_000.0));
+    for change in [
+        (|figures: &mut Figures| figures.dropped_ratio = 0.01) as fn(&mut Figures),
+        |figures| figures.failed_ratio = 0.01,
+        |figures| figures.rate_per_s.value *= 0.96,
+    ] {
+        assert!(kept(change) < Some(16_000.0));
+    }
+}
