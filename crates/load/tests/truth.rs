@@ -14,6 +14,7 @@ use dyno_plan::model::{KeyDistribution, OperationWeights, Schedule};
 use dyno_plan::units::Span;
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::model::{PhaseKind, PhaseRecord};
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -151,19 +152,56 @@ fn assert_little(record: &PhaseRecord) {
     assert_near(record.little_ratio.unwrap(), 1.0, 0.02, "Little's law");
 }
 
+/// Share of the CPU time that a hypervisor may take while an attempt is made. A queue at four fifths of its load
+/// makes several times as much of it.
+const MOST_STOLEN: f64 = 0.002;
+
+/// CPU time of the machine in ticks since its start: all of it, and what the hypervisor gave to others.
+fn cpu_ticks() -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    let ticks = text.lines().next()?.split_ascii_whitespace().skip(1);
+    let ticks: Vec<u64> = ticks.filter_map(|word| word.parse().ok()).collect();
+    Some((ticks.iter().take(8).sum(), *ticks.get(7)?))
+}
+
+/// Share of the CPU time that the hypervisor took since then; 0 where nobody tells.
+fn stolen_since(before: Option<(u64, u64)>) -> f64 {
+    match (before, cpu_ticks()) {
+        (Some(before), Some(now)) if now.0 > before.0 => {
+            (now.1 - before.1) as f64 / (now.0 - before.0) as f64
+        }
+        _ => 0.0,
+    }
+}
+
 /// Repeats a trial whose result depends on the clock until it is right. Another load on the machine
 /// can spoil some attempts, and for as long as it lasts all of them; so the pauses between them grow. A measurement that
-/// is wrong is wrong in all of them.
+/// is wrong is wrong in all of them. Attempts in which the hypervisor gave the CPUs to others say nothing: where they
+/// are the most, the test says so and judges nothing.
 fn in_a_quiet_moment(attempt: impl Fn() -> Result<(), String>) {
     let mut failures = Vec::new();
+    let mut disturbed = Vec::new();
     for pause_s in [0, 0, 1, 3, 8, 20, 40] {
         std::thread::sleep(Duration::from_secs(pause_s));
-        match attempt() {
-            Ok(()) => return,
-            Err(failure) => failures.push(failure),
+        let before = cpu_ticks();
+        match (attempt(), stolen_since(before)) {
+            (Ok(()), _) => return,
+            (Err(failure), stolen) if stolen > MOST_STOLEN => {
+                disturbed.push(format!("{failure}, {:.1} % stolen", 100.0 * stolen));
+            }
+            (Err(failure), _) => failures.push(failure),
         }
     }
-    panic!("wrong in every attempt: {failures:#?}");
+    if disturbed.len() > failures.len() {
+        // Not `eprintln!`: the test harness would swallow it, and skips must be seen.
+        writeln!(
+            std::io::stderr(),
+            "SKIP: the hypervisor took CPU time in most attempts: {disturbed:#?}"
+        )
+        .unwrap();
+        return;
+    }
+    panic!("wrong in every attempt: {failures:#?}; disturbed: {disturbed:#?}");
 }
 
 fn near(measured: f64, expected: f64, tolerance: f64, what: &str) -> Result<(), String> {
