@@ -45,6 +45,7 @@ pub fn default_plan() -> Plan {
         phases: Default::default(),
         observe: Default::default(),
         traces: Vec::new(),
+        trace: None,
     }
 }
 
@@ -349,10 +350,7 @@ impl Checker<'_> {
             }
         }
         if let Some(variants) = schema["anyOf"].as_array() {
-            // An optional value: TOML has no null, so the other variant is meant.
-            if let Some(some) = variants.iter().find(|variant| variant["type"] != "null") {
-                return self.check(some, value, path);
-            }
+            return self.check_any(variants, value, path);
         }
         if let Some(variants) = schema["oneOf"].as_array() {
             return self.check_variants(variants, value, path);
@@ -365,6 +363,32 @@ impl Checker<'_> {
             );
         }
         self.check_plain(schema, value, path);
+    }
+
+    /// An optional value, or a switch that may be a table: TOML has no null, so another variant is meant.
+    fn check_any(&mut self, variants: &[Value], value: &Spanned<DeValue<'_>>, path: &str) {
+        let present: Vec<&Value> = variants
+            .iter()
+            .filter(|variant| variant["type"] != "null")
+            .collect();
+        if let [only] = present[..] {
+            return self.check(only, value, path);
+        }
+        let is_table = matches!(value.get_ref(), DeValue::Table(_));
+        let is_switch = matches!(value.get_ref(), DeValue::Boolean(_));
+        let fitting = present.iter().find(|variant| match variant["$ref"] {
+            Value::String(_) => is_table,
+            _ => is_switch && variant["type"] == "boolean",
+        });
+        match fitting {
+            Some(variant) => self.check(variant, value, path),
+            None => self.wrong_type(
+                value,
+                path,
+                "true, false or a table",
+                value.get_ref().type_str(),
+            ),
+        }
     }
 
     fn check_parsed<E: std::fmt::Display>(

@@ -4,6 +4,7 @@
 //! directory can be run again. It never holds a secret: a connection string is split into
 //! [`Target`](crate::uri::Target) and [`Credentials`](crate::uri::Credentials) before it gets here.
 
+use crate::io_trace::{self, IoTracePlan};
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,14 @@ pub struct Plan {
     /// Windows of the run in which other programs watch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TracePlan>,
+    /// I/O trace of the servers' files: `true`, or a table with its window; none when absent.
+    #[serde(
+        default,
+        deserialize_with = "io_trace::switch",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<io_trace::Switch>")]
+    pub trace: Option<IoTracePlan>,
 }
 
 /// Which server is measured.

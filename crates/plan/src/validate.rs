@@ -34,6 +34,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_schedule(&mut problems, plan);
     check_phases(&mut problems, plan);
     check_traces(&mut problems, plan);
+    check_io_trace(&mut problems, plan);
     check_observe(&mut problems, plan);
     problems.0
 }
@@ -90,6 +91,22 @@ fn check_traces(problems: &mut Problems, plan: &Plan) {
             || format!("`traces[{index}].for` is 0, so that the program would never run"),
         );
     }
+}
+
+fn check_io_trace(problems: &mut Problems, plan: &Plan) {
+    let Some(trace) = &plan.trace else { return };
+    problems.require(
+        trace.length.is_none_or(|length| !length.0.is_zero()),
+        || "`trace.for` is 0, so that nothing would be traced".to_owned(),
+    );
+    let wants_some = !trace.operations.is_empty();
+    problems.require_or(wants_some, "leave it out for all of them", || {
+        "`trace.operations` is empty, so that nothing would be traced".to_owned()
+    });
+    let is_empty = |pattern: &String| pattern.trim().is_empty();
+    problems.require(!trace.files.iter().any(is_empty), || {
+        "`trace.files` has an empty pattern".to_owned()
+    });
 }
 
 /// Names of sources that a run has without exporters.

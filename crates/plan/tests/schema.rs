@@ -130,11 +130,17 @@ struct Key {
     default: Value,
 }
 
+/// The schema behind references and options; of a switch that may be a table, the table.
 fn resolve_reference<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
-    let optional = schema["anyOf"].as_array();
-    let schema = optional.map_or(schema, |variants| &variants[0]);
+    if let Some(variants) = schema["anyOf"].as_array() {
+        let of_table = variants.iter().find(|variant| variant["$ref"].is_string());
+        return resolve_reference(root, of_table.unwrap_or(&variants[0]));
+    }
     match schema["$ref"].as_str() {
-        Some(reference) => &root["$defs"][reference.trim_start_matches("#/$defs/")],
+        Some(reference) => resolve_reference(
+            root,
+            &root["$defs"][reference.trim_start_matches("#/$defs/")],
+        ),
         None => schema,
     }
 }

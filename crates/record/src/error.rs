@@ -116,4 +116,32 @@ pub enum RecordError {
         /// Cause.
         source: serde_json::Error,
     },
+    /// The folder exists and holds no trace of I/O.
+    #[error("`{path}` is no folder of a trace: it holds no `trace.json`")]
+    NotATrace {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A trace is to be written where there is one already.
+    #[error("`{directory}` holds a trace already")]
+    HoldsTrace {
+        /// The folder.
+        directory: PathBuf,
+    },
+    /// A table of a trace could not be written.
+    #[error("cannot write the table `{path}`")]
+    WriteTable {
+        /// The table.
+        path: PathBuf,
+        /// Cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A table of a trace could not be read.
+    #[error("cannot read the table `{path}`")]
+    ReadTable {
+        /// The table.
+        path: PathBuf,
+        /// Cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
 }

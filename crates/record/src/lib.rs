@@ -13,6 +13,7 @@
 //! | `series/errors.csv` | failures per window, operation and kind |
 //! | `series/fine.csv` | what ended in each hundredth of a second of the first minute |
 //! | `metrics/SOURCE.csv` | what host, server and exporters told: [`metrics`] |
+//! | `io-trace/` | calls on files and requests of the block layer, where they were traced: [`io_trace`] |
 
 pub mod accumulate;
 mod append;
@@ -20,6 +21,7 @@ pub mod error;
 pub mod fine;
 mod hlog;
 pub mod interval;
+pub mod io_trace;
 mod lines;
 pub mod metrics;
 pub mod model;

@@ -120,12 +120,12 @@ pub struct SteeredQueue {
     pub at_end: Option<String>,
 }
 
-/// A program that watched during a window of the run.
+/// A program that watched during a window of the run, or the trace of file I/O of the run itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceRecord {
     /// Name in the plan.
     pub name: String,
-    /// Program and arguments.
+    /// Program and arguments; none of the trace of file I/O, which is in the folder `io-trace`.
     pub command: Vec<String>,
     /// Folder of its output in the run directory; `output.log` in it has what it printed.
     pub directory: String,

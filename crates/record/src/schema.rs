@@ -1,8 +1,14 @@
-//! The JSON schema of `run.json`.
+//! The JSON schemas of `run.json` and `trace.json`.
 
+use crate::io_trace::document::TraceDocument;
 use crate::model::RunDocument;
 
 /// The schema of [`RunDocument`] as it is committed in `crates/record/schema/run.schema.json`.
 pub fn run_schema() -> serde_json::Value {
     schemars::schema_for!(RunDocument).into()
+}
+
+/// The schema of [`TraceDocument`] as it is committed in `crates/record/schema/trace.schema.json`.
+pub fn trace_schema() -> serde_json::Value {
+    schemars::schema_for!(TraceDocument).into()
 }

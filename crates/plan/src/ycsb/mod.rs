@@ -184,6 +184,7 @@ fn defaults(properties: &Properties) -> Plan {
         phases,
         observe: Default::default(),
         traces: Vec::new(),
+        trace: None,
     }
 }
 

@@ -1,0 +1,168 @@
+//! `trace` in a plan: whether the files of the servers are traced during a run, in which window, and what of
+//! them. `trace = true` is the table with its defaults.
+
+use crate::model::TracePhase;
+use crate::units::{Bytes, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Operations that a trace can have.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum TracedOperation {
+    /// Reads, and first accesses to pages of mapped files.
+    Read,
+    /// Writes.
+    Write,
+    /// Flushes of files: `fsync`, `fdatasync` and the like.
+    Sync,
+}
+
+/// How much of each call is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraceMode {
+    /// Each call with its offset, size and latency.
+    #[default]
+    Events,
+    /// Counts and histograms of each file, made in the kernel: costs less, and stays small for days.
+    Aggregated,
+}
+
+/// The I/O trace of a run: what of the servers' files, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct IoTracePlan {
+    /// Phase that the window is in.
+    pub phase: TracePhase,
+    /// Time from the start of the phase to that of the trace.
+    pub from: Span,
+    /// Longest time that it lasts; to the end of the phase when absent.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub length: Option<Span>,
+    /// Whether each call is kept, or counts and histograms.
+    pub mode: TraceMode,
+    /// What is traced.
+    pub operations: Vec<TracedOperation>,
+    /// Patterns of file names, such as `*.wt`; a pattern with `/` is one of whole paths. All files when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Calls for fewer bytes are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smallest: Option<Bytes>,
+}
+
+impl Default for IoTracePlan {
+    fn default() -> Self {
+        use TracedOperation::{Read, Sync, Write};
+        IoTracePlan {
+            phase: TracePhase::Measure,
+            from: Span::from_secs(0),
+            length: None,
+            mode: TraceMode::Events,
+            operations: vec![Read, Write, Sync],
+            files: Vec::new(),
+            smallest: None,
+        }
+    }
+}
+
+/// What `trace` can be in a file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Switch {
+    /// The defaults, or no trace.
+    OnOff(bool),
+    /// A trace in detail.
+    Table(IoTracePlan),
+}
+
+/// `true`, `false` or a table.
+pub(crate) fn switch<'de, D: Deserializer<'de>>(from: D) -> Result<Option<IoTracePlan>, D::Error> {
+    Ok(match Option::<Switch>::deserialize(from)? {
+        None | Some(Switch::OnOff(false)) => None,
+        Some(Switch::OnOff(true)) => Some(IoTracePlan::default()),
+        Some(Switch::Table(table)) => Some(table),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Plan;
+    use crate::file;
+
+    fn trace_of(text: &str) -> Option<IoTracePlan> {
+        plan_of(text).trace
+    }
+
+    fn plan_of(text: &str) -> Plan {
+        file::parse(text, "t").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn problem_of(text: &str) -> String {
+        file::parse(text, "t").expect_err("it is wrong").to_string()
+    }
+
+    #[test]
+    fn a_trace_is_switched_on_and_off_by_one_word() {
+        assert_eq!(trace_of("base = \"a\"\n"), None);
+        assert_eq!(trace_of("base = \"a\"\ntrace = false\n"), None);
+        let on = trace_of("base = \"a\"\ntrace = true\n");
+        assert_eq!(on, Some(IoTracePlan::default()));
+    }
+
+    #[test]
+    fn a_table_changes_what_it_names_and_the_rest_stays() {
+        let text = "base = \"a\"\n[trace]\nphase = \"load\"\nfrom = \"2s\"\nfor = \"30s\"\n\
+                    mode = \"aggregated\"\noperations = [\"read\"]\nfiles = [\"*.wt\"]\nsmallest = \"4KiB\"\n";
+        let trace = trace_of(text).expect("there is one");
+        assert_eq!(trace.phase, TracePhase::Load);
+        assert_eq!(trace.length, Some(Span::from_secs(30)));
+        assert_eq!(trace.mode, TraceMode::Aggregated);
+        assert_eq!(trace.operations, [TracedOperation::Read]);
+        let empty = trace_of("base = \"a\"\n[trace]\nfrom = \"2s\"\n").expect("there is one");
+        assert_eq!(empty.operations, IoTracePlan::default().operations);
+    }
+
+    #[test]
+    fn a_plan_with_a_trace_survives_its_own_file() {
+        let plan = plan_of("base = \"a\"\n[trace]\nfor = \"30s\"\nfiles = [\"*.wt\"]\n");
+        assert_eq!(plan_of(&file::to_toml(&plan)), plan);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let unknown = problem_of("base = \"a\"\n[trace]\nfore = \"2s\"\n");
+        assert!(unknown.contains("line 3"), "{unknown}");
+        assert!(unknown.contains("unknown key `trace.fore`"), "{unknown}");
+        let kind = problem_of("base = \"a\"\ntrace = 3\n");
+        assert!(
+            kind.contains("`trace` must be true, false or a table, found integer"),
+            "{kind}"
+        );
+        let none = problem_of("base = \"a\"\n[trace]\noperations = []\n");
+        assert!(none.contains("`trace.operations` is empty"), "{none}");
+        let word = problem_of("base = \"a\"\n[trace]\noperations = [\"reads\"]\n");
+        assert!(word.contains("did you mean `read`?"), "{word}");
+        let zero = problem_of("base = \"a\"\n[trace]\nfor = \"0s\"\n");
+        assert!(zero.contains("`trace.for` is 0"), "{zero}");
+    }
+
+    #[test]
+    fn an_option_switches_it_on_over_a_table() {
+        let mut plan = plan_of("base = \"a\"\n[trace]\nfor = \"30s\"\n");
+        let set = |plan: &mut Plan, key: &str, value: &str| {
+            file::set(plan, &[(key.to_owned(), value.to_owned())]).expect("it fits");
+        };
+        set(&mut plan, "trace.mode", "aggregated");
+        assert_eq!(
+            plan.trace.as_ref().map(|trace| trace.mode),
+            Some(TraceMode::Aggregated)
+        );
+        set(&mut plan, "trace", "false");
+        assert_eq!(plan.trace, None);
+    }
+}

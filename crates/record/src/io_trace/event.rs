@@ -1,0 +1,234 @@
+//! Single events of a trace, as the tracer hands them over and as columns of a table.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a call did to a file.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Operation {
+    /// It read.
+    Read = 0,
+    /// It wrote.
+    Write = 1,
+    /// It waited until data was on the device.
+    Sync = 2,
+    /// A page of a mapped file was missing and was fetched.
+    Fault = 3,
+}
+
+impl Operation {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Operation; 4] = [
+        Operation::Read,
+        Operation::Write,
+        Operation::Sync,
+        Operation::Fault,
+    ];
+
+    /// The operation of a number as it is stored; `None` of a number that means nothing.
+    pub fn from_number(number: u8) -> Option<Operation> {
+        Operation::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Its name in files and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Sync => "sync",
+            Operation::Fault => "fault",
+        }
+    }
+}
+
+/// One system call, or call of the virtual file system, on a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// When it was entered.
+    pub start_ns: i64,
+    /// From entry to exit.
+    pub latency_ns: u64,
+    /// Where in the file it began, in bytes; -1 where that is not known, or has no meaning.
+    pub offset: i64,
+    /// Bytes that were asked for.
+    pub requested: u64,
+    /// Bytes that were moved, or the negative number of the error.
+    pub returned: i64,
+    /// Place of the file in [`super::document::TraceDocument::files`].
+    pub file: u32,
+    /// Process that called.
+    pub process: u32,
+    /// Thread that called.
+    pub thread: u32,
+    /// What it did.
+    pub operation: Operation,
+}
+
+impl Call {
+    /// Bytes that were moved; 0 of a call that failed.
+    pub fn bytes(&self) -> u64 {
+        u64::try_from(self.returned).unwrap_or(0)
+    }
+}
+
+/// What a request of the block layer did to a device.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum BlockOperation {
+    /// It read.
+    Read = 0,
+    /// It wrote.
+    Write = 1,
+    /// It emptied the device's own cache.
+    Flush = 2,
+    /// It gave space back.
+    Discard = 3,
+}
+
+impl BlockOperation {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [BlockOperation; 4] = [
+        BlockOperation::Read,
+        BlockOperation::Write,
+        BlockOperation::Flush,
+        BlockOperation::Discard,
+    ];
+
+    /// The operation of a number as it is stored; `None` of a number that means nothing.
+    pub fn from_number(number: u8) -> Option<BlockOperation> {
+        BlockOperation::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Its name in files and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BlockOperation::Read => "read",
+            BlockOperation::Write => "write",
+            BlockOperation::Flush => "flush",
+            BlockOperation::Discard => "discard",
+        }
+    }
+}
+
+/// One request of the block layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockRequest {
+    /// When the device got it.
+    pub issue_ns: i64,
+    /// How long it waited in the queue before; 0 if it never did.
+    pub queue_ns: u64,
+    /// How long the device took.
+    pub device_ns: u64,
+    /// First sector, in units of 512 bytes from the start of the device.
+    pub sector: u64,
+    /// Length.
+    pub bytes: u32,
+    /// Place of the device in [`super::document::TraceDocument::devices`].
+    pub device: u32,
+    /// What it did.
+    pub operation: BlockOperation,
+    /// Process that put it into the queue or issued it; 0 if that is not known. Data that is written
+    /// later, and much that is read ahead, is that of a thread of the kernel.
+    pub process: u32,
+}
+
+/// Calls as columns, all of the same length.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallBatch {
+    /// [`Call::start_ns`].
+    pub start_ns: Vec<i64>,
+    /// [`Call::latency_ns`].
+    pub latency_ns: Vec<u64>,
+    /// [`Call::offset`].
+    pub offset: Vec<i64>,
+    /// [`Call::requested`].
+    pub requested: Vec<u64>,
+    /// [`Call::returned`].
+    pub returned: Vec<i64>,
+    /// [`Call::file`].
+    pub file: Vec<u32>,
+    /// [`Call::process`].
+    pub process: Vec<u32>,
+    /// [`Call::thread`].
+    pub thread: Vec<u32>,
+    /// [`Call::operation`].
+    pub operation: Vec<Operation>,
+}
+
+impl CallBatch {
+    /// Number of calls.
+    pub fn len(&self) -> usize {
+        self.start_ns.len()
+    }
+
+    /// Whether it has no calls.
+    pub fn is_empty(&self) -> bool {
+        self.start_ns.is_empty()
+    }
+
+    /// Appends a call.
+    pub fn push(&mut self, call: &Call) {
+        self.start_ns.push(call.start_ns);
+        self.latency_ns.push(call.latency_ns);
+        self.offset.push(call.offset);
+        self.requested.push(call.requested);
+        self.returned.push(call.returned);
+        self.file.push(call.file);
+        self.process.push(call.process);
+        self.thread.push(call.thread);
+        self.operation.push(call.operation);
+    }
+
+    /// The call of a row.
+    ///
+    /// # Panics
+    /// If there is no such row, or a column is shorter than the others.
+    pub fn call(&self, row: usize) -> Call {
+        Call {
+            start_ns: self.start_ns[row],
+            latency_ns: self.latency_ns[row],
+            offset: self.offset[row],
+            requested: self.requested[row],
+            returned: self.returned[row],
+            file: self.file[row],
+            process: self.process[row],
+            thread: self.thread[row],
+            operation: self.operation[row],
+        }
+    }
+
+    /// All calls, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Call> + '_ {
+        (0..self.len()).map(|row| self.call(row))
+    }
+
+    /// Removes all calls and keeps the room for others.
+    pub fn clear(&mut self) {
+        self.start_ns.clear();
+        self.latency_ns.clear();
+        self.offset.clear();
+        self.requested.clear();
+        self.returned.clear();
+        self.file.clear();
+        self.process.clear();
+        self.thread.clear();
+        self.operation.clear();
+    }
+}
+
+impl FromIterator<Call> for CallBatch {
+    fn from_iter<I: IntoIterator<Item = Call>>(calls: I) -> CallBatch {
+        let mut batch = CallBatch::default();
+        for call in calls {
+            batch.push(&call);
+        }
+        batch
+    }
+}

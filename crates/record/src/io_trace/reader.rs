@@ -1,0 +1,255 @@
+//! Reads the folder of a trace: the document, and the tables batch by batch, never a whole trace in
+//! memory.
+
+use super::document::{SCHEMA_VERSION, TraceCaveat, TraceCaveatKind, TraceDocument};
+use super::event::{BlockRequest, CallBatch};
+use super::tables::{BlockRows, CallRows, GroupRows};
+use super::{BLOCK, CALLS, DOCUMENT};
+use crate::error::RecordError;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Most rows of a batch.
+const BATCH_ROWS: usize = 1 << 15;
+
+/// A recorded trace.
+#[derive(Clone, Debug)]
+pub struct TraceReader {
+    directory: PathBuf,
+    document: TraceDocument,
+}
+
+impl TraceReader {
+    /// Opens the folder of a trace. One that was killed has a caveat that says so.
+    pub fn open(directory: &Path) -> Result<TraceReader, RecordError> {
+        let path = directory.join(DOCUMENT);
+        let text = fs::read(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound if directory.is_dir() => RecordError::NotATrace {
+                path: directory.to_owned(),
+            },
+            io::ErrorKind::NotFound => RecordError::NoSuchFolder {
+                path: directory.to_owned(),
+            },
+            _ => RecordError::Read {
+                path: path.clone(),
+                source,
+            },
+        })?;
+        let mut document = parse(&path, &text)?;
+        if !document.complete {
+            document.caveats.push(TraceCaveat {
+                kind: TraceCaveatKind::Partial,
+                message: "the trace did not come to its end: what was not yet closed is missing, \
+                          and so are names and sizes of files and the totals"
+                    .to_owned(),
+                hint: None,
+            });
+        }
+        Ok(TraceReader {
+            directory: directory.to_owned(),
+            document,
+        })
+    }
+
+    /// The folder of the trace.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The document.
+    pub fn document(&self) -> &TraceDocument {
+        &self.document
+    }
+
+    /// The calls in batches, in the order in which they were written: about that of their ends.
+    pub fn calls(&self) -> Result<CallBatches, RecordError> {
+        Ok(CallBatches(Batches::open(&self.directory, CALLS)?))
+    }
+
+    /// The requests of the block layer in batches, in the order in which they were written: about
+    /// that of their ends.
+    pub fn block(&self) -> Result<BlockBatches, RecordError> {
+        Ok(BlockBatches(Batches::open(&self.directory, BLOCK)?))
+    }
+}
+
+fn parse(path: &Path, text: &[u8]) -> Result<TraceDocument, RecordError> {
+    let document = |source| RecordError::Document {
+        path: path.to_owned(),
+        source,
+    };
+    let value: serde_json::Value = serde_json::from_slice(text).map_err(document)?;
+    let found = value["schema_version"].as_u64().unwrap_or(0);
+    if found > u64::from(SCHEMA_VERSION) {
+        return Err(RecordError::NewerSchema {
+            path: path.to_owned(),
+            found,
+            supported: SCHEMA_VERSION,
+        });
+    }
+    serde_json::from_value(value).map_err(document)
+}
+
+/// Calls of a trace, batch by batch. After an error there are no more.
+pub struct CallBatches(Batches<CallRows>);
+
+impl Iterator for CallBatches {
+    type Item = Result<CallBatch, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next_batch()
+    }
+}
+
+/// Requests of the block layer of a trace, batch by batch. After an error there are no more.
+pub struct BlockBatches(Batches<BlockRows>);
+
+impl Iterator for BlockBatches {
+    type Item = Result<Vec<BlockRequest>, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next_batch()
+    }
+}
+
+/// The rows of the parts of a table, part by part and group by group.
+struct Batches<G> {
+    /// Parts that are still to be read, the next one last.
+    parts: Vec<PathBuf>,
+    part: Option<OpenPart<G>>,
+}
+
+struct OpenPart<G> {
+    path: PathBuf,
+    reader: SerializedFileReader<File>,
+    next_group: usize,
+    rows: Option<G>,
+    /// Rows of the group that were not read yet.
+    left: usize,
+}
+
+impl<G: GroupRows> Batches<G> {
+    fn open(directory: &Path, name: &str) -> Result<Self, RecordError> {
+        let mut parts = part_files(directory, name)?;
+        parts.reverse();
+        Ok(Batches { parts, part: None })
+    }
+
+    fn next_batch(&mut self) -> Option<Result<G::Batch, RecordError>> {
+        loop {
+            if self.part.is_none() {
+                let path = self.parts.pop()?;
+                match OpenPart::open(path) {
+                    Ok(part) => self.part = Some(part),
+                    Err(error) => return Some(self.stop(error)),
+                }
+            }
+            let part = self.part.as_mut()?;
+            match part.next_batch() {
+                Ok(Some(batch)) => return Some(Ok(batch)),
+                Ok(None) => self.part = None,
+                Err(source) => {
+                    let error = read_error(&part.path, source);
+                    return Some(self.stop(error));
+                }
+            }
+        }
+    }
+
+    fn stop<T>(&mut self, error: RecordError) -> Result<T, RecordError> {
+        self.parts.clear();
+        self.part = None;
+        Err(error)
+    }
+}
+
+impl<G: GroupRows> OpenPart<G> {
+    fn open(path: PathBuf) -> Result<Self, RecordError> {
+        let file = File::open(&path).map_err(|source| RecordError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let reader = SerializedFileReader::new(file).map_err(|source| read_error(&path, source))?;
+        Ok(OpenPart {
+            path,
+            reader,
+            next_group: 0,
+            rows: None,
+            left: 0,
+        })
+    }
+
+    fn next_batch(&mut self) -> Result<Option<G::Batch>, ParquetError> {
+        while self.left == 0 {
+            if self.next_group == self.reader.num_row_groups() {
+                return Ok(None);
+            }
+            let group = self.reader.get_row_group(self.next_group)?;
+            self.next_group += 1;
+            self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            self.rows = Some(G::open(group.as_ref())?);
+        }
+        let Some(rows) = &mut self.rows else {
+            return Ok(None);
+        };
+        let count = self.left.min(BATCH_ROWS);
+        self.left -= count;
+        rows.read(count).map(Some)
+    }
+}
+
+/// The closed parts of a table by their numbers, `NAME.parquet` before `NAME-000.parquet`.
+fn part_files(directory: &Path, name: &str) -> Result<Vec<PathBuf>, RecordError> {
+    let read = |source| RecordError::Read {
+        path: directory.to_owned(),
+        source,
+    };
+    let mut parts = Vec::new();
+    for entry in fs::read_dir(directory).map_err(read)? {
+        let path = entry.map_err(read)?.path();
+        let file_name = path.file_name().and_then(|name| name.to_str());
+        let number = file_name.and_then(|file_name| part_number(file_name, name));
+        parts.extend(number.map(|number| (number, path)));
+    }
+    parts.sort();
+    Ok(parts.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The number of a part from its name; `None` of other files.
+fn part_number(file_name: &str, name: &str) -> Option<Option<u32>> {
+    let stem = file_name.strip_suffix(".parquet")?.strip_prefix(name)?;
+    if stem.is_empty() {
+        return Some(None);
+    }
+    stem.strip_prefix('-')?.parse().ok().map(Some)
+}
+
+fn read_error(path: &Path, source: ParquetError) -> RecordError {
+    RecordError::ReadTable {
+        path: path.to_owned(),
+        source: Box::new(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_known_by_their_names() {
+        assert_eq!(part_number("calls.parquet", "calls"), Some(None));
+        assert_eq!(part_number("calls-012.parquet", "calls"), Some(Some(12)));
+        assert_eq!(part_number("calls-1000.parquet", "calls"), Some(Some(1000)));
+        for other in [
+            "calls-000.parquet.open",
+            "block-000.parquet",
+            "calls-x.parquet",
+            "trace.json",
+        ] {
+            assert_eq!(part_number(other, "calls"), None, "{other}");
+        }
+    }
+}

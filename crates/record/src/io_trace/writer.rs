@@ -1,0 +1,283 @@
+//! Writes the folder of a trace while it goes. Tables are cut into parts that are closed at a number
+//! of rows or an age; a part has its name only once it is whole, so that what was closed can be read
+//! after the process was killed.
+
+use super::document::{FileEntry, TraceDocument};
+use super::event::{BlockRequest, Call};
+use super::tables::{Blocks, Calls, Files, Table, properties};
+use super::{BLOCK, CALLS, DOCUMENT, FILES};
+use crate::error::RecordError;
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedFileWriter;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Rows that are kept in memory until they are written together: 4 MB of calls, and what a reader
+/// has to hold of a column at once.
+const GROUP_ROWS: usize = 1 << 16;
+/// Most rows of a part.
+const PART_ROWS: usize = 1 << 20;
+/// Longest time that a part stays open; what a killed trace loses.
+const PART_AGE: Duration = Duration::from_secs(10);
+/// What the name of a part ends with until it is closed.
+const OPEN: &str = ".open";
+
+/// When parts are closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartLimits {
+    /// Most rows.
+    pub rows: usize,
+    /// Longest age; looked at when rows arrive.
+    pub age: Duration,
+}
+
+impl Default for PartLimits {
+    fn default() -> PartLimits {
+        PartLimits {
+            rows: PART_ROWS,
+            age: PART_AGE,
+        }
+    }
+}
+
+/// Writes the folder of one trace.
+pub struct TraceWriter {
+    directory: PathBuf,
+    calls: PartedTable<Calls>,
+    blocks: PartedTable<Blocks>,
+}
+
+impl TraceWriter {
+    /// Makes the folder and writes the document as it is known at the start. A folder that exists is
+    /// taken unless it holds a trace.
+    pub fn create(
+        directory: &Path,
+        document: &TraceDocument,
+        limits: PartLimits,
+    ) -> Result<TraceWriter, RecordError> {
+        if directory.join(DOCUMENT).symlink_metadata().is_ok() {
+            return Err(RecordError::HoldsTrace {
+                directory: directory.to_owned(),
+            });
+        }
+        fs::create_dir_all(directory).map_err(|source| RecordError::Create {
+            path: directory.to_owned(),
+            source,
+        })?;
+        write_document(directory, document)?;
+        Ok(TraceWriter {
+            directory: directory.to_owned(),
+            calls: PartedTable::new(directory, CALLS, limits),
+            blocks: PartedTable::new(directory, BLOCK, limits),
+        })
+    }
+
+    /// The folder of the trace.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Calls that were handed over so far.
+    pub fn call_count(&self) -> u64 {
+        self.calls.rows
+    }
+
+    /// Requests of the block layer that were handed over so far.
+    pub fn block_count(&self) -> u64 {
+        self.blocks.rows
+    }
+
+    /// Appends calls, in the order in which they are to be read. No calls at all still close a part
+    /// that has reached its age.
+    pub fn calls(&mut self, calls: &[Call]) -> Result<(), RecordError> {
+        self.calls.append(calls)
+    }
+
+    /// Appends requests of the block layer, in the order in which they are to be read.
+    pub fn block(&mut self, requests: &[BlockRequest]) -> Result<(), RecordError> {
+        self.blocks.append(requests)
+    }
+
+    /// Replaces the document in one step.
+    pub fn set_document(&mut self, document: &TraceDocument) -> Result<(), RecordError> {
+        write_document(&self.directory, document)
+    }
+
+    /// Closes the tables, writes that of the files, and the document with the numbers of rows that
+    /// were written. The document is written in any case; the first error is returned.
+    pub fn finish(mut self, mut document: TraceDocument) -> Result<TraceDocument, RecordError> {
+        let closed = self.calls.close().and(self.blocks.close());
+        let closed = closed.and(write_files(&self.directory, &document.files));
+        if document.mode == super::document::TraceMode::Events {
+            document.calls = self.calls.rows;
+        }
+        document.block_requests = self.blocks.rows;
+        document.complete = closed.is_ok();
+        closed.and(write_document(&self.directory, &document))?;
+        Ok(document)
+    }
+}
+
+/// A table in parts.
+struct PartedTable<T: Table> {
+    directory: PathBuf,
+    name: &'static str,
+    limits: PartLimits,
+    pending: T,
+    part: Option<Part>,
+    next_number: u32,
+    rows: u64,
+}
+
+/// The part that is written now.
+struct Part {
+    path: PathBuf,
+    writer: SerializedFileWriter<BufWriter<File>>,
+    rows: usize,
+    opened: Instant,
+}
+
+impl<T: Table> PartedTable<T> {
+    fn new(directory: &Path, name: &'static str, limits: PartLimits) -> PartedTable<T> {
+        PartedTable {
+            directory: directory.to_owned(),
+            name,
+            limits,
+            pending: T::default(),
+            part: None,
+            next_number: 0,
+            rows: 0,
+        }
+    }
+
+    fn append(&mut self, rows: &[T::Row]) -> Result<(), RecordError> {
+        for row in rows {
+            if self.part.is_none() {
+                self.part = Some(self.open()?);
+            }
+            self.pending.push(row);
+            self.rows += 1;
+            let in_part = self.part.as_ref().map_or(0, |part| part.rows) + self.pending.len();
+            if in_part >= self.limits.rows {
+                self.close()?;
+            } else if self.pending.len() >= GROUP_ROWS {
+                self.write_group()?;
+            }
+        }
+        let age = self.part.as_ref().map(|part| part.opened.elapsed());
+        match age {
+            Some(age) if age >= self.limits.age => self.close(),
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&mut self) -> Result<Part, RecordError> {
+        let number = self.next_number;
+        self.next_number += 1;
+        let path = self
+            .directory
+            .join(format!("{}-{number:03}.parquet", self.name));
+        let writer = open_table::<T>(&open_name(&path))?;
+        Ok(Part {
+            path,
+            writer,
+            rows: 0,
+            opened: Instant::now(),
+        })
+    }
+
+    fn write_group(&mut self) -> Result<(), RecordError> {
+        let Some(part) = self.part.as_mut().filter(|_| self.pending.len() > 0) else {
+            return Ok(());
+        };
+        part.rows += self.pending.len();
+        let written = group(&mut part.writer, &self.pending);
+        self.pending.clear();
+        written.map_err(|source| table_error(&part.path, source))
+    }
+
+    /// Closes the part under way, if there is one, and gives it its name.
+    fn close(&mut self) -> Result<(), RecordError> {
+        let written = self.write_group();
+        let Some(part) = self.part.take() else {
+            return written;
+        };
+        close_table(part.writer, &part.path).and(written)?;
+        fs::rename(open_name(&part.path), &part.path).map_err(|source| RecordError::Write {
+            path: part.path,
+            source,
+        })
+    }
+}
+
+/// Name of a part that is not closed yet.
+fn open_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(OPEN);
+    PathBuf::from(name)
+}
+
+fn open_table<T: Table>(path: &Path) -> Result<SerializedFileWriter<BufWriter<File>>, RecordError> {
+    let file = File::create(path).map_err(|source| RecordError::Create {
+        path: path.to_owned(),
+        source,
+    })?;
+    SerializedFileWriter::new(BufWriter::new(file), T::schema(), properties())
+        .map_err(|source| table_error(path, source))
+}
+
+fn group<T: Table>(
+    writer: &mut SerializedFileWriter<BufWriter<File>>,
+    rows: &T,
+) -> Result<(), ParquetError> {
+    let mut group = writer.next_row_group()?;
+    rows.write(&mut group)?;
+    group.close().map(|_| ())
+}
+
+/// Writes the end of a table and hands all of it to the kernel.
+fn close_table(
+    writer: SerializedFileWriter<BufWriter<File>>,
+    path: &Path,
+) -> Result<(), RecordError> {
+    let mut output = writer
+        .into_inner()
+        .map_err(|source| table_error(path, source))?;
+    output.flush().map_err(|source| RecordError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn write_files(directory: &Path, files: &[FileEntry]) -> Result<(), RecordError> {
+    let path = directory.join(FILES);
+    let mut table = Files::default();
+    files.iter().for_each(|file| table.push(file));
+    let mut writer = open_table::<Files>(&path)?;
+    if !files.is_empty() {
+        group(&mut writer, &table).map_err(|source| table_error(&path, source))?;
+    }
+    close_table(writer, &path)
+}
+
+fn write_document(directory: &Path, document: &TraceDocument) -> Result<(), RecordError> {
+    let path = directory.join(DOCUMENT);
+    let mut text =
+        serde_json::to_vec_pretty(document).map_err(|source| RecordError::EncodeDocument {
+            path: path.clone(),
+            source,
+        })?;
+    text.push(b'\n');
+    let temporary = open_name(&path);
+    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &path));
+    written.map_err(|source| RecordError::Write { path, source })
+}
+
+fn table_error(path: &Path, source: ParquetError) -> RecordError {
+    RecordError::WriteTable {
+        path: path.to_owned(),
+        source: Box::new(source),
+    }
+}

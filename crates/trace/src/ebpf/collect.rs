@@ -1,0 +1,154 @@
+//! Takes the events of the kernel apart, and gives files and devices their places in the record.
+
+use super::devices::{self, DeviceTable};
+use super::layout::{self, BlockEvent, CallEvent, Fields, FileEvent, FileKey, NameEvent};
+use super::names::FileTable;
+use super::totals::EventTotals;
+use crate::traced::Sink;
+use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call, Operation};
+
+/// What has come and was not handed over yet, and what is known of files and devices.
+#[derive(Debug)]
+pub(super) struct Collector {
+    zero_ns: u64,
+    pub(super) files: FileTable,
+    pub(super) devices: DeviceTable,
+    pub(super) totals: EventTotals,
+    calls: Vec<Call>,
+    block: Vec<BlockRequest>,
+    pub(super) call_count: u64,
+    pub(super) block_count: u64,
+    pub(super) unknown_offsets: u64,
+    /// Files that the kernel shall not look at any more, with their numbers.
+    pub(super) denied: Vec<(FileKey, u32)>,
+    /// Files that it need not ask about any more.
+    pub(super) allowed: Vec<(FileKey, u32)>,
+    /// Devices whose requests are wanted from now on.
+    pub(super) wanted_devices: Vec<u32>,
+    /// Devices of file systems that were met.
+    met: Vec<u32>,
+}
+
+impl Collector {
+    pub(super) fn new(zero_ns: u64, files: FileTable) -> Collector {
+        Collector {
+            zero_ns,
+            files,
+            devices: DeviceTable::default(),
+            totals: EventTotals::default(),
+            calls: Vec::new(),
+            block: Vec::new(),
+            call_count: 0,
+            block_count: 0,
+            unknown_offsets: 0,
+            denied: Vec::new(),
+            allowed: Vec::new(),
+            wanted_devices: Vec::new(),
+            met: Vec::new(),
+        }
+    }
+
+    /// Takes an event.
+    pub(super) fn event(&mut self, bytes: &[u8]) {
+        let mut fields = Fields::new(bytes);
+        match fields.u32() {
+            layout::EVENT_CALL => self.call(CallEvent::read(&mut fields)),
+            layout::EVENT_FILE => self.file(&FileEvent::read(&mut fields)),
+            layout::EVENT_BLOCK => self.request(BlockEvent::read(&mut fields)),
+            layout::EVENT_NAME => self.files.rename(&NameEvent::read(&mut fields)),
+            _ => {}
+        }
+    }
+
+    /// A time of the kernel from the zero of the trace.
+    pub(super) fn relative(&self, time_ns: u64) -> i64 {
+        time_ns.wrapping_sub(self.zero_ns) as i64
+    }
+
+    fn call(&mut self, event: CallEvent) {
+        let operation = u8::try_from(event.operation)
+            .ok()
+            .and_then(Operation::from_number);
+        let (Some(operation), Some(file)) = (operation, self.files.place_of(event.file)) else {
+            return;
+        };
+        let call = Call {
+            start_ns: self.relative(event.start_ns),
+            latency_ns: event.latency_ns,
+            offset: event.offset.max(-1),
+            requested: event.requested,
+            returned: event.returned,
+            file,
+            process: event.process,
+            thread: event.thread,
+            operation,
+        };
+        if call.offset < 0 && operation != Operation::Sync {
+            self.unknown_offsets += 1;
+        }
+        self.totals.add(&call);
+        self.calls.push(call);
+        self.call_count += 1;
+    }
+
+    fn file(&mut self, event: &FileEvent) {
+        if !self.files.add(event) {
+            self.denied.push((event.key, event.id));
+            return;
+        }
+        self.allowed.push((event.key, event.id));
+        self.want_device(event.key.device, event.process, event.descriptor);
+    }
+
+    /// Asks for the requests to all devices that a file's data reaches.
+    fn want_device(&mut self, device: u32, process: u32, descriptor: i32) {
+        use std::os::unix::fs::{FileTypeExt, MetadataExt};
+        let open = std::fs::metadata(format!("/proc/{process}/fd/{descriptor}")).ok();
+        // A block device that is opened as a file lies on another one.
+        let device = match open.filter(|open| open.file_type().is_block_device()) {
+            Some(open) => {
+                devices::kernel_number(libc::major(open.rdev()), libc::minor(open.rdev()))
+            }
+            None => device,
+        };
+        if self.met.contains(&device) {
+            return;
+        }
+        self.met.push(device);
+        let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        self.wanted_devices
+            .extend(devices::reached_from(device, &mountinfo));
+    }
+
+    fn request(&mut self, event: BlockEvent) {
+        let Some(operation) = u8::try_from(event.operation)
+            .ok()
+            .and_then(BlockOperation::from_number)
+        else {
+            return;
+        };
+        self.block.push(BlockRequest {
+            issue_ns: self.relative(event.issue_ns),
+            queue_ns: event.queue_ns,
+            device_ns: event.device_ns,
+            sector: event.sector,
+            bytes: event.bytes,
+            device: self.devices.place_of(event.device),
+            operation,
+            process: event.process,
+        });
+        self.block_count += 1;
+    }
+
+    /// Hands over what has come.
+    pub(super) fn hand_over(&mut self, sink: &mut dyn Sink) {
+        if !self.calls.is_empty() {
+            sink.calls(&self.calls);
+            self.calls.clear();
+        }
+        if !self.block.is_empty() {
+            sink.block(&self.block);
+            self.block.clear();
+        }
+    }
+}

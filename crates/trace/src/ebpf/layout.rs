@@ -1,0 +1,336 @@
+//! The layouts that user space and the programs in the kernel share, as in `shared.bpf.h`, and how they
+//! are read from bytes.
+
+/// Kinds of events.
+pub(super) const EVENT_CALL: u32 = 0;
+pub(super) const EVENT_FILE: u32 = 1;
+pub(super) const EVENT_BLOCK: u32 = 2;
+pub(super) const EVENT_NAME: u32 = 3;
+
+/// Verdicts on files.
+pub(super) const PENDING: u32 = 0;
+pub(super) const ALLOWED: u32 = 1;
+pub(super) const DENIED: u32 = 2;
+
+/// Values of the table of processes.
+pub(super) const TRACED: u32 = 1;
+/// The process itself is not traced; its children are.
+pub(super) const CHILDREN_ONLY: u32 = 2;
+
+/// Counters, in the order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Counter {
+    LostCalls,
+    LostBlock,
+    LostNames,
+    LostFiles,
+    LostTotals,
+    UnseenAio,
+    UnseenCopies,
+}
+
+pub(super) const COUNTERS: usize = 7;
+pub(super) const SYSCALLS: usize = 512;
+pub(super) const LATENCY_BUCKETS: usize = 168;
+pub(super) const SIZE_BUCKETS: usize = 41;
+pub(super) const SEEK_BUCKETS: usize = 48;
+/// Bytes of a path of a file, and of a name that was given to a system call.
+const PATH_BYTES: usize = 2048 + 256;
+const NAME_PATH_BYTES: usize = 1024;
+
+/// Reads numbers and pieces one after the other, in the order of the fields. A piece that is not there
+/// any more is empty, and a number 0.
+pub(super) struct Fields<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Fields<'a> {
+        Fields { bytes }
+    }
+
+    pub(super) fn piece(&mut self, length: usize) -> &'a [u8] {
+        let (piece, rest) = self.bytes.split_at(length.min(self.bytes.len()));
+        self.bytes = rest;
+        piece
+    }
+
+    pub(super) fn u32(&mut self) -> u32 {
+        self.piece(4).try_into().map_or(0, u32::from_ne_bytes)
+    }
+
+    pub(super) fn i32(&mut self) -> i32 {
+        self.piece(4).try_into().map_or(0, i32::from_ne_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> u64 {
+        self.piece(8).try_into().map_or(0, u64::from_ne_bytes)
+    }
+
+    pub(super) fn i64(&mut self) -> i64 {
+        self.piece(8).try_into().map_or(0, i64::from_ne_bytes)
+    }
+
+    pub(super) fn u64s(&mut self, count: usize) -> Vec<u64> {
+        (0..count).map(|_| self.u64()).collect()
+    }
+
+    /// Text up to the first zero in a piece.
+    pub(super) fn text(&mut self, length: usize) -> String {
+        let piece = self.piece(length);
+        let end = piece
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(piece.len());
+        String::from_utf8_lossy(&piece[..end]).into_owned()
+    }
+}
+
+/// What the programs are told before they are loaded.
+#[derive(Clone, Debug)]
+pub(super) struct KernelSettings {
+    pub(super) syscalls: [u8; SYSCALLS],
+    pub(super) smallest_bytes: u64,
+    pub(super) wake_bytes: u64,
+    pub(super) aggregated: bool,
+    pub(super) operations: u32,
+    pub(super) first_verdict: u32,
+    pub(super) page_shift: u32,
+    pub(super) compat_bit: u32,
+}
+
+impl KernelSettings {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.syscalls.to_vec();
+        for number in [self.smallest_bytes, self.wake_bytes] {
+            bytes.extend(number.to_ne_bytes());
+        }
+        let numbers = [
+            u32::from(self.aggregated),
+            self.operations,
+            self.first_verdict,
+            self.page_shift,
+            self.compat_bit,
+            0,
+        ];
+        bytes.extend(numbers.into_iter().flat_map(u32::to_ne_bytes));
+        bytes
+    }
+}
+
+/// What tells files apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileKey {
+    pub(super) inode: u64,
+    /// As the kernel has it: 12 bits of major number over 20 of minor.
+    pub(super) device: u32,
+    pub(super) generation: u32,
+}
+
+impl FileKey {
+    fn read(fields: &mut Fields) -> FileKey {
+        FileKey {
+            inode: fields.u64(),
+            device: fields.u32(),
+            generation: fields.u32(),
+        }
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.inode.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.device.to_ne_bytes());
+        bytes[12..].copy_from_slice(&self.generation.to_ne_bytes());
+        bytes
+    }
+}
+
+/// The number of a file and the verdict on it, as the table of files has them.
+pub(super) fn slot_bytes(id: u32, verdict: u32) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&id.to_ne_bytes());
+    bytes[4..].copy_from_slice(&verdict.to_ne_bytes());
+    bytes
+}
+
+/// A call, with absolute times and the kernel's number of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallEvent {
+    pub(super) file: u32,
+    pub(super) start_ns: u64,
+    pub(super) latency_ns: u64,
+    pub(super) offset: i64,
+    pub(super) requested: u64,
+    pub(super) returned: i64,
+    pub(super) process: u32,
+    pub(super) thread: u32,
+    pub(super) operation: u32,
+}
+
+impl CallEvent {
+    pub(super) fn read(fields: &mut Fields) -> CallEvent {
+        CallEvent {
+            file: fields.u32(),
+            start_ns: fields.u64(),
+            latency_ns: fields.u64(),
+            offset: fields.i64(),
+            requested: fields.u64(),
+            returned: fields.i64(),
+            process: fields.u32(),
+            thread: fields.u32(),
+            operation: fields.u32(),
+        }
+    }
+}
+
+/// A file that was seen the first time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileEvent {
+    pub(super) id: u32,
+    pub(super) key: FileKey,
+    pub(super) process: u32,
+    /// -1 where the call had none.
+    pub(super) descriptor: i32,
+    /// Path from the root of its file system, as far as the kernel went.
+    pub(super) path: String,
+    /// Whether the path is complete.
+    pub(super) whole: bool,
+}
+
+impl FileEvent {
+    pub(super) fn read(fields: &mut Fields) -> FileEvent {
+        let id = fields.u32();
+        let key = FileKey::read(fields);
+        let process = fields.u32();
+        let descriptor = fields.i32();
+        let used = fields.u32() as usize;
+        let whole = fields.u32() != 0;
+        let names = fields.piece(PATH_BYTES.min(used));
+        // From the file up to the root: turned around.
+        let mut parts: Vec<String> = names
+            .split(|&byte| byte == 0)
+            .filter(|part| !part.is_empty())
+            .map(|part| String::from_utf8_lossy(part).into_owned())
+            .collect();
+        parts.push(String::new());
+        parts.reverse();
+        FileEvent {
+            id,
+            key,
+            process,
+            descriptor,
+            path: parts.join("/"),
+            whole,
+        }
+    }
+}
+
+/// A request of the block layer, with absolute times and the kernel's number of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockEvent {
+    pub(super) device: u32,
+    pub(super) issue_ns: u64,
+    pub(super) queue_ns: u64,
+    pub(super) device_ns: u64,
+    pub(super) sector: u64,
+    pub(super) bytes: u32,
+    pub(super) operation: u32,
+    pub(super) process: u32,
+}
+
+impl BlockEvent {
+    pub(super) fn read(fields: &mut Fields) -> BlockEvent {
+        BlockEvent {
+            device: fields.u32(),
+            issue_ns: fields.u64(),
+            queue_ns: fields.u64(),
+            device_ns: fields.u64(),
+            sector: fields.u64(),
+            bytes: fields.u32(),
+            operation: fields.u32(),
+            process: fields.u32(),
+        }
+    }
+}
+
+/// A name that was changed or taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NameEvent {
+    pub(super) process: u32,
+    pub(super) folder_from: i32,
+    pub(super) folder_to: i32,
+    pub(super) from: String,
+    /// Empty if the name was taken away.
+    pub(super) to: String,
+}
+
+impl NameEvent {
+    pub(super) fn read(fields: &mut Fields) -> NameEvent {
+        fields.u32();
+        let process = fields.u32();
+        let folder_from = fields.i32();
+        let folder_to = fields.i32();
+        fields.u32();
+        NameEvent {
+            process,
+            folder_from,
+            folder_to,
+            from: fields.text(NAME_PATH_BYTES),
+            to: fields.text(NAME_PATH_BYTES),
+        }
+    }
+}
+
+/// Totals of a file and an operation, of one CPU or of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KernelTotal {
+    pub(super) calls: u64,
+    pub(super) bytes: u64,
+    pub(super) errors: u64,
+    pub(super) latency_sum_ns: u64,
+    pub(super) sequential: u64,
+    pub(super) latency: Vec<u64>,
+    pub(super) size: Vec<u64>,
+    pub(super) forward: Vec<u64>,
+    pub(super) backward: Vec<u64>,
+}
+
+impl KernelTotal {
+    pub(super) fn read(fields: &mut Fields) -> KernelTotal {
+        KernelTotal {
+            calls: fields.u64(),
+            bytes: fields.u64(),
+            errors: fields.u64(),
+            latency_sum_ns: fields.u64(),
+            sequential: fields.u64(),
+            latency: fields.u64s(LATENCY_BUCKETS),
+            size: fields.u64s(SIZE_BUCKETS),
+            forward: fields.u64s(SEEK_BUCKETS),
+            backward: fields.u64s(SEEK_BUCKETS),
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &KernelTotal) {
+        self.calls += other.calls;
+        self.bytes += other.bytes;
+        self.errors += other.errors;
+        self.latency_sum_ns += other.latency_sum_ns;
+        self.sequential += other.sequential;
+        let pairs = [
+            (&mut self.latency, &other.latency),
+            (&mut self.size, &other.size),
+            (&mut self.forward, &other.forward),
+            (&mut self.backward, &other.backward),
+        ];
+        for (to, from) in pairs {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to += from;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+//! The tables that the programs share with us.
+
+use super::layout::{CHILDREN_ONLY, COUNTERS, Counter, Fields, FileKey, TRACED, slot_bytes};
+use super::object;
+use crate::error::TraceError;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+
+/// Handles of the tables.
+#[derive(Debug)]
+pub(super) struct Maps {
+    processes: MapHandle,
+    files: MapHandle,
+    devices: MapHandle,
+    counters: MapHandle,
+    pub(super) events: MapHandle,
+}
+
+impl Maps {
+    pub(super) fn of(object: &mut Object) -> Result<Maps, TraceError> {
+        Ok(Maps {
+            processes: object::map(object, "processes")?,
+            files: object::map(object, "files")?,
+            devices: object::map(object, "devices")?,
+            counters: object::map(object, "counters")?,
+            events: object::map(object, "events")?,
+        })
+    }
+
+    pub(super) fn trace_process(&self, process: u32) -> Result<(), TraceError> {
+        self.set_process(process, TRACED)
+    }
+
+    pub(super) fn trace_children_of(&self, process: u32) -> Result<(), TraceError> {
+        self.set_process(process, CHILDREN_ONLY)
+    }
+
+    fn set_process(&self, process: u32, value: u32) -> Result<(), TraceError> {
+        self.processes
+            .update(&process.to_ne_bytes(), &value.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| object::refused("one more process", &error))
+    }
+
+    pub(super) fn forget_process(&self, process: u32) {
+        // Its end may have been seen before.
+        let _gone = self.processes.delete(&process.to_ne_bytes());
+    }
+
+    /// Tells the kernel what becomes of a file.
+    pub(super) fn judge(&self, key: FileKey, id: u32, verdict: u32) -> Result<(), TraceError> {
+        self.files
+            .update(&key.to_bytes(), &slot_bytes(id, verdict), MapFlags::ANY)
+            .map_err(|error| object::refused("the verdict on a file", &error))
+    }
+
+    /// Asks for the requests to a device.
+    pub(super) fn want_device(&self, number: u32) -> Result<(), TraceError> {
+        self.devices
+            .update(&number.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| object::refused("one more device", &error))
+    }
+
+    /// The counters, each summed over all CPUs.
+    pub(super) fn counters(&self) -> Counters {
+        let mut sums = [0; COUNTERS];
+        for (number, sum) in (0u32..).zip(&mut sums) {
+            let per_cpu = self
+                .counters
+                .lookup_percpu(&number.to_ne_bytes(), MapFlags::empty());
+            let per_cpu = per_cpu.ok().flatten().unwrap_or_default();
+            *sum = per_cpu.iter().map(|bytes| Fields::new(bytes).u64()).sum();
+        }
+        Counters { sums }
+    }
+}
+
+/// What the programs counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    sums: [u64; COUNTERS],
+}
+
+impl Counters {
+    pub(super) fn get(&self, counter: Counter) -> u64 {
+        self.sums[counter as usize]
+    }
+}

@@ -1,0 +1,102 @@
+//! Paths from the root of a file system to paths from the root of all, by `mountinfo`.
+
+use super::devices;
+
+/// The path that a path on a file system has where that file system is mounted; the longest mounted
+/// part wins. `None` if it is not mounted, or only another part of it.
+pub(super) fn place(mountinfo: &str, device: u32, path: &str) -> Option<String> {
+    mountinfo
+        .lines()
+        .filter_map(parse)
+        .filter(|mount| mount.device == device)
+        .filter_map(|mount| {
+            let rest = match mount.root.as_str() {
+                "/" => Some(path),
+                root => path.strip_prefix(root),
+            }?;
+            (rest.is_empty() || rest.starts_with('/')).then_some((
+                mount.root.len(),
+                mount.point,
+                rest,
+            ))
+        })
+        .max_by_key(|(length, ..)| *length)
+        .map(|(_, point, rest)| format!("{}{rest}", point.trim_end_matches('/')))
+}
+
+struct Mount {
+    device: u32,
+    root: String,
+    point: String,
+}
+
+fn parse(line: &str) -> Option<Mount> {
+    let mut fields = line.split(' ').skip(2);
+    Some(Mount {
+        device: devices::parse(fields.next()?)?,
+        root: unescape(fields.next()?),
+        point: unescape(fields.next()?),
+    })
+}
+
+/// Blanks and the like are written as `\040`.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after
+            .get(..3)
+            .filter(|_| first == b'\\')
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match octal {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INFO: &str = "\
+22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+30 22 254:0 /var/data /mnt/with\\040blank rw - ext4 /dev/vda rw
+31 22 7:0 / /loop rw - ext4 /dev/loop0 rw
+32 22 7:1 /part /other rw - ext4 /dev/loop1 rw
+";
+
+    fn placed(device: (u32, u32), path: &str) -> Option<String> {
+        place(INFO, devices::kernel_number(device.0, device.1), path)
+    }
+
+    #[test]
+    fn a_path_is_put_behind_where_its_file_system_is_mounted() {
+        assert_eq!(placed((7, 0), "/a/b").as_deref(), Some("/loop/a/b"));
+        assert_eq!(placed((254, 0), "/etc/x").as_deref(), Some("/etc/x"));
+    }
+
+    #[test]
+    fn the_longest_mounted_part_wins() {
+        let found = placed((254, 0), "/var/data/db/x");
+        assert_eq!(found.as_deref(), Some("/mnt/with blank/db/x"));
+        assert_eq!(
+            placed((254, 0), "/var/database").as_deref(),
+            Some("/var/database")
+        );
+    }
+
+    #[test]
+    fn a_part_that_is_not_mounted_has_no_place() {
+        assert_eq!(placed((7, 1), "/elsewhere/x"), None);
+        assert_eq!(placed((9, 9), "/x"), None);
+    }
+}

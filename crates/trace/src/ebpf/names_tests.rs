@@ -1,0 +1,161 @@
+//! Files of this process.
+
+use super::*;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+
+fn event(id: u32, file: &File) -> FileEvent {
+    let metadata = file.metadata().unwrap();
+    let device = metadata.dev();
+    FileEvent {
+        id,
+        key: FileKey {
+            inode: metadata.ino(),
+            device: devices::kernel_number(libc::major(device), libc::minor(device)),
+            generation: generation_of(file).unwrap_or(0),
+        },
+        process: std::process::id(),
+        descriptor: file.as_raw_fd(),
+        path: "/only/known/to/the/kernel".to_owned(),
+        whole: false,
+    }
+}
+
+fn renamed(from: &Path, to: Option<&Path>) -> NameEvent {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    NameEvent {
+        process: std::process::id(),
+        folder_from: libc::AT_FDCWD,
+        folder_to: libc::AT_FDCWD,
+        from: text(from),
+        to: to.map(text).unwrap_or_default(),
+    }
+}
+
+/// A folder on a disk: file systems in memory do not tell generations.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR").to_owned() + "/../../target").unwrap()
+}
+
+fn path(folder: &tempfile::TempDir, name: &str) -> PathBuf {
+    folder.path().canonicalize().unwrap().join(name)
+}
+
+#[test]
+fn a_file_has_the_path_of_its_descriptor_and_its_size_at_the_end() {
+    let folder = folder();
+    let path = path(&folder, "data.wt");
+    let file = File::create(&path).unwrap();
+    let mut table = FileTable::default();
+    assert!(table.add(&event(7, &file)));
+    file.set_len(5000).unwrap();
+    assert_eq!(table.place_of(7), Some(0));
+    assert_eq!(table.place_of(8), None);
+    let entry = table.into_entries().remove(0);
+    assert_eq!(Path::new(&entry.name), path);
+    assert_eq!((entry.bytes, entry.deleted), (Some(5000), false));
+    assert!(entry.names.is_empty());
+}
+
+#[test]
+fn a_file_that_matches_no_pattern_has_no_place() {
+    let folder = folder();
+    let (wanted, other) = (path(&folder, "a.wt"), path(&folder, "a.log"));
+    let (wanted, other) = (File::create(wanted).unwrap(), File::create(other).unwrap());
+    let mut table = FileTable::new(FilePatterns::new(&["*.wt".to_owned()]).unwrap());
+    assert!(!table.add(&event(1, &other)));
+    assert!(table.add(&event(2, &wanted)));
+    assert_eq!((table.place_of(1), table.place_of(2)), (None, Some(0)));
+}
+
+#[test]
+fn names_are_kept_through_renaming_by_traced_processes() {
+    let folder = folder();
+    let (first, second) = (path(&folder, "a"), path(&folder, "b"));
+    let file = File::create(&first).unwrap();
+    let mut table = FileTable::default();
+    table.add(&event(1, &file));
+    fs::rename(&first, &second).unwrap();
+    table.rename(&renamed(&first, Some(&second)));
+    fs::remove_file(&second).unwrap();
+    table.rename(&renamed(&second, None));
+    let entry = table.into_entries().remove(0);
+    assert_eq!(Path::new(&entry.name), second);
+    assert_eq!(entry.names.len(), 2);
+    assert!(entry.deleted);
+}
+
+#[test]
+fn a_folder_that_is_renamed_takes_its_files_along() {
+    let folder = folder();
+    let (first, second) = (path(&folder, "one"), path(&folder, "two"));
+    fs::create_dir(&first).unwrap();
+    let file = File::create(first.join("a")).unwrap();
+    let mut table = FileTable::default();
+    table.add(&event(1, &file));
+    fs::rename(&first, &second).unwrap();
+    table.rename(&renamed(&first, Some(&second)));
+    let entry = table.into_entries().remove(0);
+    assert_eq!(Path::new(&entry.name), second.join("a"));
+    assert!(!entry.deleted);
+}
+
+#[test]
+fn renaming_that_nobody_told_is_found_at_the_end() {
+    let folder = folder();
+    let (first, second) = (path(&folder, "a"), path(&folder, "b"));
+    let file = File::create(&first).unwrap();
+    let mut table = FileTable::default();
+    table.add(&event(1, &file));
+    drop(file);
+    fs::rename(&first, &second).unwrap();
+    let entry = table.into_entries().remove(0);
+    assert_eq!(Path::new(&entry.name), second);
+    assert!(!entry.deleted);
+}
+
+#[test]
+fn a_new_file_of_the_same_name_is_not_taken_for_the_old_one() {
+    let folder = folder();
+    let path = path(&folder, "a");
+    let file = File::create(&path).unwrap();
+    let mut table = FileTable::default();
+    table.add(&event(1, &file));
+    drop(file);
+    fs::remove_file(&path).unwrap();
+    let new = File::create(&path).unwrap();
+    table.add(&event(2, &new));
+    let entries = table.into_entries();
+    assert!(entries[0].deleted);
+    assert!(!entries[1].deleted);
+    assert_eq!(entries[0].bytes, None);
+}
+
+#[test]
+fn a_file_that_is_open_though_deleted_still_has_a_size() {
+    let folder = folder();
+    let path = path(&folder, "a");
+    let file = File::create(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    file.set_len(100).unwrap();
+    let mut table = FileTable::default();
+    table.add(&event(1, &file));
+    let entry = table.into_entries().remove(0);
+    assert_eq!(Path::new(&entry.name), path);
+    assert_eq!((entry.bytes, entry.deleted), (Some(100), true));
+}
+
+#[test]
+fn a_file_whose_descriptor_is_closed_is_found_by_its_file_system() {
+    let folder = folder();
+    let path = path(&folder, "a");
+    let file = File::create(&path).unwrap();
+    let mut event = event(1, &file);
+    event.descriptor = -1;
+    event.path = path.to_string_lossy().into_owned();
+    event.whole = true;
+    let mut table = FileTable::default();
+    table.add(&event);
+    let entry = table.into_entries().remove(0);
+    assert!(Path::new(&entry.name).exists(), "{}", entry.name);
+}

@@ -1,0 +1,283 @@
+//! Loads the programs into the kernel and attaches them.
+
+use super::layout::{KernelSettings, LATENCY_BUCKETS, SEEK_BUCKETS, SIZE_BUCKETS};
+use crate::error::TraceError;
+use crate::probes::{Attachment, Place};
+use libbpf_rs::{
+    Link, MapCore, MapHandle, MapMut, Object, ObjectBuilder, OpenObject, ProgramMut,
+    TracepointCategory,
+};
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+
+/// The compiled programs. libelf reads numbers in place, which must not lie askew.
+#[repr(align(16))]
+struct Aligned<T: ?Sized>(T);
+
+static PROGRAMS: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer.bpf.o")));
+
+/// The object of all programs, none of them chosen yet.
+pub(super) fn open() -> Result<OpenObject, TraceError> {
+    // What libbpf would print by itself is told by its errors too.
+    libbpf_rs::set_print(None);
+    let mut open = ObjectBuilder::default()
+        .name("dyno_tracer")
+        .and_then(|builder| builder.open_memory(&PROGRAMS.0))
+        .map_err(|error| refused("the programs", &error))?;
+    for mut program in open.progs_mut() {
+        program.set_autoload(false);
+    }
+    Ok(open)
+}
+
+/// Chooses programs by their names.
+pub(super) fn choose(open: &mut OpenObject, names: &[&str]) {
+    for mut program in open.progs_mut() {
+        let wanted = names.iter().any(|name| program.name() == *name);
+        program.set_autoload(wanted);
+    }
+}
+
+/// Sets what must be known before loading.
+pub(super) fn set(
+    open: &mut OpenObject,
+    settings: &KernelSettings,
+    ring_bytes: u32,
+) -> Result<(), TraceError> {
+    let bytes = settings.to_bytes();
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match name.as_str() {
+            "events" => map
+                .set_max_entries(ring_bytes)
+                .map_err(|error| refused("the buffer of events", &error))?,
+            "totals" if settings.aggregated => map
+                .set_max_entries(total_entries())
+                .map_err(|error| refused("the table of totals", &error))?,
+            // Where calls ended is looked at by the programs only when they count.
+            "ends" if !settings.aggregated => map
+                .set_max_entries(1)
+                .map_err(|error| refused("the table of ends", &error))?,
+            _ if name.ends_with(".rodata") => match map.initial_value_mut() {
+                Some(value) if value.len() == bytes.len() => value.copy_from_slice(&bytes),
+                _ => {
+                    return Err(TraceError::Refused {
+                        what: "the settings of the programs".to_owned(),
+                        reason: "they have another size there".to_owned(),
+                    });
+                }
+            },
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// How many files and operations can be counted: memory for each is taken beforehand on every CPU.
+fn total_entries() -> u32 {
+    const BUDGET_BYTES: usize = 64 << 20;
+    let bytes = 8 * (5 + LATENCY_BUCKETS + SIZE_BUCKETS + 2 * SEEK_BUCKETS);
+    let cpus = libbpf_rs::num_possible_cpus().unwrap_or(1).max(1);
+    (BUDGET_BYTES / bytes / cpus).clamp(512, 2048) as u32
+}
+
+pub(super) fn load(open: OpenObject) -> Result<Object, TraceError> {
+    open.load().map_err(|error| refused("the programs", &error))
+}
+
+/// A map of a loaded object.
+pub(super) fn map(object: &mut Object, name: &str) -> Result<MapHandle, TraceError> {
+    let found: Option<MapMut> = object.maps_mut().find(|map| map.name() == name);
+    let map = found.ok_or_else(|| TraceError::Refused {
+        what: format!("the table `{name}`"),
+        reason: "it is not there".to_owned(),
+    })?;
+    MapHandle::try_from(&map).map_err(|error| refused("a table", &error))
+}
+
+/// Attaches a program where it belongs: one link, or one for each CPU.
+pub(super) fn attach(object: &Object, attachment: &Attachment) -> Result<Vec<Link>, TraceError> {
+    let program = object
+        .progs_mut()
+        .find(|program| program.name() == attachment.program)
+        .ok_or_else(|| TraceError::Refused {
+            what: format!("the program `{}`", attachment.program),
+            reason: "it is not there".to_owned(),
+        })?;
+    let link = match &attachment.place {
+        Place::Section => program.attach(),
+        Place::Entry(function) => program.attach_kprobe(false, function),
+        Place::Return(function) => program.attach_kprobe(true, function),
+        Place::Point(category, name) => {
+            program.attach_tracepoint(TracepointCategory::Custom((*category).to_owned()), name)
+        }
+        Place::MajorFault => return attach_to_faults(&program),
+    };
+    let link =
+        link.map_err(|error| refused(&format!("the hook of `{}`", attachment.program), &error))?;
+    Ok(vec![link])
+}
+
+fn attach_to_faults(program: &ProgramMut<'_>) -> Result<Vec<Link>, TraceError> {
+    let mut links = Vec::new();
+    for cpu in online_cpus() {
+        let event = major_faults_of(cpu).map_err(|error| TraceError::Refused {
+            what: "the event of major page faults".to_owned(),
+            reason: error.to_string(),
+        })?;
+        // The link closes it.
+        let link = program
+            .attach_perf_event(event.into_raw_fd())
+            .map_err(|error| refused("the hook of major page faults", &error))?;
+        links.push(link);
+    }
+    Ok(links)
+}
+
+/// The first version of `struct perf_event_attr`, which every kernel takes.
+#[repr(C)]
+#[derive(Default)]
+struct PerfEvent {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+}
+
+/// Opens the event that is counted at the end of each major fault of any process on a CPU.
+fn major_faults_of(cpu: u32) -> std::io::Result<OwnedFd> {
+    const SOFTWARE: u32 = 1;
+    const MAJOR_FAULTS: u64 = 6;
+    const CLOSE_ON_EXEC: libc::c_ulong = 8;
+    let event = PerfEvent {
+        kind: SOFTWARE,
+        size: size_of::<PerfEvent>() as u32,
+        config: MAJOR_FAULTS,
+        sample_period: 1,
+        ..PerfEvent::default()
+    };
+    // SAFETY: the pointer is to a structure of the size that it tells, which outlives the call.
+    let descriptor = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &event as *const PerfEvent,
+            -1 as libc::pid_t,
+            cpu as libc::c_int,
+            -1 as libc::c_int,
+            CLOSE_ON_EXEC,
+        )
+    };
+    match i32::try_from(descriptor) {
+        // SAFETY: the kernel has just opened it for us alone.
+        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+fn online_cpus() -> Vec<u32> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    parse_cpus(text.trim())
+}
+
+/// CPUs of a list such as `0-3,8`.
+fn parse_cpus(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        match (first.parse::<u32>(), last.parse::<u32>()) {
+            (Ok(first), Ok(last)) => (first..=last).collect(),
+            _ => Vec::new(),
+        }
+    };
+    text.split(',').flat_map(range).collect()
+}
+
+pub(super) fn refused(what: &str, error: &libbpf_rs::Error) -> TraceError {
+    TraceError::Refused {
+        what: what.to_owned(),
+        reason: format!("{error:#}").replace('\n', " ").trim().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        assert_eq!(parse_cpus("0"), [0]);
+        assert_eq!(parse_cpus("0-2,8,10-11"), [0, 1, 2, 8, 10, 11]);
+        assert!(parse_cpus("").is_empty());
+    }
+
+    #[test]
+    fn the_object_has_every_program_that_is_ever_attached() {
+        use crate::hooks::Watched;
+        use crate::probes::*;
+        let open = open().unwrap();
+        let known: Vec<String> = open
+            .progs()
+            .map(|program| program.name().to_string_lossy().into_owned())
+            .collect();
+        let mut used: Vec<&str> = Vec::new();
+        used.extend(process::PROGRAMS);
+        used.extend(block::PROGRAMS);
+        used.extend(syscalls::PROGRAMS);
+        used.extend(
+            faults::attachments()
+                .iter()
+                .map(|attachment| attachment.program),
+        );
+        for arguments in [3, 7] {
+            used.extend(io_uring::programs(arguments).unwrap());
+        }
+        for watched in Watched::ALL {
+            used.extend(
+                vfs_fentry::programs(watched)
+                    .into_iter()
+                    .flat_map(|(_, programs)| programs),
+            );
+            used.extend(
+                vfs_kprobe::attachments(watched)
+                    .iter()
+                    .map(|each| each.program),
+            );
+            used.extend(
+                syscall_points::attachments(watched)
+                    .iter()
+                    .map(|each| each.program),
+            );
+        }
+        for program in &used {
+            assert!(known.iter().any(|name| name == program), "{program}");
+        }
+        for name in &known {
+            assert!(used.contains(&name.as_str()), "{name} is never attached");
+        }
+    }
+
+    #[test]
+    fn the_kernel_accepts_the_programs_for_breakpoints_even_where_it_has_none() {
+        use crate::kernel::{Kernel, LiveKernel};
+        if let Err(refusal) = LiveKernel::new().admits() {
+            let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
+            assert!(!required, "{refusal}");
+            return;
+        }
+        let mut open = open().unwrap();
+        let programs: Vec<String> = open
+            .progs()
+            .map(|program| program.name().to_string_lossy().into_owned())
+            .filter(|name| name.starts_with("kprobe_"))
+            .collect();
+        assert_eq!(programs.len(), 7);
+        let names: Vec<&str> = programs.iter().map(String::as_str).collect();
+        choose(&mut open, &names);
+        load(open).unwrap();
+    }
+}

@@ -1,0 +1,219 @@
+//! Totals by file and operation: counted here from events, or read from the kernel's tables.
+
+use super::layout::{Fields, KernelTotal};
+use super::names::FileTable;
+use dyno_record::io_trace::event::{Call, Operation};
+use dyno_record::io_trace::log_histogram::LogHistogram;
+use dyno_record::io_trace::totals::{FileTotals, TimeSlice};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use std::collections::BTreeMap;
+
+/// Parts of a power of two in histograms of latency, as bits; the kernel's are the same.
+const LATENCY_PARTS: u8 = 2;
+/// Length of the pieces of time.
+pub(super) const SLICE_NS: i64 = 1_000_000_000;
+
+type Key = (u32, Operation);
+
+/// Totals from events.
+#[derive(Debug, Default)]
+pub(super) struct EventTotals {
+    totals: BTreeMap<Key, (FileTotals, Option<i64>)>,
+}
+
+impl EventTotals {
+    /// Counts a call. They come in the order of their ends.
+    pub(super) fn add(&mut self, call: &Call) {
+        let entry = self.totals.entry((call.file, call.operation));
+        let (totals, end) = entry.or_insert_with(|| {
+            (
+                FileTotals::new(call.file, call.operation, LATENCY_PARTS),
+                None,
+            )
+        });
+        totals.add(call, *end);
+        if call.offset >= 0 {
+            *end = Some(call.offset + call.returned.max(0));
+        }
+        add_to_slice(&mut totals.slices, call);
+    }
+
+    pub(super) fn into_totals(self) -> Vec<FileTotals> {
+        let mut totals: Vec<FileTotals> = self.totals.into_values().map(|(each, _)| each).collect();
+        for each in &mut totals {
+            each.slices.sort_by_key(|slice| slice.start_ns);
+        }
+        totals
+    }
+}
+
+/// Calls are counted where they began, which may be some slices ago.
+fn add_to_slice(slices: &mut Vec<TimeSlice>, call: &Call) {
+    let start_ns = call.start_ns.div_euclid(SLICE_NS) * SLICE_NS;
+    let found = slices.iter().rposition(|slice| slice.start_ns == start_ns);
+    let place = found.unwrap_or_else(|| {
+        slices.push(TimeSlice {
+            start_ns,
+            duration_ns: SLICE_NS as u64,
+            calls: 0,
+            bytes: 0,
+            latency_sum_ns: 0,
+        });
+        slices.len() - 1
+    });
+    let slice = &mut slices[place];
+    slice.calls += 1;
+    slice.bytes += call.bytes();
+    slice.latency_sum_ns += call.latency_ns;
+}
+
+/// Totals from the kernel.
+#[derive(Debug)]
+pub(super) struct KernelTotals {
+    map: MapHandle,
+    /// By the kernel's number of the file: what was read last, and the pieces of time until then.
+    read: BTreeMap<Key, (KernelTotal, Vec<TimeSlice>)>,
+    last_ns: i64,
+}
+
+impl KernelTotals {
+    pub(super) fn new(map: MapHandle, start_ns: i64) -> KernelTotals {
+        KernelTotals {
+            map,
+            read: BTreeMap::new(),
+            last_ns: start_ns,
+        }
+    }
+
+    /// Whether a piece of time is over.
+    pub(super) fn is_due(&self, now_ns: i64) -> bool {
+        now_ns - self.last_ns >= SLICE_NS
+    }
+
+    /// Reads the tables, and makes a piece of time of what came since the last time.
+    pub(super) fn read(&mut self, now_ns: i64) -> Result<(), libbpf_rs::Error> {
+        let keys: Vec<Vec<u8>> = self.map.keys().collect();
+        for key in keys {
+            let Some(per_cpu) = self.map.lookup_percpu(&key, MapFlags::empty())? else {
+                continue;
+            };
+            let mut fields = Fields::new(&key);
+            let (file, operation) = (fields.u32(), fields.u32());
+            let Some(operation) = u8::try_from(operation)
+                .ok()
+                .and_then(Operation::from_number)
+            else {
+                continue;
+            };
+            let mut sum: Option<KernelTotal> = None;
+            for bytes in &per_cpu {
+                let one = KernelTotal::read(&mut Fields::new(bytes));
+                match &mut sum {
+                    Some(sum) => sum.add(&one),
+                    None => sum = Some(one),
+                }
+            }
+            if let Some(sum) = sum {
+                self.put((file, operation), sum, now_ns);
+            }
+        }
+        self.last_ns = now_ns;
+        Ok(())
+    }
+
+    fn put(&mut self, key: Key, total: KernelTotal, now_ns: i64) {
+        let last = self
+            .read
+            .get(&key)
+            .map(|(last, _)| (last.calls, last.bytes, last.latency_sum_ns));
+        let (calls, bytes, latency_sum_ns) = last.unwrap_or_default();
+        let entry = self
+            .read
+            .entry(key)
+            .or_insert_with(|| (total.clone(), Vec::new()));
+        if total.calls > calls {
+            entry.1.push(TimeSlice {
+                start_ns: self.last_ns,
+                duration_ns: (now_ns - self.last_ns).max(0) as u64,
+                calls: total.calls - calls,
+                bytes: total.bytes.saturating_sub(bytes),
+                latency_sum_ns: total.latency_sum_ns.saturating_sub(latency_sum_ns),
+            });
+        }
+        entry.0 = total;
+    }
+
+    /// The totals of files that are traced.
+    pub(super) fn into_totals(self, files: &FileTable) -> Vec<FileTotals> {
+        let one = |((id, operation), (total, slices))| {
+            let file = files.place_of(id)?;
+            Some(to_record(file, operation, total, slices))
+        };
+        self.read.into_iter().filter_map(one).collect()
+    }
+}
+
+fn to_record(
+    file: u32,
+    operation: Operation,
+    total: KernelTotal,
+    slices: Vec<TimeSlice>,
+) -> FileTotals {
+    FileTotals {
+        calls: total.calls,
+        bytes: total.bytes,
+        errors: total.errors,
+        latency_sum_ns: total.latency_sum_ns,
+        latency_ns: LogHistogram::from_counts(LATENCY_PARTS, &total.latency),
+        size_bytes: LogHistogram::from_counts(0, &total.size),
+        sequential_calls: total.sequential,
+        seek_forward_bytes: LogHistogram::from_counts(0, &total.forward),
+        seek_backward_bytes: LogHistogram::from_counts(0, &total.backward),
+        slices,
+        ..FileTotals::new(file, operation, LATENCY_PARTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(start_ns: i64, offset: i64, returned: i64) -> Call {
+        Call {
+            start_ns,
+            latency_ns: 10,
+            offset,
+            requested: 4096,
+            returned,
+            file: 0,
+            process: 1,
+            thread: 1,
+            operation: Operation::Read,
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_call_is_where_the_next_is_expected() {
+        let mut totals = EventTotals::default();
+        for offset in [0, 4096, 8192, 0] {
+            totals.add(&call(0, offset, 4096));
+        }
+        let totals = totals.into_totals();
+        assert_eq!(totals[0].sequential_calls, 2);
+        assert_eq!(totals[0].seek_backward_bytes.count(), 1);
+    }
+
+    #[test]
+    fn calls_are_counted_in_the_second_in_which_they_began() {
+        let mut totals = EventTotals::default();
+        for start_ns in [-1, 0, 2_500_000_000, 999_999_999] {
+            totals.add(&call(start_ns, 0, 100));
+        }
+        let slices = totals.into_totals().remove(0).slices;
+        let found: Vec<_> = slices
+            .iter()
+            .map(|slice| (slice.start_ns, slice.calls))
+            .collect();
+        assert_eq!(found, [(-SLICE_NS, 1), (0, 2), (2 * SLICE_NS, 1)]);
+    }
+}

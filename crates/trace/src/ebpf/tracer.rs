@@ -1,0 +1,350 @@
+//! A trace from its start to its end.
+
+use super::collect::Collector;
+use super::cost::{self, Counting};
+use super::layout::{self, Counter};
+use super::maps::Maps;
+use super::names::FileTable;
+use super::totals::KernelTotals;
+use super::{caveats, devices, load, object, tree};
+use crate::error::TraceError;
+use crate::hooks::{self, Choice};
+use crate::kernel::{Kernel, LiveKernel};
+use crate::probes::Attachment;
+use crate::settings::{FilePatterns, Settings};
+use crate::traced::{Sink, Traced};
+use dyno_record::io_trace::document::{FileEntry, TraceMode};
+use libbpf_rs::{Link, Object, RingBuffer, RingBufferBuilder};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use std::os::fd::AsFd;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A trace that goes on. It ends when it is stopped or dropped, or when its process ends.
+#[derive(Debug)]
+pub struct Tracer {
+    // First, so that no program runs any more when the rest goes.
+    links: Vec<Link>,
+    ring: RingBuffer<'static>,
+    wakeup: Epoll,
+    collector: Arc<Mutex<Collector>>,
+    kernel_totals: Option<KernelTotals>,
+    maps: Maps,
+    object: Object,
+    counting: Option<Counting>,
+    choice: Choice,
+    settings: Settings,
+    zero_ns: u64,
+    start_ns: i64,
+}
+
+impl Tracer {
+    /// Begins a trace. Without processes nothing is traced until [`Tracer::spawn`] or
+    /// [`Tracer::follow`].
+    ///
+    /// # Errors
+    /// The settings make no sense, a process does not exist, or something is in the way of tracing.
+    pub fn start(settings: Settings) -> Result<Tracer, TraceError> {
+        settings.check()?;
+        let kernel = LiveKernel::new();
+        kernel.admits()?;
+        let processes = &settings.filter.processes;
+        if let Some(&process) = processes.iter().find(|&&process| !tree::exists(process)) {
+            return Err(TraceError::NoProcess { process });
+        }
+        let choice = hooks::choose(&kernel, &settings.filter, settings.block, settings.way)?;
+        let attachments = load::attachments_of(&choice);
+        let mut object = load::load(&settings, &choice, &attachments)?;
+        let maps = Maps::of(&mut object)?;
+        let zero_ns = settings.zero_monotonic_ns.unwrap_or_else(monotonic_ns);
+        let files = FileTable::new(FilePatterns::new(&settings.filter.files)?);
+        let collector = Arc::new(Mutex::new(Collector::new(zero_ns, files)));
+        let ring = ring_of(&maps, &collector)?;
+        let mut tracer = Tracer {
+            links: Vec::new(),
+            ring,
+            wakeup: wakeup_of(&maps)?,
+            collector,
+            kernel_totals: None,
+            maps,
+            object,
+            counting: settings.measure_cost.then(Counting::start).flatten(),
+            choice,
+            settings,
+            zero_ns,
+            start_ns: 0,
+        };
+        tracer.attach(&attachments)?;
+        tracer.start_ns = tracer.now();
+        if tracer.settings.mode == TraceMode::Aggregated {
+            let map = object::map(&mut tracer.object, "totals")?;
+            tracer.kernel_totals = Some(KernelTotals::new(map, tracer.start_ns));
+        }
+        Ok(tracer)
+    }
+
+    /// Processes first: a child that is born while the rest is attached is not missed.
+    fn attach(&mut self, attachments: &[Attachment]) -> Result<(), TraceError> {
+        let (first, rest): (Vec<_>, Vec<_>) = attachments
+            .iter()
+            .partition(|each| crate::probes::process::PROGRAMS.contains(&each.program));
+        for attachment in first {
+            self.links.extend(object::attach(&self.object, attachment)?);
+        }
+        for process in self.settings.filter.processes.clone() {
+            self.follow(process)?;
+        }
+        for attachment in rest {
+            self.links.extend(object::attach(&self.object, attachment)?);
+        }
+        Ok(())
+    }
+
+    /// Starts a command and traces it from its first instruction.
+    ///
+    /// # Errors
+    /// The command cannot be started.
+    pub fn spawn(&mut self, command: &mut Command) -> Result<Child, TraceError> {
+        let own = std::process::id();
+        let is_traced = self.settings.filter.processes.contains(&own);
+        if !is_traced {
+            self.maps.trace_children_of(own)?;
+        }
+        let child = command.spawn();
+        if !is_traced {
+            self.maps.forget_process(own);
+        }
+        child.map_err(|error| TraceError::Command {
+            program: command.get_program().to_string_lossy().into_owned(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// Traces one more process, with all that descend from it.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn follow(&mut self, process: u32) -> Result<(), TraceError> {
+        if !tree::exists(process) {
+            return Err(TraceError::NoProcess { process });
+        }
+        let mut known = Vec::new();
+        // A child may be born between a look and the entry of its parent: until nothing is new.
+        loop {
+            let new: Vec<u32> = tree::with_descendants(&[process])
+                .into_iter()
+                .filter(|process| !known.contains(process))
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            for &process in &new {
+                self.maps.trace_process(process)?;
+            }
+            known.extend(new);
+        }
+        if self.settings.block {
+            let patterns = FilePatterns::new(&self.settings.filter.files)?;
+            for device in devices_of_open_files(&known, &patterns) {
+                self.maps.want_device(device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over what has happened, after waiting for `timeout`, or until the buffer is so full that
+    /// it should be emptied.
+    ///
+    /// # Errors
+    /// The kernel does not give it.
+    pub fn poll(&mut self, sink: &mut dyn Sink, timeout: Duration) -> Result<(), TraceError> {
+        let timeout = EpollTimeout::try_from(timeout).unwrap_or(EpollTimeout::MAX);
+        // An interruption by a signal is a reason to look as well.
+        let _woken = self.wakeup.wait(&mut [EpollEvent::empty()], timeout);
+        self.drain(sink)?;
+        let now = self.now();
+        if let Some(totals) = self
+            .kernel_totals
+            .as_mut()
+            .filter(|totals| totals.is_due(now))
+        {
+            totals
+                .read(now)
+                .map_err(|error| object::refused("its totals", &error))?;
+        }
+        Ok(())
+    }
+
+    /// The files that were met so far, by number, as their names are known now and without sizes: for a
+    /// record that is readable even if this process is killed.
+    pub fn files(&self) -> Vec<FileEntry> {
+        lock(&self.collector).files.entries()
+    }
+
+    /// Ends the trace and hands over the rest.
+    ///
+    /// # Errors
+    /// The kernel does not give it.
+    pub fn stop(mut self, sink: &mut dyn Sink) -> Result<Traced, TraceError> {
+        let end_ns = self.now();
+        self.links.clear();
+        self.drain(sink)?;
+        if let Some(totals) = &mut self.kernel_totals {
+            totals
+                .read(end_ns)
+                .map_err(|error| object::refused("its totals", &error))?;
+        }
+        let (cost, misses) = cost::read(&self.object);
+        let counters = self.maps.counters();
+        let kernel_totals = self.kernel_totals.take();
+        let mut traced = Traced {
+            zero_monotonic_ns: self.zero_ns,
+            start_ns: self.start_ns,
+            end_ns,
+            probes: self
+                .choice
+                .hooks
+                .iter()
+                .map(hooks::Hook::to_record)
+                .collect(),
+            cost: self.counting.is_some().then_some(cost),
+            lost_calls: counters.get(Counter::LostCalls)
+                + counters.get(Counter::LostTotals)
+                + counters.get(Counter::LostFiles),
+            lost_block_requests: counters.get(Counter::LostBlock),
+            ..Traced::default()
+        };
+        let collector = std::mem::replace(
+            &mut *lock(&self.collector),
+            Collector::new(self.zero_ns, FileTable::default()),
+        );
+        let unknown_offsets = collector.unknown_offsets;
+        traced.calls = collector.call_count;
+        traced.block_requests = collector.block_count;
+        traced.totals = match kernel_totals {
+            Some(totals) => totals.into_totals(&collector.files),
+            None => collector.totals.into_totals(),
+        };
+        if self.settings.mode == TraceMode::Aggregated {
+            traced.calls = traced.totals.iter().map(|total| total.calls).sum();
+        }
+        traced.devices = collector.devices.into_devices();
+        traced.files = collector.files.into_entries();
+        traced.caveats = caveats::of(&caveats::Known {
+            settings: &self.settings,
+            missing: &self.choice.missing,
+            traced: &traced,
+            counters: &counters,
+            misses,
+            unknown_offsets,
+        });
+        Ok(traced)
+    }
+
+    fn now(&self) -> i64 {
+        monotonic_ns().wrapping_sub(self.zero_ns) as i64
+    }
+
+    /// Empties the buffer, a piece at a time, so that memory stays bounded however much there is.
+    fn drain(&mut self, sink: &mut dyn Sink) -> Result<(), TraceError> {
+        const PIECE: i32 = 65_536;
+        loop {
+            let count = self.ring.consume_raw_n(PIECE as usize);
+            if count < 0 {
+                return Err(TraceError::Refused {
+                    what: "its events".to_owned(),
+                    reason: std::io::Error::from_raw_os_error(-count).to_string(),
+                });
+            }
+            let mut collector = lock(&self.collector);
+            collector.hand_over(sink);
+            for (key, id) in std::mem::take(&mut collector.denied) {
+                self.maps.judge(key, id, layout::DENIED)?;
+            }
+            for (key, id) in std::mem::take(&mut collector.allowed) {
+                self.maps.judge(key, id, layout::ALLOWED)?;
+            }
+            for device in std::mem::take(&mut collector.wanted_devices) {
+                self.maps.want_device(device)?;
+            }
+            if count < PIECE {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
+    time.map_or(0, |time| {
+        time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+    })
+}
+
+fn lock(collector: &Mutex<Collector>) -> MutexGuard<'_, Collector> {
+    collector.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ring_of(
+    maps: &Maps,
+    collector: &Arc<Mutex<Collector>>,
+) -> Result<RingBuffer<'static>, TraceError> {
+    let collector = Arc::clone(collector);
+    let mut builder = RingBufferBuilder::new();
+    builder
+        .add(&maps.events, move |bytes| {
+            lock(&collector).event(bytes);
+            0
+        })
+        .map_err(|error| object::refused("its buffer", &error))?;
+    builder
+        .build()
+        .map_err(|error| object::refused("its buffer", &error))
+}
+
+/// Wakes at the edges that the programs ask for, and not whenever there is something: what trickles in
+/// is fetched once per time-out.
+fn wakeup_of(maps: &Maps) -> Result<Epoll, TraceError> {
+    let open = || {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+        epoll.add(maps.events.as_fd(), EpollEvent::new(flags, 0))?;
+        Ok(epoll)
+    };
+    open().map_err(|error: nix::Error| TraceError::Refused {
+        what: "to wait for events".to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+/// Devices that files reach which processes have open already.
+fn devices_of_open_files(processes: &[u32], patterns: &FilePatterns) -> Vec<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let mut met: Vec<u32> = Vec::new();
+    let folders = processes
+        .iter()
+        .map(|process| format!("/proc/{process}/fd"));
+    for entry in
+        folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
+    {
+        let Ok(metadata) = std::fs::metadata(entry.path()) else {
+            continue;
+        };
+        let matches = std::fs::read_link(entry.path())
+            .is_ok_and(|path| patterns.matches(&path.to_string_lossy()));
+        if metadata.is_file() && matches {
+            let device = metadata.dev();
+            met.push(devices::kernel_number(
+                libc::major(device),
+                libc::minor(device),
+            ));
+        }
+    }
+    met.sort_unstable();
+    met.dedup();
+    let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    met.into_iter()
+        .flat_map(|device| devices::reached_from(device, &mountinfo))
+        .collect()
+}

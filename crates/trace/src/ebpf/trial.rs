@@ -1,0 +1,29 @@
+//! Finds out by trying whether a kind of hook works: kernels refuse them for reasons that they do not
+//! list anywhere.
+
+use super::object;
+use crate::error::TraceError;
+use crate::probes::{Attachment, Place};
+
+/// Whether a trampoline can be attached.
+pub(crate) fn fentry() -> Result<(), String> {
+    attempt("fentry_read", Place::Section)
+}
+
+/// Whether a breakpoint can be attached.
+pub(crate) fn kprobe() -> Result<(), String> {
+    attempt("kprobe_read", Place::Entry("vfs_read"))
+}
+
+fn attempt(program: &'static str, place: Place) -> Result<(), String> {
+    let attach = || {
+        let mut open = object::open()?;
+        object::choose(&mut open, &[program]);
+        let loaded = object::load(open)?;
+        object::attach(&loaded, &Attachment { program, place }).map(drop)
+    };
+    attach().map_err(|error| match error {
+        TraceError::Refused { reason, .. } => reason,
+        other => other.to_string(),
+    })
+}

@@ -1,0 +1,297 @@
+//! Kernels that are not here.
+
+use super::*;
+use crate::possibilities::possibilities;
+use std::collections::HashSet;
+
+/// A kernel that offers what it is told to.
+struct Offer {
+    fentry: bool,
+    kprobe: bool,
+    tracefs: bool,
+    complete_arguments: usize,
+    without: HashSet<&'static str>,
+}
+
+impl Offer {
+    fn everything() -> Offer {
+        Offer {
+            fentry: true,
+            kprobe: true,
+            tracefs: true,
+            complete_arguments: 3,
+            without: HashSet::new(),
+        }
+    }
+
+    /// As on virtual machines whose kernel has neither trampolines nor breakpoints.
+    fn tracepoints_only() -> Offer {
+        Offer {
+            fentry: false,
+            kprobe: false,
+            ..Offer::everything()
+        }
+    }
+
+    fn without(mut self, names: &[&'static str]) -> Offer {
+        self.without.extend(names);
+        self
+    }
+}
+
+impl Kernel for Offer {
+    fn admits(&self) -> Result<(), TraceError> {
+        Ok(())
+    }
+
+    fn fentry(&self) -> Result<(), String> {
+        self.fentry
+            .then_some(())
+            .ok_or_else(|| "no trampolines".to_owned())
+    }
+
+    fn kprobe(&self) -> Result<(), String> {
+        self.kprobe
+            .then_some(())
+            .ok_or_else(|| "no breakpoints".to_owned())
+    }
+
+    fn function(&self, name: &str) -> bool {
+        !self.without.contains(name)
+    }
+
+    fn tracepoint(&self, name: &str) -> Result<usize, String> {
+        match name {
+            _ if self.without.contains(name) => Err("not here".to_owned()),
+            io_uring::COMPLETE => Ok(self.complete_arguments),
+            _ => Ok(2),
+        }
+    }
+
+    fn tracefs(&self) -> Result<(), String> {
+        self.tracefs
+            .then_some(())
+            .ok_or_else(|| "/sys/kernel/tracing".to_owned())
+    }
+
+    fn point(&self, _category: &str, name: &str) -> Result<(), String> {
+        match self.without.contains(name) {
+            true => Err("not listed".to_owned()),
+            false => Ok(()),
+        }
+    }
+}
+
+fn choose_all(offer: &Offer) -> Choice {
+    choose(offer, &Filter::default(), true, None).unwrap()
+}
+
+fn hook(choice: &Choice, watched: Watched) -> Hook {
+    choice
+        .hooks
+        .iter()
+        .find(|hook| hook.watched == watched)
+        .unwrap()
+        .clone()
+}
+
+#[test]
+fn trampolines_are_taken_where_they_work() {
+    let choice = choose_all(&Offer::everything());
+    let transfers = hook(&choice, Watched::Transfers);
+    assert_eq!(transfers.kind, HookKind::Fentry);
+    assert_eq!(transfers.name, "vfs_read, vfs_write");
+    assert_eq!(transfers.why_not_better, None);
+    assert_eq!(hook(&choice, Watched::Vectors).way, Some(Way::Fentry));
+    assert_eq!(hook(&choice, Watched::Syncs).name, "vfs_fsync_range");
+    assert!(choice.missing.is_empty());
+}
+
+#[test]
+fn what_no_function_does_does_not_put_a_hook_on_every_system_call() {
+    let choice = choose_all(&Offer::everything());
+    for watched in [Watched::SyncRanges, Watched::Names, Watched::Unseen] {
+        assert_eq!(
+            hook(&choice, watched).way,
+            Some(Way::SyscallPoints),
+            "{watched:?}"
+        );
+    }
+    let without_tracefs = Offer {
+        tracefs: false,
+        ..Offer::everything()
+    };
+    let choice = choose_all(&without_tracefs);
+    assert_eq!(hook(&choice, Watched::Names).way, Some(Way::SyscallPair));
+}
+
+#[test]
+fn breakpoints_are_second_and_the_record_says_why() {
+    let offer = Offer {
+        fentry: false,
+        ..Offer::everything()
+    };
+    let transfers = hook(&choose_all(&offer), Watched::Transfers);
+    assert_eq!(transfers.kind, HookKind::Kprobe);
+    assert_eq!(
+        transfers.why_not_better.as_deref(),
+        Some("fentry: no trampolines")
+    );
+    assert_eq!(transfers.to_record().what, "read and write");
+    assert_eq!(transfers.attachments.len(), 4);
+}
+
+#[test]
+fn a_function_that_was_inlined_is_replaced_by_system_calls_alone() {
+    let choice = choose_all(&Offer::everything().without(&["vfs_readv"]));
+    assert_eq!(hook(&choice, Watched::Transfers).way, Some(Way::Fentry));
+    let vectors = hook(&choice, Watched::Vectors);
+    assert_eq!(vectors.way, Some(Way::SyscallPoints));
+    let why = vectors.why_not_better.unwrap();
+    assert!(why.contains("no function vfs_readv"), "{why}");
+}
+
+#[test]
+fn without_functions_all_calls_share_the_tracepoints_of_all_system_calls() {
+    let choice = choose_all(&Offer::tracepoints_only());
+    for watched in [
+        Watched::Transfers,
+        Watched::Vectors,
+        Watched::Syncs,
+        Watched::Names,
+    ] {
+        assert_eq!(
+            hook(&choice, watched).way,
+            Some(Way::SyscallPair),
+            "{watched:?}"
+        );
+    }
+    let why = hook(&choice, Watched::Transfers).why_not_better.unwrap();
+    assert_eq!(why, "fentry: no trampolines; kprobe: no breakpoints");
+}
+
+#[test]
+fn a_kernel_without_those_takes_the_tracepoints_of_each_system_call() {
+    let choice = choose_all(&Offer::tracepoints_only().without(&["sys_enter"]));
+    let transfers = hook(&choice, Watched::Transfers);
+    assert_eq!(transfers.way, Some(Way::SyscallPoints));
+    assert!(
+        transfers.name.ends_with("read, pread64, write, pwrite64"),
+        "{}",
+        transfers.name
+    );
+    assert_eq!(transfers.attachments.len(), 8);
+}
+
+#[test]
+fn when_only_tracefs_is_missing_the_refusal_says_how_to_mount_it() {
+    let offer = Offer {
+        tracefs: false,
+        ..Offer::tracepoints_only().without(&["sys_enter"])
+    };
+    let refusal = choose(&offer, &Filter::default(), true, None).unwrap_err();
+    assert!(matches!(refusal, TraceError::NoTracefs { .. }), "{refusal}");
+    let hint = refusal.hint().unwrap();
+    assert!(
+        hint.contains("mount -t tracefs tracefs /sys/kernel/tracing"),
+        "{hint}"
+    );
+}
+
+#[test]
+fn a_kernel_without_any_hook_is_refused_with_all_reasons() {
+    let offer = Offer::tracepoints_only().without(&["sys_exit", "sys_enter_read"]);
+    let refusal = choose(&offer, &Filter::default(), true, None)
+        .unwrap_err()
+        .to_string();
+    for part in [
+        "read and write",
+        "no trampolines",
+        "no breakpoints",
+        "not here",
+        "not listed",
+    ] {
+        assert!(refusal.contains(part), "{part}: {refusal}");
+    }
+}
+
+#[test]
+fn what_is_forced_is_taken_or_refused_but_not_replaced() {
+    let all = Offer::everything();
+    for way in Way::ALL {
+        let choice = choose(&all, &Filter::default(), true, Some(way)).unwrap();
+        assert_eq!(hook(&choice, Watched::Transfers).way, Some(way));
+    }
+    let refusal = choose(
+        &Offer::tracepoints_only(),
+        &Filter::default(),
+        true,
+        Some(Way::Fentry),
+    );
+    assert!(refusal.is_err());
+}
+
+#[test]
+fn only_what_the_filter_lets_through_is_hooked() {
+    let filter = Filter {
+        operations: vec![Operation::Sync],
+        ..Filter::default()
+    };
+    let choice = choose(&Offer::everything(), &filter, false, None).unwrap();
+    let watched: Vec<Watched> = choice.hooks.iter().map(|hook| hook.watched).collect();
+    let expected = [
+        Watched::Processes,
+        Watched::Syncs,
+        Watched::SyncRanges,
+        Watched::Names,
+        Watched::IoUring,
+    ];
+    assert_eq!(watched, expected);
+}
+
+#[test]
+fn both_forms_of_the_end_of_io_uring_are_known_and_a_third_is_refused() {
+    let program = |complete_arguments| {
+        let offer = Offer {
+            complete_arguments,
+            ..Offer::tracepoints_only()
+        };
+        let choice = choose_all(&offer);
+        let hook = choice
+            .hooks
+            .into_iter()
+            .find(|hook| hook.watched == Watched::IoUring);
+        hook.map(|hook| hook.attachments[1].program)
+    };
+    assert_eq!(program(3), Some("ring_complete_entry"));
+    assert_eq!(program(7), Some("ring_complete_result"));
+    assert_eq!(program(4), None);
+}
+
+#[test]
+fn what_can_be_done_without_is_missing_with_its_reason() {
+    let choice = choose_all(&Offer::tracepoints_only().without(&["mm_filemap_fault"]));
+    assert_eq!(choice.missing.len(), 1);
+    assert_eq!(choice.missing[0].watched, Watched::Faults);
+    assert!(choice.missing[0].reason.contains("mm_filemap_fault"));
+}
+
+#[test]
+fn possibilities_tell_each_way_with_its_own_reason() {
+    let told = possibilities(&Offer::tracepoints_only());
+    assert_eq!(told.refusal, None);
+    let ways: Vec<_> = told
+        .ways
+        .iter()
+        .map(|(way, found)| (*way, found.is_ok()))
+        .collect();
+    let expected = [
+        (Way::Fentry, false),
+        (Way::Kprobe, false),
+        (Way::SyscallPair, true),
+        (Way::SyscallPoints, true),
+    ];
+    assert_eq!(ways, expected);
+    assert_eq!(told.ways[1].1, Err("no breakpoints".to_owned()));
+    assert_eq!(told.watched.len(), Watched::ALL.len());
+}

@@ -1,0 +1,154 @@
+/* Requests of the block layer to the devices of traced files, whoever made them: data that is written
+ * later or read ahead reaches the device in the name of a thread of the kernel.
+ *
+ * Hooks: block_rq_insert, block_rq_issue, block_rq_complete. Queue time is from the first to the
+ * second, device time from the second to the third, and both are recorded. A request that is issued
+ * without being put into a queue has a queue time of 0. What waits before it becomes a request, such
+ * as for the limits of a control group, is in neither.
+ * Missed: devices that do not work by requests, such as those of the device mapper; the devices below
+ * them are seen. */
+#include "../shared.bpf.h"
+
+struct request_state {
+	u64 insert_ns;
+	u64 issue_ns;
+	u64 sector;
+	u32 bytes;
+	u32 device;
+	u32 operation;
+	u32 process;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u64);
+	__type(value, struct request_state);
+} requests SEC(".maps");
+
+enum {
+	BLOCK_READ,
+	BLOCK_WRITE,
+	BLOCK_FLUSH,
+	BLOCK_DISCARD,
+	BLOCK_OTHER,
+	REQUEST_OPERATION = 0xff,
+};
+
+static __always_inline u32 block_operation(u32 flags)
+{
+	switch (flags & REQUEST_OPERATION) {
+	case 0:
+		return BLOCK_READ;
+	case 1:
+	case 9: /* zeroes */
+		return BLOCK_WRITE;
+	case 2:
+		return BLOCK_FLUSH;
+	case 3:
+	case 5: /* secure erase */
+		return BLOCK_DISCARD;
+	default:
+		return BLOCK_OTHER;
+	}
+}
+
+/* The whole device if it or the partition is looked at, else 0. */
+static __always_inline u32 traced_device(struct request *request)
+{
+	struct gendisk *disk = request->q->disk;
+	struct block_device *part = request->part;
+	u32 device, partition;
+
+	if (!disk)
+		return 0;
+	device = (u32)disk->major << 20 | disk->first_minor;
+	if (bpf_map_lookup_elem(&devices, &device))
+		return device;
+	if (!part)
+		return 0;
+	partition = part->bd_dev;
+	return bpf_map_lookup_elem(&devices, &partition) ? device : 0;
+}
+
+SEC("tp_btf/block_rq_insert")
+int block_insert(u64 *ctx)
+{
+	struct request *request = (void *)ctx[0];
+	struct request_state state = {};
+	u64 key = ctx[0];
+
+	state.device = traced_device(request);
+	if (!state.device)
+		return 0;
+	state.process = current_process();
+	state.insert_ns = bpf_ktime_get_ns();
+	bpf_map_update_elem(&requests, &key, &state, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int block_issue(u64 *ctx)
+{
+	struct request *request = (void *)ctx[0];
+	struct request_state *known, state = {};
+	u64 key = ctx[0];
+
+	known = bpf_map_lookup_elem(&requests, &key);
+	/* What is left of a request whose end was not seen is not taken for a wait in the queue. */
+	if (known && !known->issue_ns)
+		state = *known;
+	else
+		state.device = traced_device(request);
+	if (!state.device)
+		return 0;
+	if (!state.process)
+		state.process = current_process();
+	/* Others may have been merged into it while it waited. */
+	state.sector = request->__sector;
+	state.bytes = request->__data_len;
+	state.operation = block_operation(request->cmd_flags);
+	state.issue_ns = bpf_ktime_get_ns();
+	if (state.operation == BLOCK_OTHER)
+		bpf_map_delete_elem(&requests, &key);
+	else
+		bpf_map_update_elem(&requests, &key, &state, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int block_complete(u64 *ctx)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct request *request = (void *)ctx[0];
+	u32 done = ctx[2];
+	struct block_event *event;
+	struct request_state *state;
+	u64 key = ctx[0];
+
+	state = bpf_map_lookup_elem(&requests, &key);
+	if (!state || !state->issue_ns)
+		return 0;
+	/* A part of it: the rest follows. */
+	if (!(s32)ctx[1] && done < request->__data_len)
+		return 0;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (event) {
+		event->kind = EVENT_BLOCK;
+		event->device = state->device;
+		event->issue_ns = state->issue_ns;
+		event->queue_ns = state->insert_ns ? state->issue_ns - state->insert_ns : 0;
+		event->device_ns = now - state->issue_ns;
+		event->sector = state->sector;
+		event->bytes = state->bytes;
+		event->operation = state->operation;
+		event->process = state->process;
+		event->unused = 0;
+		bpf_ringbuf_submit(event, wakeup());
+	} else {
+		count(LOST_BLOCK);
+	}
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}

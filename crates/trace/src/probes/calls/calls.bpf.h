@@ -1,0 +1,346 @@
+/* What every way of calling has in common: which file it is, when it began, what became of it. */
+#ifndef DYNO_CALLS_BPF_H
+#define DYNO_CALLS_BPF_H
+
+#include "../totals/totals.bpf.h"
+
+#define FILE_KIND 0170000
+#define REGULAR_FILE 0100000
+#define BLOCK_DEVICE 0060000
+#define APPENDS 02000
+
+/* The identity of a file; false of what is neither a file nor a block device. */
+static __always_inline bool identify_inode(struct inode *inode, struct file_key *key)
+{
+	u32 mode;
+
+	if (HAS_CAST) {
+		inode = CAST(struct inode, inode);
+		mode = inode->i_mode & FILE_KIND;
+		key->inode = inode->i_ino;
+		key->generation = inode->i_generation;
+		key->device = inode->i_sb->s_dev;
+	} else {
+		mode = BPF_CORE_READ(inode, i_mode) & FILE_KIND;
+		key->inode = BPF_CORE_READ(inode, i_ino);
+		key->generation = BPF_CORE_READ(inode, i_generation);
+		key->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	}
+	return mode == REGULAR_FILE || mode == BLOCK_DEVICE;
+}
+
+static __always_inline struct inode *inode_of(struct file *file)
+{
+	return HAS_CAST ? CAST(struct file, file)->f_inode : BPF_CORE_READ(file, f_inode);
+}
+
+static __always_inline s64 position_of(struct file *file)
+{
+	return HAS_CAST ? CAST(struct file, file)->f_pos : BPF_CORE_READ(file, f_pos);
+}
+
+/* The open file of a descriptor of the current process, by the same way as the kernel goes. */
+static __always_inline struct file *file_of(struct task_struct *task, u32 descriptor)
+{
+	struct fdtable *table = task->files->fdt;
+	struct file *file = 0;
+
+	if (descriptor >= table->max_fds)
+		return 0;
+	if (bpf_probe_read_kernel(&file, sizeof(file), table->fd + descriptor))
+		return 0;
+	return file;
+}
+
+static __noinline u32 write_path(struct file_event *event, struct dentry *dentry)
+{
+	u32 used = 0;
+	int depth;
+
+	if (!event)
+		return 0;
+	for (depth = 0; depth < PATH_DEPTH; depth++) {
+		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+		const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
+		long length;
+
+		if (parent == dentry)
+			event->whole = 1;
+		if (!parent || parent == dentry || used >= PATH_BYTES)
+			break;
+		length = bpf_probe_read_kernel_str(event->path + used, NAME_BYTES, name);
+		if (length <= 0)
+			break;
+		used += length;
+		dentry = parent;
+	}
+	return used;
+}
+
+static __always_inline struct dentry *any_dentry_of(struct inode *inode)
+{
+	struct hlist_node *first = BPF_CORE_READ(inode, i_dentry.first);
+
+	if (!first)
+		return 0;
+	return (void *)first - bpf_core_field_offset(struct dentry, d_u.d_alias);
+}
+
+/* File systems whose files are views of the kernel, and no data on any device: proc, sysfs, tracefs,
+ * debugfs, both of control groups, securityfs, bpf. */
+static __always_inline bool is_view_of_kernel(struct inode *inode)
+{
+	switch (BPF_CORE_READ(inode, i_sb, s_magic)) {
+	case 0x9fa0:
+	case 0x62656572:
+	case 0x74726163:
+	case 0x64626720:
+	case 0x27e0eb:
+	case 0x63677270:
+	case 0x73636673:
+	case 0xcafe4a11:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* A file that was not seen before: gets a number, and user space is told. Returns its verdict in the
+ * upper and its number in the lower half; all ones if it could not be done. */
+static __noinline u64 new_file(struct file_key *key, struct inode *inode, struct file *file, s32 descriptor)
+{
+	struct file_slot slot = {}, *known;
+	struct file_event *event;
+	struct dentry *dentry;
+	u32 one = 1;
+
+	if (!key || is_view_of_kernel(inode))
+		return -1;
+	slot.id = __sync_fetch_and_add(&next_file, 1);
+	slot.verdict = settings.first_verdict;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		count(LOST_FILES);
+		return -1;
+	}
+	if (bpf_map_update_elem(&files, key, &slot, BPF_NOEXIST)) {
+		bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
+		known = bpf_map_lookup_elem(&files, key);
+		if (!known) {
+			count(LOST_FILES);
+			return -1;
+		}
+		return (u64)known->verdict << 32 | known->id;
+	}
+	event->kind = EVENT_FILE;
+	event->id = slot.id;
+	event->key = *key;
+	event->process = current_process();
+	event->descriptor = descriptor;
+	event->whole = 0;
+	dentry = file ? BPF_CORE_READ(file, f_path.dentry) : any_dentry_of(inode);
+	event->path_bytes = dentry ? write_path(event, dentry) : 0;
+	/* The name is asked for while the process still has the file open. */
+	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
+	if (slot.verdict == ALLOWED) {
+		u32 device = key->device;
+
+		if ((BPF_CORE_READ(inode, i_mode) & FILE_KIND) == BLOCK_DEVICE)
+			device = BPF_CORE_READ(inode, i_rdev);
+		bpf_map_update_elem(&devices, &device, &one, BPF_ANY);
+	}
+	return (u64)slot.verdict << 32 | slot.id;
+}
+
+/* The verdict on a file in the upper and its number in the lower half. */
+static __always_inline u64 verdict_on(struct inode *inode, struct file *file, s32 descriptor)
+{
+	struct file_key key = {};
+	struct file_slot *slot;
+
+	if (!identify_inode(inode, &key))
+		return -1;
+	slot = bpf_map_lookup_elem(&files, &key);
+	if (slot)
+		return (u64)slot->verdict << 32 | slot->id;
+	return new_file(&key, inode, file, descriptor);
+}
+
+/* The number of a file that is to be traced; -1 of others. */
+static __always_inline s64 number_of(struct inode *inode, struct file *file, s32 descriptor)
+{
+	u64 verdict = verdict_on(inode, file, descriptor);
+
+	return verdict >> 32 >= DENIED ? -1ll : (s64)(u32)verdict;
+}
+
+/* The same, quicker where it is the file of the thread's last call. */
+static __always_inline s64 number_for(struct thread_state *state, struct inode *inode, struct file *file,
+				      s32 descriptor)
+{
+	u64 verdict, system, number;
+	u32 generation;
+
+	if (!HAS_CAST)
+		return number_of(inode, file, descriptor);
+	inode = CAST(struct inode, inode);
+	system = (u64)inode->i_sb;
+	number = inode->i_ino;
+	generation = inode->i_generation;
+	if (state->known_inode == (u64)inode && state->known_number == number &&
+	    state->known_generation == generation && state->known_system == system)
+		return state->known_id;
+	verdict = verdict_on(inode, file, descriptor);
+	/* What is pending may be denied later, and what is denied must not be kept here. */
+	if (verdict >> 32 == ALLOWED) {
+		state->known_inode = (u64)inode;
+		state->known_system = system;
+		state->known_number = number;
+		state->known_generation = generation;
+		state->known_id = (u32)verdict;
+	}
+	return verdict >> 32 >= DENIED ? -1ll : (s64)(u32)verdict;
+}
+
+static __always_inline void send_call(struct call *call)
+{
+	struct call_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		count(LOST_CALLS);
+		return;
+	}
+	event->kind = EVENT_CALL;
+	event->file = call->file;
+	event->start_ns = call->start_ns;
+	event->latency_ns = call->latency_ns;
+	event->offset = call->offset;
+	event->requested = call->requested;
+	event->returned = call->returned;
+	event->process = call->process;
+	event->thread = call->thread;
+	event->operation = call->operation;
+	event->unused = 0;
+	bpf_ringbuf_submit(event, wakeup());
+}
+
+static __always_inline void record_call(struct call *call)
+{
+	if (settings.aggregated)
+		add_to_total(call);
+	else
+		send_call(call);
+}
+
+/* The state of the current thread; none if its process is not traced. */
+static __always_inline struct thread_state *traced_thread(struct task_struct *task)
+{
+	struct thread_state *state = bpf_task_storage_get(&threads, task, 0, 0);
+
+	if (state && state->traced)
+		return state;
+	if (!is_traced(current_process()))
+		return 0;
+	state = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (state)
+		state->traced = 1;
+	return state;
+}
+
+/* A call begins. `offset` -1 stands for the position of the open file. The clock is read last: what
+ * the probe takes is not part of the call. */
+static __always_inline void begin_call(struct thread_state *state, struct file *file, s32 descriptor,
+				       u32 operation, u64 requested, s64 offset)
+{
+	s64 id;
+
+	if (operation != SYNC && requested < settings.smallest_bytes)
+		return;
+	id = number_for(state, inode_of(file), file, descriptor);
+	if (id < 0)
+		return;
+	/* A write to a file that must be written through syncs in its own function, inside of the write. */
+	if (operation == SYNC && state->start_ns && state->operation == WRITE)
+		return;
+	state->requested = requested;
+	state->offset = offset;
+	state->file = (u64)file;
+	state->id = id;
+	state->operation = operation;
+	state->start_ns = bpf_ktime_get_ns();
+}
+
+/* Where a call began that did not say where: the open file stands behind what was moved now. So it is
+ * right for files that are appended to as well. */
+static __always_inline s64 begin_of(struct file *file, s64 returned)
+{
+	s64 position = position_of(file);
+
+	return returned > 0 ? position - returned : position;
+}
+
+static __always_inline s64 offset_of(struct thread_state *state, s64 returned)
+{
+	struct file *file = (void *)state->file;
+	u32 flags;
+
+	if (state->operation == SYNC)
+		return state->offset;
+	if (state->offset < 0)
+		return begin_of(file, returned);
+	if (state->operation == WRITE && returned > 0) {
+		flags = HAS_CAST ? CAST(struct file, file)->f_flags : BPF_CORE_READ(file, f_flags);
+		/* Such a file is appended to wherever the call says. */
+		if (flags & APPENDS)
+			return BPF_CORE_READ(file, f_inode, i_size) - returned;
+	}
+	return state->offset;
+}
+
+/* A call ends. The clock was read before what follows here. */
+static __always_inline void end_call(struct thread_state *state, u64 now, s64 returned)
+{
+	u64 both = bpf_get_current_pid_tgid();
+	struct call call = {
+		.start_ns = state->start_ns,
+		.latency_ns = now - state->start_ns,
+		.requested = state->requested,
+		.returned = returned,
+		.file = state->id,
+		.operation = state->operation,
+		.process = both >> 32,
+		.thread = (u32)both,
+	};
+
+	state->start_ns = 0;
+	call.offset = offset_of(state, returned);
+	record_call(&call);
+}
+
+/* Bytes of a vector of buffers. Of very long ones the first buffers count; what was moved counts
+ * where that is more. */
+#define VECTOR_BUFFERS 256
+
+struct vector_part {
+	u64 base;
+	u64 length;
+};
+
+static __noinline u64 vector_bytes(u64 vector, u64 buffers)
+{
+	u64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < VECTOR_BUFFERS; i++) {
+		struct vector_part part = {};
+
+		if (i >= buffers)
+			break;
+		if (bpf_probe_read_user(&part, sizeof(part), (void *)vector + i * sizeof(part)))
+			break;
+		bytes += part.length;
+	}
+	return bytes;
+}
+
+#endif

@@ -1,0 +1,75 @@
+/* Pages of mapped files that were missing when a process touched them.
+ *
+ * Hooks: mm_filemap_fault, where the kernel begins to look for the page of a file, and the software
+ * event of major page faults, which is counted when a fault that had to wait for a device is done:
+ * timed from the one to the other.
+ * Missed: reads of mapped pages that are in memory, which no kernel sees, and pages that are mapped
+ * around a missing one. A fault that found its page in memory after all has no end that could be
+ * hooked; it is recorded with a latency of 0. */
+#include "../calls/calls.bpf.h"
+
+static __always_inline void record_fault(struct thread_state *state, u64 latency_ns)
+{
+	u64 both = bpf_get_current_pid_tgid();
+	struct call call = {
+		.start_ns = state->fault_start_ns,
+		.latency_ns = latency_ns,
+		.requested = 1ull << settings.page_shift,
+		.offset = state->fault_offset,
+		.returned = 1ll << settings.page_shift,
+		.file = state->fault_id,
+		.operation = FAULT,
+		.process = both >> 32,
+		.thread = (u32)both,
+	};
+
+	state->fault_start_ns = 0;
+	record_call(&call);
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int fault_begin(u64 *ctx)
+{
+	struct address_space *mapping = (void *)ctx[0];
+	u64 offset = ctx[1] << settings.page_shift;
+	struct thread_state *state = traced_thread(bpf_get_current_task_btf());
+	s64 id;
+
+	if (!state)
+		return 0;
+	id = number_of(mapping->host, 0, -1);
+	if (id < 0)
+		return 0;
+	if (state->fault_start_ns) {
+		/* The kernel comes here again when it had to wait: that is the same fault. */
+		if (state->fault_id == id && state->fault_offset == offset)
+			return 0;
+		record_fault(state, 0);
+	}
+	state->fault_id = id;
+	state->fault_offset = offset;
+	state->fault_start_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("perf_event")
+int fault_end(void *ctx)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct thread_state *state = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+
+	if (state && state->fault_start_ns)
+		record_fault(state, now - state->fault_start_ns);
+	return 0;
+}
+
+/* The last fault of a thread that had no end. */
+SEC("tp_btf/sched_process_exit")
+int fault_exit(u64 *ctx)
+{
+	struct thread_state *state = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+
+	if (state && state->fault_start_ns)
+		record_fault(state, 0);
+	return 0;
+}

@@ -1,0 +1,204 @@
+//! Requests of the block layer.
+
+use crate::support::{Everything, can_trace, file_of, files, folder, has, python, wait};
+use dyno_record::io_trace::event::{BlockOperation, Operation};
+use dyno_trace::{Settings, Tracer};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+#[test]
+fn reads_from_the_page_cache_reach_no_device_and_others_do() {
+    if !can_trace("reads_from_the_page_cache_reach_no_device_and_others_do") {
+        return;
+    }
+    let folder = folder();
+    let path = file_of(folder.path(), "data", 8 << 20);
+    let script = r#"
+import os, sys
+fd = os.open(sys.argv[1] + "/data", os.O_RDONLY)
+os.fsync(fd)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+for again in range(2):
+    for i in range(50):
+        os.pread(fd, 4096, (i * 37 % 2048) * 4096)
+"#;
+    let everything = python(files("data"), folder.path(), script);
+    let reads = everything.calls_on(&path, Operation::Read);
+    assert_eq!(reads.len(), 100);
+    let process = reads[0].process;
+    let requests = |from: i64, to: i64| {
+        let within = everything.block.iter().filter(|request| {
+            request.operation == BlockOperation::Read
+                && request.process == process
+                && (from..to).contains(&request.issue_ns)
+        });
+        within.count()
+    };
+    let middle = reads[50].start_ns;
+    assert_eq!(requests(reads[0].start_ns, middle), 50);
+    assert_eq!(requests(middle, i64::MAX), 0);
+    let first = everything
+        .block
+        .iter()
+        .find(|request| request.process == process)
+        .unwrap();
+    assert!(first.device_ns > 0 && first.bytes > 0);
+    let device = &everything.traced.devices[first.device as usize];
+    assert!(!device.name.is_empty(), "{device:?}");
+}
+
+/// A loop device over a file; taken away at the end.
+struct Loop {
+    device: PathBuf,
+}
+
+impl Loop {
+    fn over(file: &Path) -> Option<Loop> {
+        let made = Command::new("losetup")
+            .args(["--find", "--show", "--direct-io=on"])
+            .arg(file)
+            .output()
+            .ok()?;
+        let device = PathBuf::from(String::from_utf8(made.stdout).ok()?.trim());
+        made.status.success().then_some(Loop { device })
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _done = Command::new("losetup")
+            .arg("--detach")
+            .arg(&self.device)
+            .status();
+    }
+}
+
+/// A control group that lets so many reads per second through to a device; taken away at the end.
+struct Slow {
+    folder: PathBuf,
+}
+
+impl Slow {
+    fn device(number: &str, reads_per_s: u32) -> Option<Slow> {
+        let name = format!("dyno-trace-test-{}", std::process::id());
+        let folder = Path::new("/sys/fs/cgroup/blkio").join(name);
+        std::fs::create_dir(&folder).ok()?;
+        let slow = Slow { folder };
+        let limit = slow.folder.join("blkio.throttle.read_iops_device");
+        std::fs::write(limit, format!("{number} {reads_per_s}")).ok()?;
+        Some(slow)
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        let _done = std::fs::remove_dir(&self.folder);
+    }
+}
+
+/// The whole disk on which a folder lies, as `MAJOR:MINOR`.
+fn disk_of(folder: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let device = std::fs::metadata(folder).ok()?.dev();
+    let link = format!(
+        "/sys/dev/block/{}:{}",
+        libc::major(device),
+        libc::minor(device)
+    );
+    let link = Path::new(&link).canonicalize().ok()?;
+    let disk = if link.join("partition").exists() {
+        link.parent()?.to_owned()
+    } else {
+        link
+    };
+    Some(
+        std::fs::read_to_string(disk.join("dev"))
+            .ok()?
+            .trim()
+            .to_owned(),
+    )
+}
+
+#[test]
+fn a_slow_device_is_told_from_a_slow_program_by_its_device_time() {
+    let test = "a_slow_device_is_told_from_a_slow_program_by_its_device_time";
+    if !can_trace(test) || !has("losetup", test) {
+        return;
+    }
+    let folder = folder();
+    let image = file_of(folder.path(), "image", 16 << 20);
+    Command::new("sync").arg(&image).status().unwrap();
+    let slow = disk_of(folder.path()).and_then(|disk| Slow::device(&disk, 20));
+    let (Some(slow), Some(device)) = (slow, Loop::over(&image)) else {
+        println!("skipped: {test}: no loop device, or no control group that limits one");
+        return;
+    };
+    // What waits for the disk below is the device time of the loop device above it. The first read makes
+    // the device known.
+    let script = r#"
+import mmap, os, sys
+open(sys.argv[2] + "/cgroup.procs", "w").write(str(os.getpid()))
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+block = mmap.mmap(-1, 4096)
+os.preadv(fd, [block], 1 << 20)
+print(flush=True)
+input()
+for i in range(20):
+    os.preadv(fd, [block], 2097152 + i * 65536)
+"#;
+    let mut settings = Settings::default();
+    settings.filter.files = vec![device.device.display().to_string()];
+    let mut tracer = Tracer::start(settings).unwrap();
+    let mut everything = Everything::default();
+    let mut command = Command::new("python3");
+    command
+        .args(["-c", script])
+        .arg(&device.device)
+        .arg(&slow.folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = tracer.spawn(&mut command).unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    tracer
+        .poll(&mut everything, Duration::from_millis(1))
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(wait(&mut tracer, &mut everything, child).success());
+    everything.traced = tracer.stop(&mut everything).unwrap();
+    let reads = everything.calls_on(&device.device, Operation::Read);
+    let reads: Vec<_> = reads.iter().filter(|call| call.offset >= 2 << 20).collect();
+    assert_eq!(reads.len(), 20);
+    let name = device
+        .device
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    let devices = &everything.traced.devices;
+    let place = devices
+        .iter()
+        .position(|device| device.name == name)
+        .unwrap();
+    let requests: Vec<_> = everything
+        .block
+        .iter()
+        .filter(|request| request.device as usize == place && request.sector >= 4096)
+        .filter(|request| request.process == reads[0].process)
+        .collect();
+    assert_eq!(requests.len(), 20);
+    let device_ns: u64 = requests.iter().map(|request| request.device_ns).sum();
+    let call_ns: u64 = reads.iter().map(|call| call.latency_ns).sum();
+    let mean_ms = device_ns as f64 / requests.len() as f64 / 1e6;
+    println!(
+        "{mean_ms} ms per request; {} ms in calls",
+        call_ns / 1_000_000
+    );
+    // The first few may pass at once.
+    assert!(mean_ms > 30.0, "{mean_ms} ms");
+    assert!(device_ns as f64 > 0.7 * call_ns as f64, "{call_ns} ns");
+}

@@ -1,0 +1,186 @@
+//! Calls of plain programs: each kind of system call, followed through threads, children and names.
+
+use crate::support::{can_trace, files, folder, python};
+use dyno_record::io_trace::event::{Call, Operation};
+use dyno_trace::hooks::Way;
+use dyno_trace::{TraceError, Tracer};
+
+fn offsets(calls: &[Call]) -> Vec<(i64, u64, i64)> {
+    calls
+        .iter()
+        .map(|call| (call.offset, call.requested, call.returned))
+        .collect()
+}
+
+const EVERY_CALL: &str = r#"
+import os, sys
+path = sys.argv[1] + "/data"
+fd = os.open(path, os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x" * 1000)
+os.write(fd, b"y" * 24)
+os.pwrite(fd, b"z" * 10, 5000)
+os.pwritev(fd, [b"a" * 7, b"b" * 8], 8192)
+os.writev(fd, [b"c" * 3, b"d" * 4])
+os.fsync(fd)
+os.fdatasync(fd)
+os.lseek(fd, 100, 0)
+os.read(fd, 50)
+os.read(fd, 60)
+os.pread(fd, 20, 4000)
+os.preadv(fd, [bytearray(11), bytearray(12)], 300)
+os.readv(fd, [bytearray(5), bytearray(6)])
+os.pread(fd, 4096, 8200)
+os.pread(fd, 10, 1 << 40)
+os.close(fd)
+fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+os.write(fd, b"e" * 9)
+os.pwrite(fd, b"f" * 9, 0)
+"#;
+
+/// Both ways by system calls that work without functions of the kernel, and the best one.
+fn ways() -> [Option<Way>; 3] {
+    [None, Some(Way::SyscallPair), Some(Way::SyscallPoints)]
+}
+
+#[test]
+fn every_system_call_has_its_offset_and_sizes() {
+    if !can_trace("every_system_call_has_its_offset_and_sizes") {
+        return;
+    }
+    for way in ways() {
+        let folder = folder();
+        let mut settings = files("data");
+        settings.way = way;
+        let tracer = Tracer::start(settings.clone());
+        if let Err(TraceError::NoTracefs { path }) = tracer {
+            println!("skipped: {way:?}: {path} is not mounted");
+            continue;
+        }
+        drop(tracer);
+        let everything = python(settings, folder.path(), EVERY_CALL);
+        let path = folder.path().join("data");
+        let writes = offsets(&everything.calls_on(&path, Operation::Write));
+        let expected = [
+            (0, 1000, 1000),
+            (1000, 24, 24),
+            (5000, 10, 10),
+            (8192, 15, 15),
+            (1024, 7, 7),
+            (8207, 9, 9),
+            (8216, 9, 9),
+        ];
+        assert_eq!(writes, expected, "{way:?}");
+        let reads = offsets(&everything.calls_on(&path, Operation::Read));
+        let expected = [
+            (100, 50, 50),
+            (150, 60, 60),
+            (4000, 20, 20),
+            (300, 23, 23),
+            (210, 11, 11),
+            (8200, 4096, 7),
+            (1 << 40, 10, 0),
+        ];
+        assert_eq!(reads, expected, "{way:?}");
+        let syncs = everything.calls_on(&path, Operation::Sync);
+        assert_eq!(offsets(&syncs), [(-1, 0, 0), (-1, 0, 0)], "{way:?}");
+        assert!(syncs[0].latency_ns > 0);
+    }
+}
+
+#[test]
+fn calls_that_fail_have_their_error() {
+    if !can_trace("calls_that_fail_have_their_error") {
+        return;
+    }
+    let folder = folder();
+    let script = r#"
+import os, sys
+fd = os.open(sys.argv[1] + "/data", os.O_WRONLY | os.O_CREAT)
+os.write(fd, b"x")
+try:
+    os.read(fd, 10)
+except OSError:
+    pass
+"#;
+    let everything = python(files("data"), folder.path(), script);
+    let reads = everything.calls_on(&folder.path().join("data"), Operation::Read);
+    assert_eq!(offsets(&reads)[0].2, -i64::from(libc::EBADF));
+    let totals = &everything.traced.totals;
+    let errors = totals
+        .iter()
+        .find(|total| total.operation == Operation::Read)
+        .unwrap();
+    assert_eq!((errors.calls, errors.errors, errors.bytes), (1, 1, 0));
+}
+
+#[test]
+fn only_the_operations_and_sizes_that_were_asked_for_are_traced() {
+    if !can_trace("only_the_operations_and_sizes_that_were_asked_for_are_traced") {
+        return;
+    }
+    let folder = folder();
+    let mut settings = files("data");
+    settings.filter.operations = vec![Operation::Write, Operation::Sync];
+    settings.filter.smallest_bytes = 10;
+    let everything = python(settings, folder.path(), EVERY_CALL);
+    let path = folder.path().join("data");
+    assert!(everything.calls_on(&path, Operation::Read).is_empty());
+    let sizes: Vec<u64> = everything
+        .calls_on(&path, Operation::Write)
+        .iter()
+        .map(|call| call.requested)
+        .collect();
+    assert_eq!(sizes, [1000, 24, 10, 15]);
+    assert_eq!(everything.calls_on(&path, Operation::Sync).len(), 2);
+}
+
+#[test]
+fn totals_are_made_of_the_same_calls_in_both_modes() {
+    use dyno_record::io_trace::document::TraceMode;
+    if !can_trace("totals_are_made_of_the_same_calls_in_both_modes") {
+        return;
+    }
+    let counts = |mode| {
+        let folder = folder();
+        let mut settings = files("data");
+        settings.mode = mode;
+        let everything = python(settings, folder.path(), EVERY_CALL);
+        let totals = everything.traced.totals.iter().map(|total| {
+            let forward: Vec<_> = total.seek_forward_bytes.buckets().collect();
+            let backward: Vec<_> = total.seek_backward_bytes.buckets().collect();
+            let counts = (
+                total.calls,
+                total.bytes,
+                total.errors,
+                total.sequential_calls,
+            );
+            (total.operation, counts, forward, backward)
+        });
+        let mut totals: Vec<_> = totals.collect();
+        totals.sort_by_key(|total| total.0);
+        (everything.traced.calls, totals)
+    };
+    let events = counts(TraceMode::Events);
+    assert_eq!(events.0, 16);
+    assert_eq!(counts(TraceMode::Aggregated), events);
+}
+
+#[test]
+fn what_the_probes_cost_is_told_when_it_is_asked_for() {
+    if !can_trace("what_the_probes_cost_is_told_when_it_is_asked_for") {
+        return;
+    }
+    let folder = folder();
+    let mut settings = files("data");
+    settings.measure_cost = true;
+    let everything = python(settings, folder.path(), EVERY_CALL);
+    let cost = everything.traced.cost.unwrap();
+    let programs: Vec<_> = cost
+        .programs
+        .iter()
+        .filter(|program| program.runs >= 16)
+        .collect();
+    assert!(programs.len() >= 2, "{cost:?}");
+    assert!(programs.iter().all(|program| program.run_time_ns > 0));
+    assert!(!everything.traced.probes.is_empty());
+}

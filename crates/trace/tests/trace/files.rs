@@ -1,0 +1,157 @@
+//! Which file a call was on, whatever becomes of its name.
+
+use crate::support::{Everything, can_trace, file_of, files, folder, python};
+use dyno_record::io_trace::event::Operation;
+use dyno_trace::{Settings, Tracer};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+#[test]
+fn a_file_keeps_its_names_through_renaming_and_deleting() {
+    if !can_trace("a_file_keeps_its_names_through_renaming_and_deleting") {
+        return;
+    }
+    let folder = folder();
+    let script = r#"
+import os, sys
+os.chdir(sys.argv[1])
+fd = os.open("one", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x" * 10)
+os.rename("one", "two")
+os.write(fd, b"x" * 10)
+os.mkdir("below")
+folder = os.open("below", os.O_RDONLY)
+os.rename("two", "three", dst_dir_fd=folder)
+os.unlink("three", dir_fd=folder)
+os.write(fd, b"x" * 10)
+os.close(fd)
+"#;
+    let everything = python(files("one"), folder.path(), script);
+    let root = folder.path().canonicalize().unwrap();
+    let (_, file) = everything.file(&folder.path().join("one"));
+    let names = ["one", "two", "below/three"].map(|name| root.join(name).display().to_string());
+    assert_eq!(file.names, names);
+    assert_eq!(file.name, names[2]);
+    assert!(file.deleted);
+    let writes = everything.calls_on(&folder.path().join("one"), Operation::Write);
+    assert_eq!(writes.len(), 3);
+}
+
+#[test]
+fn files_that_had_the_same_inode_are_two() {
+    if !can_trace("files_that_had_the_same_inode_are_two") {
+        return;
+    }
+    let folder = folder();
+    // The file system gives the number again soon; how soon is its own business.
+    let script = r#"
+import os, sys
+os.chdir(sys.argv[1])
+fd = os.open("first", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x" * 11)
+inode = os.fstat(fd).st_ino
+os.close(fd)
+os.unlink("first")
+for attempt in range(10000):
+    fd = os.open("second", os.O_RDWR | os.O_CREAT)
+    if os.fstat(fd).st_ino == inode:
+        os.write(fd, b"y" * 22)
+        sys.exit(0)
+    os.close(fd)
+    os.rename("second", "other%d" % attempt)
+sys.exit(1)
+"#;
+    let everything = python(files("*"), folder.path(), script);
+    let (first, one) = everything.file(&folder.path().join("first"));
+    let (second, two) = everything.file(&folder.path().join("second"));
+    assert_ne!(first, second);
+    assert_eq!(one.inode, two.inode);
+    assert_ne!(one.generation, two.generation);
+    assert_eq!((one.deleted, two.deleted), (true, false));
+    let sizes = |name| {
+        let calls = everything.calls_on(&folder.path().join(name), Operation::Write);
+        calls.iter().map(|call| call.returned).collect::<Vec<_>>()
+    };
+    assert_eq!((sizes("first"), sizes("second")), (vec![11], vec![22]));
+}
+
+#[test]
+fn files_that_match_no_pattern_are_left_out() {
+    if !can_trace("files_that_match_no_pattern_are_left_out") {
+        return;
+    }
+    let folder = folder();
+    let script = r#"
+import os, sys
+os.chdir(sys.argv[1])
+for name in ["a.wt", "b.log", "c.wt"]:
+    fd = os.open(name, os.O_RDWR | os.O_CREAT)
+    for i in range(100):
+        os.write(fd, b"x")
+"#;
+    let everything = python(files("*.wt"), folder.path(), script);
+    let mut names: Vec<&str> = everything
+        .traced
+        .files
+        .iter()
+        .map(|file| file.short_name())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a.wt", "c.wt"]);
+    assert_eq!(everything.traced.calls, 200);
+    assert_eq!(everything.traced.lost_calls, 0);
+}
+
+#[test]
+fn files_that_are_left_out_are_not_even_looked_at_again() {
+    if !can_trace("files_that_are_left_out_are_not_even_looked_at_again") {
+        return;
+    }
+    let folder = folder();
+    let path = file_of(folder.path(), "other", 4096);
+    let mut settings = files("no-such-file");
+    settings.ring_bytes = 1 << 20;
+    let mut tracer = Tracer::start(settings).unwrap();
+    let mut everything = Everything::default();
+    // After its first line the verdict is there; what follows would fill the buffer many times.
+    let script = format!(
+        "import os\nfd = os.open({path:?}, 0)\nos.pread(fd, 1, 0)\nprint(flush=True)\ninput()\n\
+         for i in range(40000): os.pread(fd, 1, 0)"
+    );
+    let mut command = Command::new("python3");
+    command
+        .args(["-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = tracer.spawn(&mut command).unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    tracer
+        .poll(&mut everything, Duration::from_millis(1))
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    let traced = tracer.stop(&mut everything).unwrap();
+    assert_eq!((traced.calls, traced.lost_calls), (0, 0));
+    assert!(traced.files.is_empty());
+}
+
+#[test]
+fn views_of_the_kernel_are_no_files() {
+    if !can_trace("views_of_the_kernel_are_no_files") {
+        return;
+    }
+    let folder = folder();
+    let script = "open('/proc/self/stat').read(); open('/sys/kernel/uevent_seqnum').read()";
+    let everything = python(Settings::default(), folder.path(), script);
+    let files = &everything.traced.files;
+    let views = files
+        .iter()
+        .filter(|file| file.name.starts_with("/proc") || file.name.starts_with("/sys"));
+    assert_eq!(views.count(), 0);
+    assert!(!files.is_empty(), "python reads files of its own");
+    assert!(files.iter().all(|file| file.name.starts_with('/')));
+}

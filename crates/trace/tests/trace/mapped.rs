@@ -1,0 +1,65 @@
+//! Page faults of mapped files.
+
+use crate::support::{can_trace, file_of, files, folder, python};
+use dyno_record::io_trace::document::TraceCaveatKind;
+use dyno_record::io_trace::event::Operation;
+
+#[test]
+fn missing_pages_of_a_mapped_file_are_told_with_the_time_that_they_took() {
+    if !can_trace("missing_pages_of_a_mapped_file_are_told_with_the_time_that_they_took") {
+        return;
+    }
+    let folder = folder();
+    let path = file_of(folder.path(), "data", 4 << 20);
+    let script = r#"
+import mmap, os, sys
+fd = os.open(sys.argv[1] + "/data", os.O_RDONLY)
+os.fsync(fd)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+area = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+area.madvise(mmap.MADV_RANDOM)
+for page in [7, 500, 3, 900]:
+    assert area[page * 4096] == 7
+"#;
+    let everything = python(files("data"), folder.path(), script);
+    let faults = everything.calls_on(&path, Operation::Fault);
+    let pages: Vec<i64> = faults.iter().map(|call| call.offset / 4096).collect();
+    assert_eq!(pages, [7, 500, 3, 900]);
+    assert!(
+        faults.iter().all(|call| call.latency_ns > 1000),
+        "{faults:#?}"
+    );
+    assert!(faults.iter().all(|call| call.requested == 4096));
+}
+
+#[test]
+fn a_fault_that_found_its_page_in_memory_says_that_its_time_is_not_known() {
+    if !can_trace("a_fault_that_found_its_page_in_memory_says_that_its_time_is_not_known") {
+        return;
+    }
+    let folder = folder();
+    let path = file_of(folder.path(), "data", 1 << 20);
+    // A private mapping that is written to does not map pages around; its file is in memory.
+    let script = r#"
+import mmap, os, sys
+fd = os.open(sys.argv[1] + "/data", os.O_RDONLY)
+area = mmap.mmap(fd, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+for page in [5, 50]:
+    area[page * 4096] = 1
+"#;
+    let everything = python(files("data"), folder.path(), script);
+    let faults = everything.calls_on(&path, Operation::Fault);
+    let pages: Vec<i64> = faults.iter().map(|call| call.offset / 4096).collect();
+    assert_eq!(pages, [5, 50]);
+    assert!(faults.iter().all(|call| call.latency_ns == 0));
+    let caveats = &everything.traced.caveats;
+    let told = caveats
+        .iter()
+        .find(|caveat| caveat.kind == TraceCaveatKind::Other)
+        .unwrap();
+    assert!(
+        told.message.starts_with("2 page faults"),
+        "{}",
+        told.message
+    );
+}

@@ -1,0 +1,134 @@
+//! What the tests of the tracer share.
+
+use dyno_record::io_trace::document::FileEntry;
+use dyno_record::io_trace::event::{BlockRequest, Call, Operation};
+use dyno_trace::kernel::Kernel;
+use dyno_trace::{LiveKernel, Settings, Sink, Traced, Tracer};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Whether tracing is possible here. Where it is not, the test says so and is left out, unless
+/// `DYNO_REQUIRE_TRACE` asks for it.
+pub(crate) fn can_trace(test: &str) -> bool {
+    let Err(refusal) = LiveKernel::new().admits() else {
+        return true;
+    };
+    let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
+    assert!(!required, "{test}: {refusal}");
+    println!("skipped: {test}: {refusal}");
+    false
+}
+
+/// Whether a program is installed that a test needs; as above.
+pub(crate) fn has(program: &str, test: &str) -> bool {
+    let found = Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
+    assert!(found || !required, "{test}: `{program}` is not installed");
+    if !found {
+        println!("skipped: {test}: `{program}` is not installed");
+    }
+    found
+}
+
+/// A folder on a disk and not in memory.
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Everything that a trace told.
+#[derive(Default)]
+pub(crate) struct Everything {
+    pub(crate) calls: Vec<Call>,
+    pub(crate) block: Vec<BlockRequest>,
+    pub(crate) traced: Traced,
+}
+
+impl Sink for Everything {
+    fn calls(&mut self, calls: &[Call]) {
+        self.calls.extend(calls);
+    }
+
+    fn block(&mut self, requests: &[BlockRequest]) {
+        self.block.extend(requests);
+    }
+}
+
+impl Everything {
+    /// The file of a path, which had any of the names.
+    pub(crate) fn file(&self, path: &Path) -> (u32, &FileEntry) {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let text = path.to_string_lossy();
+        let found =
+            self.traced.files.iter().position(|file| {
+                file.name == *text || file.names.iter().any(|name| *name == *text)
+            });
+        let place = found.unwrap_or_else(|| panic!("{text} is not in {:#?}", self.traced.files));
+        (place as u32, &self.traced.files[place])
+    }
+
+    /// Calls of an operation on a file, in the order of their starts.
+    pub(crate) fn calls_on(&self, path: &Path, operation: Operation) -> Vec<Call> {
+        let (file, _) = self.file(path);
+        let mut calls: Vec<Call> = self
+            .calls
+            .iter()
+            .filter(|call| call.file == file && call.operation == operation)
+            .copied()
+            .collect();
+        calls.sort_by_key(|call| call.start_ns);
+        calls
+    }
+}
+
+/// Waits for a child while the trace goes on.
+pub(crate) fn wait(tracer: &mut Tracer, sink: &mut Everything, mut child: Child) -> ExitStatus {
+    let end = Instant::now() + Duration::from_secs(120);
+    loop {
+        tracer.poll(sink, Duration::from_millis(20)).unwrap();
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("the traced command does not end");
+        }
+    }
+}
+
+/// Traces a command from its start to its end.
+pub(crate) fn trace(settings: Settings, command: &mut Command) -> Everything {
+    let mut sink = Everything::default();
+    let mut tracer = Tracer::start(settings).unwrap_or_else(|error| panic!("{error}"));
+    let child = tracer.spawn(command).unwrap();
+    let status = wait(&mut tracer, &mut sink, child);
+    sink.traced = tracer.stop(&mut sink).unwrap();
+    assert!(status.success(), "{status}");
+    assert_eq!(sink.traced.lost_calls, 0);
+    sink
+}
+
+/// Settings for files of a pattern.
+pub(crate) fn files(pattern: impl Into<String>) -> Settings {
+    let mut settings = Settings::default();
+    settings.filter.files = vec![pattern.into()];
+    settings
+}
+
+/// Traces a script of Python that gets a folder as its argument.
+pub(crate) fn python(settings: Settings, folder: &Path, script: &str) -> Everything {
+    trace(
+        settings,
+        Command::new("python3").arg("-c").arg(script).arg(folder),
+    )
+}
+
+/// A file of so many bytes in a folder.
+pub(crate) fn file_of(folder: &Path, name: &str, bytes: usize) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, vec![7; bytes]).unwrap();
+    path
+}
