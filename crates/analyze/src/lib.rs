@@ -2,6 +2,7 @@
 //! methods behind them, one per file. No I/O and no clock; what resamples takes its seed as an
 //! argument, so that the same input always gives the same answer.
 
+pub mod access_pattern;
 pub mod caveats;
 pub mod change_point;
 pub mod closed_network;

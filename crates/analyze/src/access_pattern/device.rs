@@ -1,0 +1,195 @@
+//! Tells calls that waited for a device from calls that the page cache answered, by the requests of
+//! the block layer.
+//!
+//! A request that ends while a call of its process is under way is what that call waited for; of
+//! several calls under way, the one that ends first after the request did. The bytes of a request
+//! are those of the call under way when it was queued, which for read-ahead is the call that set it
+//! off, whoever needs the data later. Sectors are not compared with places in files. So a request
+//! may be given to another call of the process on another file; how often there was a choice is
+//! counted. Requests of processes that made no call, such as writing back by the kernel, are given
+//! to none.
+
+use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call};
+use std::collections::{HashMap, VecDeque};
+
+/// How much later than a request a call may be looked at that it belongs to.
+const MEMORY_NS: i64 = 120_000_000_000;
+/// Most events of a process that are remembered.
+const MOST_EVENTS: usize = 1 << 18;
+/// Most events that are looked at for one call.
+const MOST_STEPS: usize = 1024;
+
+/// The beginning or the end of a request.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    at_ns: i64,
+    bytes: u32,
+    is_taken: bool,
+    is_shared: bool,
+}
+
+/// Events of a process, by time.
+#[derive(Clone, Debug, Default)]
+struct Timeline(VecDeque<Event>);
+
+/// What the device did for a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Served {
+    /// Requests that ended while it was under way, and that no earlier call had waited for.
+    pub(super) waited: u64,
+    /// Bytes of the requests that it set off.
+    pub(super) bytes: u64,
+    /// Requests that another call could have waited for as well.
+    pub(super) shared: u64,
+}
+
+/// Requests that still may belong to calls.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Matcher {
+    by_process: HashMap<u32, (Timeline, Timeline)>,
+}
+
+impl Matcher {
+    /// Remembers a request. Requests come about in the order of their ends, and before the calls
+    /// that end after them.
+    pub(super) fn add(&mut self, request: &BlockRequest) {
+        if request.operation != BlockOperation::Read {
+            return;
+        }
+        let queued = request.issue_ns.saturating_sub(request.queue_ns as i64);
+        let done = request.issue_ns.saturating_add(request.device_ns as i64);
+        let (begins, ends) = self.by_process.entry(request.process).or_default();
+        begins.insert(queued, request.bytes);
+        ends.insert(done, request.bytes);
+    }
+
+    /// What was done for a call. Calls come about in the order of their ends.
+    pub(super) fn serve(&mut self, call: &Call) -> Served {
+        let Some((begins, ends)) = self.by_process.get_mut(&call.process) else {
+            return Served::default();
+        };
+        let end_ns = call.start_ns.saturating_add(call.latency_ns as i64);
+        let begun = begins.take(call.start_ns, end_ns);
+        let ended = ends.take(call.start_ns, end_ns);
+        Served {
+            waited: ended.0,
+            bytes: begun.1,
+            shared: ended.2,
+        }
+    }
+}
+
+impl Timeline {
+    fn insert(&mut self, at_ns: i64, bytes: u32) {
+        while self.0.len() >= MOST_EVENTS
+            || self
+                .0
+                .front()
+                .is_some_and(|event| event.at_ns < at_ns.saturating_sub(MEMORY_NS))
+        {
+            self.0.pop_front();
+        }
+        let event = Event {
+            at_ns,
+            bytes,
+            is_taken: false,
+            is_shared: false,
+        };
+        // Nearly in order: the place is close to the end.
+        let mut place = self.0.len();
+        while place > 0 && self.0[place - 1].at_ns > at_ns {
+            place -= 1;
+        }
+        self.0.insert(place, event);
+    }
+
+    /// Takes the events from `start_ns` to `end_ns`: how many, their bytes, and how many that were
+    /// taken before are found a second time.
+    fn take(&mut self, start_ns: i64, end_ns: i64) -> (u64, u64, u64) {
+        let first = self.0.partition_point(|event| event.at_ns < start_ns);
+        let (mut count, mut bytes, mut shared) = (0, 0, 0);
+        for event in self.0.range_mut(first..).take(MOST_STEPS) {
+            if event.at_ns > end_ns {
+                break;
+            }
+            if !event.is_taken {
+                event.is_taken = true;
+                count += 1;
+                bytes += u64::from(event.bytes);
+            } else if !event.is_shared {
+                event.is_shared = true;
+                shared += 1;
+            }
+        }
+        (count, bytes, shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::io_trace::event::Operation;
+
+    fn read(thread: u32, start_ns: i64, latency_ns: u64) -> Call {
+        Call {
+            start_ns,
+            latency_ns,
+            offset: 0,
+            requested: 4096,
+            returned: 4096,
+            file: 0,
+            process: 7,
+            thread,
+            operation: Operation::Read,
+        }
+    }
+
+    fn request(issue_ns: i64, queue_ns: u64, device_ns: u64) -> BlockRequest {
+        BlockRequest {
+            issue_ns,
+            queue_ns,
+            device_ns,
+            sector: 0,
+            bytes: 4096,
+            device: 0,
+            operation: BlockOperation::Read,
+            process: 7,
+        }
+    }
+
+    fn served(waited: u64, bytes: u64, shared: u64) -> Served {
+        Served {
+            waited,
+            bytes,
+            shared,
+        }
+    }
+
+    #[test]
+    fn a_request_belongs_to_the_call_that_ends_first_after_it_and_a_choice_is_counted() {
+        let mut matcher = Matcher::default();
+        matcher.add(&request(20_000, 0, 70_000));
+        assert_eq!(matcher.serve(&read(7, 0, 100_000)), served(1, 4096, 0));
+        assert_eq!(matcher.serve(&read(8, 10_000, 200_000)), served(0, 0, 1));
+        assert_eq!(matcher.serve(&read(7, 300_000, 1000)), served(0, 0, 0));
+    }
+
+    #[test]
+    fn read_ahead_belongs_to_the_call_that_set_it_off_and_is_waited_for_by_another() {
+        let mut matcher = Matcher::default();
+        matcher.add(&request(5_000, 1_000, 95_000));
+        assert_eq!(matcher.serve(&read(7, 3_000, 3_000)), served(0, 4096, 0));
+        assert_eq!(matcher.serve(&read(7, 50_000, 60_000)), served(1, 0, 0));
+    }
+
+    #[test]
+    fn requests_that_come_out_of_order_are_found() {
+        let mut matcher = Matcher::default();
+        for issue in [50_000, 10_000, 90_000, 30_000] {
+            matcher.add(&request(issue, 0, 5_000));
+        }
+        for start in [8_000, 28_000, 48_000, 88_000] {
+            assert_eq!(matcher.serve(&read(7, start, 10_000)), served(1, 4096, 0));
+        }
+    }
+}
