@@ -1,7 +1,8 @@
 // The chart data as crates/report/src/series.rs writes it. All times are seconds from the start
 // of the run, all latencies microseconds; null means that there is no value.
 
-import type { ExperimentCharts } from "./experiment";
+import type { DensityData } from "./density";
+import type { ExperimentCharts, PlotData } from "./experiment";
 
 export type Values = (number | null)[];
 
@@ -79,6 +80,8 @@ export interface Charts {
   thinning: string | null;
   panels?: PanelData[];
   changes?: ChangeMark[];
+  densities?: DensityData[];
+  trace_plots?: PlotData[];
 }
 
 /** The data of the page: of a run, or of an experiment. */

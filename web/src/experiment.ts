@@ -3,13 +3,14 @@
 
 import uPlot from "uplot";
 import { chooser } from "./controls";
-import { count, latency, latencyTick, rate, rateTick } from "./format";
+import type { DensityData } from "./density";
+import { bytes, count, latency, latencyTick, rate, rateTick } from "./format";
 import { axisStyle, logSplits, place, Plot, valueBefore } from "./plot";
 import { color } from "./theme";
 
-type Measure = "count" | "rate" | "time";
+type Measure = "count" | "rate" | "time" | "seconds" | "bytes";
 type Role = "measured" | "p50" | "p99" | "bound" | "balanced" | "network" | "model";
-type Stroke = "line" | "dashed" | "dotted" | "points" | "line_and_points";
+type Stroke = "line" | "dashed" | "dotted" | "points" | "line_and_points" | "steps";
 
 interface PlotAxis {
   label: string;
@@ -44,6 +45,7 @@ export interface PlotData {
 
 export interface ExperimentCharts {
   plots: PlotData[];
+  densities?: DensityData[];
 }
 
 type Made = { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData };
@@ -59,8 +61,15 @@ const COLORS: Record<Role, string> = {
   model: "--operation-6",
 };
 
-const WRITE: Record<Measure, (value: number) => string> = { count, rate, time: latency };
-const WRITE_TICK: Record<Measure, (value: number) => string> = { count, rate: rateTick, time: latencyTick };
+const seconds = (value: number) => `${count(value)} s`;
+const WRITE: Record<Measure, (value: number) => string> = { count, rate, time: latency, seconds, bytes };
+const WRITE_TICK: Record<Measure, (value: number) => string> = {
+  count,
+  rate: rateTick,
+  time: latencyTick,
+  seconds,
+  bytes,
+};
 
 /** How far intervals and bounds may stretch a chart beyond the measured values. */
 const STRETCH = 2;
@@ -176,6 +185,7 @@ const LEGEND_DASHES: Record<Stroke, string> = {
   dotted: "dotted",
   points: "solid",
   line_and_points: "solid",
+  steps: "solid",
 };
 
 /** The value under the cursor: a point's own with its interval, or that of the curve. */
@@ -197,6 +207,11 @@ function legendValue(plot: PlotData, series: PlotSeries, chart: uPlot, index: nu
   return write(value) + interval;
 }
 
+/** A colour as it lies over another one. */
+function translucent(opaque: string): string {
+  return opaque.replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)");
+}
+
 function seriesOptions(plot: PlotData, series: PlotSeries): uPlot.Series {
   const stroke = color(COLORS[series.role]);
   const dashes = dash(series.stroke);
@@ -209,6 +224,10 @@ function seriesOptions(plot: PlotData, series: PlotSeries): uPlot.Series {
     points: { show: hasPoints(series), size: 8, fill: stroke, stroke: color("--background"), width: 1 },
     value: (chart, _value, index, at) => legendValue(plot, series, chart, index, at),
   };
+  if (series.stroke === "steps") {
+    const paths = uPlot.paths.stepped?.({ align: 1 });
+    return { ...options, ...(paths ? { paths } : {}), fill: translucent(stroke) };
+  }
   return isPoints ? { ...options, paths: () => null } : options;
 }
 

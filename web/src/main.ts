@@ -5,6 +5,8 @@ import "./report.css";
 import { chooser } from "./controls";
 import type { Charts } from "./data";
 import { operationLabel, readData } from "./data";
+import type { Density } from "./density";
+import { densityCharts } from "./density";
 import { experimentPlots } from "./experiment";
 import { followEvidence } from "./marks";
 import { panelChart } from "./panels";
@@ -113,12 +115,14 @@ function openDetailsForPrinting(): void {
 }
 
 const plots: Plot[] = [];
-setUpTheme(() => plots.forEach((plot) => plot.draw()));
+const densities: Density[] = [];
+setUpTheme(() => [...plots, ...densities].forEach((chart) => chart.draw()));
 openDetailsForPrinting();
 const data = readData();
 if ("plots" in data) {
   plots.push(...experimentPlots(data));
 } else {
-  plots.push(...timeCharts(data), ...percentileCharts(data));
+  plots.push(...timeCharts(data), ...percentileCharts(data), ...experimentPlots({ plots: data.trace_plots ?? [] }));
 }
+densities.push(...densityCharts(data.densities ?? []));
 document.documentElement.dataset["charts"] = String(plots.length);

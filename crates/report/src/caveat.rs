@@ -67,7 +67,7 @@ pub struct NumberedCaveat {
     /// What to do about it.
     pub hint: Option<String>,
     #[serde(skip)]
-    kind: CaveatKind,
+    topics: &'static [Topic],
 }
 
 /// All caveats of a run, most serious first.
@@ -93,7 +93,7 @@ impl CaveatBook {
     pub fn marks(&self, topic: Topic, phase: Option<PhaseKind>) -> Vec<usize> {
         let touches = |entry: &&NumberedCaveat| {
             let same_phase = entry.phase.is_none() || phase.is_none() || entry.phase == phase;
-            same_phase && describe(entry.kind).topics.contains(&topic)
+            same_phase && entry.topics.contains(&topic)
         };
         let numbers = self.entries.iter().filter(touches);
         numbers.map(|entry| entry.number).collect()
@@ -106,6 +106,24 @@ impl CaveatBook {
 }
 
 impl NumberedCaveat {
+    /// A caveat that marks no group of numbers by itself, still without a number.
+    pub(crate) fn of(
+        label: &'static str,
+        severity: Severity,
+        message: String,
+        hint: Option<String>,
+    ) -> Self {
+        NumberedCaveat {
+            number: 0,
+            label,
+            severity,
+            phase: None,
+            message,
+            hint,
+            topics: &[],
+        }
+    }
+
     fn new(caveat: &Caveat) -> Self {
         let description = describe(caveat.kind);
         NumberedCaveat {
@@ -115,7 +133,7 @@ impl NumberedCaveat {
             phase: caveat.phase,
             message: caveat.message.clone(),
             hint: caveat.hint.clone(),
-            kind: caveat.kind,
+            topics: description.topics,
         }
     }
 }

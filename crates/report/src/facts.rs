@@ -3,7 +3,7 @@
 
 use crate::caveat::{CaveatBook, Topic};
 use crate::quantity::Quantity;
-use dyno_record::model::{Environment, RunDocument, ServerRecord, StorageRecord};
+use dyno_record::model::{Environment, RunDocument, ServerRecord, StorageRecord, TraceRecord};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -174,16 +174,33 @@ pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
     .filter(|part| !part.is_empty())
     .collect();
     let seed = number_at(plan, "/client/seed").map(|seed| seed.to_string());
-    [
+    let known = [
         Fact::new("Mix", mix(plan)),
         Fact::new("Data", documents(plan)).marked(&book.marks(Topic::Data, None)),
         Fact::new("Key distribution", keys(plan)),
         Fact::new("Load", load.join(", ")),
         Fact::new("Seed", seed.unwrap_or_default()),
-    ]
-    .into_iter()
-    .filter(|fact| !fact.value.is_empty())
-    .collect()
+    ];
+    known
+        .into_iter()
+        .chain(document.traces.iter().map(trace))
+        .filter(|fact| !fact.value.is_empty())
+        .collect()
+}
+
+/// When a trace watched, and where it is.
+fn trace(trace: &TraceRecord) -> Fact {
+    let label = format!("Trace {}", trace.name);
+    let window = match (trace.start_s, trace.end_s) {
+        (Some(start), Some(end)) => format!("{start:.1} s to {end:.1} s of the run"),
+        (Some(start), None) => format!("from {start:.1} s of the run"),
+        (None, _) => "never started".to_owned(),
+    };
+    let outcome = &trace.outcome;
+    Fact::new(
+        label,
+        format!("{window}, {outcome}; in {}/", trace.directory),
+    )
 }
 
 /// What was measured against.

@@ -2,6 +2,7 @@
 //! says of it.
 
 use crate::error::ReportError;
+use crate::io_trace::{TraceJson, TraceView};
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::RunDocument;
 use dyno_record::reader::Run;
@@ -14,12 +15,21 @@ struct Analysed<'a> {
     document: &'a RunDocument,
     #[serde(skip_serializing_if = "Option::is_none")]
     analysis: Option<&'a RunAnalysis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    io_trace: Option<TraceJson<'a>>,
 }
 
-/// The document and its analysis, pretty-printed, with a line end.
-pub(crate) fn render(run: &Run, analysis: Option<&RunAnalysis>) -> Result<String, ReportError> {
-    let document = &run.document;
-    let mut text = serde_json::to_string_pretty(&Analysed { document, analysis })?;
+/// The document, its analysis and what a trace of file I/O shows, pretty-printed, with a line end.
+pub(crate) fn render(
+    run: &Run,
+    analysis: Option<&RunAnalysis>,
+    trace: Option<&TraceView<'_>>,
+) -> Result<String, ReportError> {
+    let mut text = serde_json::to_string_pretty(&Analysed {
+        document: &run.document,
+        analysis,
+        io_trace: trace.map(TraceView::json),
+    })?;
     text.push('\n');
     Ok(text)
 }
@@ -33,13 +43,13 @@ mod tests {
     #[test]
     fn the_text_is_the_document() {
         let run = testdata::open_run();
-        let back: RunDocument = serde_json::from_str(&render(&run, None).unwrap()).unwrap();
+        let back: RunDocument = serde_json::from_str(&render(&run, None, None).unwrap()).unwrap();
         assert_eq!(back, run.document);
     }
 
     #[test]
     fn the_promised_keys_are_there() {
-        let text = render(&testdata::open_run(), None).unwrap();
+        let text = render(&testdata::open_run(), None, None).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
         assert!(document["schema_version"].is_u64());
         assert!(document["caveats"][0]["kind"].is_string());

@@ -1,6 +1,6 @@
 //! Reports of a finished run: terminal, Markdown, one self-contained HTML file, JSON, and the text
 //! that YCSB prints. The first three show one [`model::ReportModel`]. Reports of an experiment, which
-//! has several runs, are made by [`experiment`].
+//! has several runs, are made by [`experiment`], and those of a trace of file I/O by [`io_trace`].
 //!
 //! Nothing is printed or written here; every renderer returns text. Caveats are found by the
 //! analysis and arrive with the run.
@@ -12,6 +12,7 @@ pub mod experiment;
 pub mod facts;
 mod html;
 pub mod instances;
+pub mod io_trace;
 mod json;
 mod kpi;
 mod layout;
@@ -30,6 +31,7 @@ mod testdata;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::{RunDocument, RunStatus};
 use dyno_record::reader::Run;
+use io_trace::TraceView;
 use model::ReportModel;
 use ycsb::YcsbOptions;
 
@@ -84,12 +86,32 @@ pub fn render(
     format: Format,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
-    let model = || ReportModel::new(run, analysis);
+    render_traced(run, analysis, None, format, options)
+}
+
+/// The same of a run during which file I/O was traced.
+///
+/// # Errors
+/// As those of [`render`].
+pub fn render_traced(
+    run: &Run,
+    analysis: Option<&RunAnalysis>,
+    trace: Option<&TraceView<'_>>,
+    format: Format,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    let model = || {
+        let mut model = ReportModel::new(run, analysis);
+        if let Some(view) = trace {
+            model.add_trace(view);
+        }
+        model
+    };
     match format {
         Format::Human => Ok(terminal::render(&model(), options.width, options.colours)),
         Format::Markdown => Ok(markdown::render(&model())),
         Format::Html => html::render(&model()),
-        Format::Json => json::render(run, analysis),
+        Format::Json => json::render(run, analysis, trace),
         Format::Ycsb => ycsb::render(run, &options.ycsb),
         Format::Kpi => kpi::render(&run.document),
     }

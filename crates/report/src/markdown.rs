@@ -26,6 +26,7 @@ pub(crate) fn render(model: &ReportModel) -> String {
     page.caveats(model);
     page.text += &sections;
     page.text += &experiment::markdown::sections(&model.watched.sections);
+    page.text += &experiment::markdown::sections(&model.io_trace);
     page.missing(&model.watched.missing);
     page.section("Workload", &model.workload);
     for phase in &model.phases {

@@ -4,8 +4,10 @@
 use crate::analysis::AnalysisModel;
 use crate::caveat::{CaveatBook, NumberedCaveat, Topic};
 use crate::experiment::figure::interval_of;
+use crate::experiment::model::Section;
 use crate::facts::{self, Fact};
 use crate::instances::{self, InstancesModel};
+use crate::io_trace::{self, TraceView};
 use crate::quantity::Quantity;
 use crate::series::{self, Charts, MAX_POINTS};
 use crate::watched::WatchedModel;
@@ -37,6 +39,8 @@ pub struct ReportModel {
     pub analysis: Option<AnalysisModel>,
     /// What was watched meanwhile; empty of a run that was not watched.
     pub watched: WatchedModel,
+    /// What a trace of file I/O shows; empty of a run without one.
+    pub io_trace: Vec<Section>,
     /// The servers one by one, if there were several.
     pub instances: Option<InstancesModel>,
     /// All reasons to doubt the result, most serious first.
@@ -262,6 +266,31 @@ fn definitions(is_analysed: bool) -> Vec<Definition> {
 }
 
 impl ReportModel {
+    /// Adds what a trace of file I/O shows that was made during the run, with its findings and its caveats.
+    pub fn add_trace(&mut self, view: &TraceView<'_>) {
+        let traced = io_trace::model(view);
+        let analysis = self.analysis.get_or_insert_with(|| AnalysisModel {
+            findings: Vec::new(),
+            sections: Vec::new(),
+        });
+        analysis.findings.extend(traced.findings);
+        let told = self.caveats.len();
+        for mut caveat in traced.caveats {
+            caveat.number += told;
+            self.caveats.push(caveat);
+        }
+        self.definitions.extend(traced.definitions);
+        for section in &traced.sections {
+            self.charts
+                .densities
+                .extend(section.densities.iter().cloned());
+            self.charts
+                .trace_plots
+                .extend(section.plots.iter().cloned());
+        }
+        self.io_trace = traced.sections;
+    }
+
     /// Makes the model of a run with its analysis.
     pub fn new(run: &Run, analysis: Option<&RunAnalysis>) -> Self {
         let document = &run.document;
@@ -280,6 +309,7 @@ impl ReportModel {
             headline: result.map(|phase| headline(document, phase, analysis, &book)),
             analysis: analysis.map(|analysis| AnalysisModel::new(analysis, &book)),
             watched,
+            io_trace: Vec::new(),
             instances: result.and_then(|phase| instances::instances(document, phase)),
             workload: facts::workload(document, &book),
             phases: document

@@ -1,6 +1,8 @@
 //! The data of the charts: rates and latencies over time, and percentile curves. Long runs are
 //! thinned here, so that a page stays small however long a run was.
 
+use crate::experiment::density::DensityChart;
+use crate::experiment::plot::Plot;
 use crate::quantity::Quantity;
 use crate::watched::Charted;
 use dyno_record::model::PhaseKind;
@@ -34,6 +36,12 @@ pub struct Charts {
     /// What was watched meanwhile, on the same points.
     #[serde(flatten)]
     pub watched: Charted,
+    /// Pictures of a trace of file I/O.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub densities: Vec<DensityChart>,
+    /// Charts of a trace of file I/O.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trace_plots: Vec<Plot>,
 }
 
 /// The time that a phase took.
@@ -168,6 +176,8 @@ pub(crate) fn charts(
         windows_per_point,
         thinning: (windows_per_point > 1).then(|| thinning_note(run, windows_per_point)),
         watched: Charted::default(),
+        densities: Vec::new(),
+        trace_plots: Vec::new(),
     }
 }
 

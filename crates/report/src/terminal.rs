@@ -39,6 +39,7 @@ pub(crate) fn render(model: &ReportModel, width: usize, colours: bool) -> String
     });
     page.text += &sections;
     page.watched(&model.watched);
+    page.text += &experiment::terminal::sections(&model.io_trace, width, colours);
     if let Some(headline) = &model.headline {
         page.headline(headline);
     }

@@ -1,6 +1,7 @@
 //! The report as one self-contained HTML file: styles, script and chart data are inside, nothing is loaded when
 //! it is opened. The layout is in `templates/experiment.html`, the charts in `web/`.
 
+use super::density::DensityChart;
 use super::model::ExperimentModel;
 use super::plot::Plot;
 use crate::caveat::Severity;
@@ -17,22 +18,24 @@ const TEMPLATE: &str = "experiment.html";
 #[derive(Serialize)]
 struct ChartData<'a> {
     plots: Vec<&'a Plot>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    densities: Vec<&'a DensityChart>,
 }
 
 /// Renders the model.
-pub(super) fn render(model: &ExperimentModel) -> Result<String, ReportError> {
+pub(crate) fn render(model: &ExperimentModel) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.add_filter("code", code);
     environment.add_template(PARTS.0, PARTS.1)?;
     environment.add_template(TEMPLATE, include_str!("../../templates/experiment.html"))?;
     let severities: Vec<Severity> = model.caveats.iter().map(|c| c.severity).collect();
-    let plots = model.plots();
+    let (plots, densities) = (model.plots(), model.densities());
     let mut page = environment.get_template(TEMPLATE)?.render(context! {
         report => Serde(model),
         severities => Serde(&severities),
         css => Value::from_safe_string(STYLES.to_owned()),
         js => Value::from_safe_string(SCRIPT.to_owned()),
-        data => Value::from_safe_string(inline_json(&ChartData { plots })?),
+        data => Value::from_safe_string(inline_json(&ChartData { plots, densities })?),
     })?;
     page.push('\n');
     Ok(page)

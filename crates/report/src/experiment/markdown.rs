@@ -6,7 +6,7 @@ use crate::analysis::AnalysisModel;
 use crate::markdown::{escape, escape_around_code, marks_text};
 
 /// Renders the model.
-pub(super) fn render(model: &ExperimentModel) -> String {
+pub(crate) fn render(model: &ExperimentModel) -> String {
     let mut page = Page::default();
     page.title(model);
     page.headline(model);
@@ -131,9 +131,17 @@ impl Page {
     }
 
     fn section(&mut self, section: &Section) {
+        if section.is_charts_only() {
+            return;
+        }
         self.heading(section.title);
         if !section.lead.is_empty() {
             self.line(&format!("{}\n", escape(&section.lead)));
+        }
+        for sketch in &section.sketches {
+            self.line(&format!("{}:\n\n```text", escape(&sketch.title)));
+            sketch.lines.iter().for_each(|line| self.line(line));
+            self.line("```\n");
         }
         for table in &section.tables {
             self.table(table);

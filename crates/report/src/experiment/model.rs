@@ -1,5 +1,6 @@
 //! The one model that every renderer of an experiment shows. Renderers choose the layout and nothing else.
 
+use super::density::DensityChart;
 use super::picture::Picture;
 use super::plot::Plot;
 use super::rows::RowsChart;
@@ -66,14 +67,42 @@ pub struct Section {
     pub lead: String,
     /// Charts over an axis; only pages have them.
     pub plots: Vec<Plot>,
+    /// Densities over two axes; only pages have them.
+    pub densities: Vec<DensityChart>,
     /// Charts of rows; only pages have them.
     pub rows: Vec<RowsChart>,
     /// Pictures; only pages have them.
     pub pictures: Vec<Picture>,
+    /// Pictures of characters; only texts have them.
+    #[serde(skip)]
+    pub sketches: Vec<Sketch>,
     /// Tables.
     pub tables: Vec<Table>,
     /// What has to be known to read the tables.
     pub notes: Vec<String>,
+}
+
+/// A picture of characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sketch {
+    /// What it shows.
+    pub title: String,
+    /// Its lines.
+    pub lines: Vec<String>,
+}
+
+impl Section {
+    /// Whether a text has something to show of it, and not only pages have.
+    pub(super) fn has_text(&self) -> bool {
+        !(self.tables.is_empty() && self.notes.is_empty() && self.sketches.is_empty())
+    }
+
+    /// Whether it is nothing but charts, of which a text has none.
+    pub(super) fn is_charts_only(&self) -> bool {
+        let has_charts =
+            !(self.densities.is_empty() && self.plots.is_empty() && self.rows.is_empty());
+        has_charts && !self.has_text()
+    }
 }
 
 /// What an answer contributes to the report.
@@ -119,7 +148,7 @@ impl ExperimentModel {
     }
 
     /// A page about runs that exist already: nothing but its title, its question and whether all is well.
-    pub(super) fn of_runs(
+    pub(crate) fn of_runs(
         kind: &'static str,
         title: String,
         question: String,
@@ -151,6 +180,12 @@ impl ExperimentModel {
     pub(super) fn plots(&self) -> Vec<&Plot> {
         let sections = self.sections.iter();
         sections.flat_map(|section| &section.plots).collect()
+    }
+
+    /// All densities.
+    pub(super) fn densities(&self) -> Vec<&DensityChart> {
+        let sections = self.sections.iter();
+        sections.flat_map(|section| &section.densities).collect()
     }
 }
 
@@ -206,7 +241,7 @@ pub(crate) fn sentence(text: &str) -> String {
 }
 
 /// A figure of the headline that is no bad news.
-pub(super) fn headline(
+pub(crate) fn headline(
     label: impl Into<String>,
     value: Quantity,
     note: Option<String>,

@@ -13,6 +13,10 @@ pub enum Measure {
     Rate,
     /// Microseconds.
     Time,
+    /// Seconds from the start.
+    Seconds,
+    /// Bytes.
+    Bytes,
 }
 
 /// An axis.
@@ -60,6 +64,8 @@ pub enum Stroke {
     Points,
     /// Points with their intervals, and a line between them.
     LineAndPoints,
+    /// Steps with the area below them: a histogram, whose places are where its bars begin.
+    Steps,
 }
 
 /// A curve, or points.

@@ -10,7 +10,7 @@ use crate::model::Figure;
 use crate::terminal::{MAX_PARAGRAPH, MIN_WIDTH, marks_text};
 
 /// Renders the model in at most `width` columns where that is possible.
-pub(super) fn render(model: &ExperimentModel, width: usize, colours: bool) -> String {
+pub(crate) fn render(model: &ExperimentModel, width: usize, colours: bool) -> String {
     let mut page = Page {
         text: String::new(),
         width: width.max(MIN_WIDTH),
@@ -174,8 +174,18 @@ impl Page {
     }
 
     fn section(&mut self, section: &Section) {
+        if section.is_charts_only() {
+            return;
+        }
         self.heading(section.title);
         self.paragraph(&section.lead, 2, 2, Style::Dim);
+        for sketch in &section.sketches {
+            self.line("");
+            self.paragraph(&sketch.title, 2, 2, Style::Plain);
+            for line in &sketch.lines {
+                self.line(&format!("  {line}"));
+            }
+        }
         for table in &section.tables {
             self.table(table);
         }

@@ -1,0 +1,266 @@
+//! Histograms of a trace: latencies and sizes of the calls, and the score over time.
+
+use super::pairs::Pair;
+use super::tables::noun;
+use crate::experiment::model::Section;
+use crate::experiment::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
+use crate::experiment::rows::{RowValue, RowsChart, Scale};
+use crate::quantity::Quantity;
+use dyno_analyze::access_pattern::{FilePattern, Slice};
+use dyno_record::io_trace::event::Operation;
+use dyno_record::io_trace::log_histogram::LogHistogram;
+
+/// Parts of a power of two in the charts, as bits; those of recorded totals are whole.
+const PART_BITS: u8 = 2;
+/// Most files with a histogram of their own.
+const MOST_FILES: usize = 6;
+/// Most curves of a chart.
+const MOST_CURVES: usize = 4;
+/// Most rows of a histogram of sizes.
+const MOST_SIZES: usize = 14;
+/// Files with a smaller share of all calls have no histogram.
+const SMALL_RATIO: f64 = 0.01;
+
+const ROLES: [Role; MOST_CURVES] = [Role::Measured, Role::P99, Role::P50, Role::Balanced];
+
+/// Histograms of the latencies.
+pub(super) fn latencies(files: &[&FilePattern]) -> Option<Section> {
+    let plots = largest(files).into_iter().filter_map(|file| {
+        latency_plot(
+            &format!("{}-{}", file.file, file.operation.as_str()),
+            file,
+            &[("calls", Some(file))],
+        )
+    });
+    latency_section(plots.collect())
+}
+
+/// The same of two traces.
+pub(super) fn latency_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
+    let plots = pairs.iter().filter_map(|pair| {
+        let file = pair.any();
+        let name = format!("pair-{}-{}", file.file, file.operation.as_str());
+        latency_plot(
+            &name,
+            file,
+            &[("before", pair.before), ("after", pair.after)],
+        )
+    });
+    latency_section(plots.collect())
+}
+
+fn latency_section(plots: Vec<Plot>) -> Option<Section> {
+    (!plots.is_empty()).then(|| Section {
+        title: "How long",
+        lead: "Time from entry to exit of a call. Bars get wider with the time: there are at most four to each power of two.".into(),
+        plots,
+        ..Section::default()
+    })
+}
+
+/// The files with the most calls.
+fn largest<'a>(files: &[&'a FilePattern]) -> Vec<&'a FilePattern> {
+    let all: u64 = files.iter().map(|file| file.calls).sum();
+    let large = files
+        .iter()
+        .filter(|file| file.calls as f64 >= all as f64 * SMALL_RATIO);
+    large.take(MOST_FILES).copied().collect()
+}
+
+fn latency_plot(
+    id: &str,
+    file: &FilePattern,
+    sides: &[(&str, Option<&FilePattern>)],
+) -> Option<Plot> {
+    let known = sides
+        .iter()
+        .filter_map(|(label, file)| Some((*label, (*file)?)));
+    let histograms: Vec<(&str, &LogHistogram)> = known
+        .map(|(label, file)| (label, &file.latency_ns))
+        .filter(|(_, times)| times.count() > 0)
+        .collect();
+    let part_bits = histograms
+        .iter()
+        .map(|(_, times)| times.part_bits())
+        .min()?
+        .min(PART_BITS);
+    let coarse: Vec<(&str, LogHistogram)> = histograms
+        .iter()
+        .map(|(label, times)| {
+            let mut coarse = LogHistogram::new(part_bits);
+            coarse.merge(times);
+            (*label, coarse)
+        })
+        .collect();
+    let first = |times: &LogHistogram| times.counts().iter().position(|&count| count > 0);
+    let from = coarse.iter().filter_map(|(_, times)| first(times)).min()?;
+    let to = coarse.iter().map(|(_, times)| times.counts().len()).max()?;
+    let series = coarse.iter().zip(ROLES).map(|((label, times), role)| {
+        // An empty bar at each end, so that a single one has a place.
+        let points = (from.saturating_sub(1).max(1)..=to + 1).map(|bucket| {
+            let us = LogHistogram::lower_bound(part_bits, bucket) as f64 / 1e3;
+            let count = times.counts().get(bucket).copied().unwrap_or(0);
+            (us, count as f64 * 100.0 / times.count() as f64)
+        });
+        PlotSeries::curve(*label, role, Stroke::Steps, points)
+    });
+    Some(Plot {
+        id: format!("latency-histogram-{id}"),
+        title: format!("Latency of the {} of {}", noun(file.operation), file.name),
+        caption: "Share of the calls by how long they took.".into(),
+        x: PlotAxis {
+            label: "latency",
+            measure: Measure::Time,
+            is_logarithmic: true,
+        },
+        y: PlotAxis {
+            label: "% of the calls",
+            measure: Measure::Count,
+            is_logarithmic: false,
+        },
+        series: series.collect(),
+        marks: Vec::new(),
+    })
+}
+
+/// Histograms of the sizes.
+pub(super) fn sizes(files: &[&FilePattern]) -> Option<Section> {
+    let charts = largest(files).into_iter().filter_map(|file| {
+        let title = format!("Sizes of the {} of {}", noun(file.operation), file.name);
+        size_chart(title, &[("", Some(file))])
+    });
+    size_section(charts.collect())
+}
+
+/// The same of two traces.
+pub(super) fn size_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
+    let charts = pairs.iter().filter_map(|pair| {
+        let file = pair.any();
+        let title = format!("Sizes of the {} of {}", noun(file.operation), file.name);
+        size_chart(title, &[("before", pair.before), ("after", pair.after)])
+    });
+    size_section(charts.collect())
+}
+
+fn size_section(rows: Vec<RowsChart>) -> Option<Section> {
+    (!rows.is_empty()).then(|| Section {
+        title: "How much at once",
+        lead: "Bytes that a call moved. A row is the sizes from one power of two up to the next."
+            .into(),
+        rows,
+        ..Section::default()
+    })
+}
+
+fn size_chart(title: String, sides: &[(&str, Option<&FilePattern>)]) -> Option<RowsChart> {
+    let mut values = Vec::new();
+    for (label, file) in sides {
+        let Some(file) = file.filter(|file| file.operation != Operation::Sync) else {
+            continue;
+        };
+        let mut coarse = LogHistogram::new(0);
+        coarse.merge(&file.size_bytes);
+        let all = coarse.count() as f64;
+        values.extend(coarse.buckets().map(|(from, below, count)| {
+            let name = match is_one_size(file, from, below) {
+                Some(size) => Quantity::bytes(size).to_string(),
+                None => format!("{} to {}", Quantity::bytes(from), Quantity::bytes(below)),
+            };
+            let name = if from == 0 {
+                "nothing".to_owned()
+            } else {
+                name
+            };
+            RowValue {
+                label: format!("{label} {name}").trim().to_owned(),
+                value_text: Quantity::ratio(count as f64 / all).to_string(),
+                detail: Quantity::count(count).to_string(),
+                is_strong: count as f64 >= 0.5 * all,
+                value: count as f64 * 100.0 / all,
+                interval: None,
+            }
+        }));
+    }
+    // Of very many sizes the most frequent ones.
+    while values.len() > MOST_SIZES {
+        let least = values.iter().enumerate();
+        let least = least
+            .min_by(|a, b| a.1.value.total_cmp(&b.1.value))
+            .map(|(place, _)| place)?;
+        values.remove(least);
+    }
+    let scale = Scale::from_zero(&values);
+    (!values.is_empty()).then(|| RowsChart {
+        title,
+        caption: String::new(),
+        axis: "% of the calls".to_owned(),
+        ticks: scale.ticks(|value| format!("{value}")),
+        band: None,
+        reference_percent: None,
+        rows: values.into_iter().map(|row| scale.bar(row)).collect(),
+    })
+}
+
+/// The size of the calls of a range, if the finer histogram of the file has them all in the bucket that begins with
+/// a power of two, as those of databases are.
+fn is_one_size(file: &FilePattern, from: u64, below: u64) -> Option<u64> {
+    let fine = &file.size_bytes;
+    if fine.part_bits() == 0 {
+        return None;
+    }
+    let mut inside = fine
+        .buckets()
+        .filter(|(lower, _, _)| (from..below).contains(lower));
+    let (lower, _, _) = inside.next()?;
+    (inside.next().is_none() && lower == from).then_some(from)
+}
+
+/// The score over time of the files with the most calls.
+pub(super) fn scores(files: &[&FilePattern]) -> Option<Section> {
+    let curves = files
+        .iter()
+        .filter(|file| file.score.is_some())
+        .take(MOST_CURVES);
+    let series: Vec<PlotSeries> = curves
+        .zip(ROLES)
+        .filter_map(|(file, role)| score_curve(file, role))
+        .collect();
+    let plot = Plot {
+        id: "score-over-time".to_owned(),
+        title: "Score over time".to_owned(),
+        caption: "1 is sequential, 0 is random.".to_owned(),
+        x: PlotAxis {
+            label: "time (s)",
+            measure: Measure::Seconds,
+            is_logarithmic: false,
+        },
+        y: PlotAxis {
+            label: "score",
+            measure: Measure::Count,
+            is_logarithmic: false,
+        },
+        series,
+        marks: Vec::new(),
+    };
+    (!plot.series.is_empty()).then(|| Section {
+        title: "Order over time",
+        plots: vec![plot],
+        ..Section::default()
+    })
+}
+
+fn score_curve(file: &FilePattern, role: Role) -> Option<PlotSeries> {
+    let slices = file.slices.as_ref()?;
+    let middle = slices.length_ns as f64 / 2.0;
+    let points = slices
+        .slices
+        .iter()
+        .enumerate()
+        .filter_map(|(place, slice): (usize, &Slice)| {
+            let start = slices.start_ns as f64 + place as f64 * slices.length_ns as f64;
+            Some(((start + middle) * 1e-9, slice.score()?))
+        });
+    let label = format!("{} of {}", noun(file.operation), file.name);
+    let curve = PlotSeries::curve(label, role, Stroke::Line, points);
+    (curve.x.len() > 1).then_some(curve)
+}

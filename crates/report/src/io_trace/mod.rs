@@ -1,0 +1,313 @@
+//! Reports of a trace of file I/O, and of two of them side by side. They are made of the sections that reports of
+//! experiments have, so that terminal, Markdown and page show the same.
+
+mod caveats;
+mod facts;
+mod histograms;
+mod pairs;
+mod pictures;
+mod sketch;
+mod tables;
+
+use crate::RenderOptions;
+use crate::error::ReportError;
+use crate::experiment::ExperimentFormat;
+use crate::experiment::model::{ExperimentModel, FindingModel, Section, headline};
+use crate::experiment::{html, markdown, terminal};
+use crate::model::{Definition, Figure};
+use crate::quantity::{Quantity, Unit};
+use dyno_analyze::access_pattern::{
+    AccessPatterns, Activity, FilePattern, compared, findings, order_words,
+};
+use dyno_analyze::experiment::Finding;
+use dyno_record::io_trace::document::TraceDocument;
+use dyno_record::io_trace::event::Operation;
+use pairs::Pair;
+use serde::Serialize;
+
+/// A trace with what follows from it.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceView<'a> {
+    /// How it was made.
+    pub document: &'a TraceDocument,
+    /// What follows from it.
+    pub patterns: &'a AccessPatterns,
+    /// What was traced, as the subject of sentences.
+    pub activity: &'a Activity,
+}
+
+/// Two traces of the same thing.
+#[derive(Clone, Copy, Debug)]
+pub struct TracePair<'a> {
+    /// The question that they answer, as the title of the report.
+    pub title: &'a str,
+    /// The first one.
+    pub before: TraceView<'a>,
+    /// The second one.
+    pub after: TraceView<'a>,
+}
+
+/// The document of a report for programs.
+#[derive(Serialize)]
+pub(crate) struct TraceJson<'a> {
+    trace: &'a TraceDocument,
+    access_patterns: &'a AccessPatterns,
+    findings: Vec<Finding>,
+}
+
+/// The same of two traces.
+#[derive(Serialize)]
+struct PairJson<'a> {
+    before: TraceJson<'a>,
+    after: TraceJson<'a>,
+    findings: Vec<Finding>,
+}
+
+impl<'a> TraceView<'a> {
+    pub(crate) fn json(&self) -> TraceJson<'a> {
+        TraceJson {
+            trace: self.document,
+            access_patterns: self.patterns,
+            findings: findings(self.patterns, self.activity),
+        }
+    }
+}
+
+/// Renders a trace. The text ends with a line end.
+///
+/// # Errors
+/// [`ReportError::Template`] or [`ReportError::Json`], which no content of a trace causes.
+pub fn render(
+    view: &TraceView<'_>,
+    format: ExperimentFormat,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    match format {
+        ExperimentFormat::Json => Ok(serde_json::to_string_pretty(&view.json())? + "\n"),
+        _ => shown(&model(view), format, options),
+    }
+}
+
+/// Renders two traces side by side. The text ends with a line end.
+///
+/// # Errors
+/// As those of [`render`].
+pub fn render_pair(
+    pair: &TracePair<'_>,
+    format: ExperimentFormat,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    match format {
+        ExperimentFormat::Json => {
+            let document = PairJson {
+                before: pair.before.json(),
+                after: pair.after.json(),
+                findings: pair_findings(pair),
+            };
+            Ok(serde_json::to_string_pretty(&document)? + "\n")
+        }
+        _ => shown(&pair_model(pair), format, options),
+    }
+}
+
+fn shown(
+    model: &ExperimentModel,
+    format: ExperimentFormat,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    match format {
+        ExperimentFormat::Markdown => Ok(markdown::render(model)),
+        ExperimentFormat::Html => html::render(model),
+        _ => Ok(terminal::render(model, options.width, options.colours)),
+    }
+}
+
+/// The model of a trace.
+pub fn model(view: &TraceView<'_>) -> ExperimentModel {
+    let document = view.document;
+    let caveats = caveats::numbered(&[("", document)], &[view.patterns]);
+    let title = format!("File I/O of {}", view.activity.subject);
+    let question = "In which order, how often and from where were the files read and written?";
+    let base = ExperimentModel::of_runs("trace", title, question.to_owned(), "complete");
+    ExperimentModel {
+        status: caveats::status(&[document], &caveats),
+        started_at: document.started_at.clone(),
+        dyno_version: document.dyno_version.clone(),
+        headline: figures(view),
+        findings: sentences(&findings(view.patterns, view.activity)),
+        sections: sections(view),
+        facts: facts::facts(view),
+        definitions: DEFINITIONS.to_vec(),
+        caveats,
+        ..base
+    }
+}
+
+/// The model of two traces side by side.
+pub fn pair_model(pair: &TracePair<'_>) -> ExperimentModel {
+    let (before, after) = (pair.before.document, pair.after.document);
+    let patterns = [pair.before.patterns, pair.after.patterns];
+    let caveats = caveats::numbered(&[("before", before), ("after", after)], &patterns);
+    let question = "How did the order of reading and writing change?";
+    let base = ExperimentModel::of_runs(
+        "trace",
+        pair.title.to_owned(),
+        question.to_owned(),
+        "complete",
+    );
+    let mut facts = facts::labelled(&pair.before, "Before");
+    facts.extend(facts::labelled(&pair.after, "After"));
+    ExperimentModel {
+        status: caveats::status(&[before, after], &caveats),
+        started_at: before.started_at.clone(),
+        dyno_version: after.dyno_version.clone(),
+        findings: sentences(&pair_findings(pair)),
+        sections: pair_sections(pair),
+        facts,
+        definitions: DEFINITIONS.to_vec(),
+        caveats,
+        ..base
+    }
+}
+
+/// Tables and pictures of a trace, to stand in another report.
+pub fn sections(view: &TraceView<'_>) -> Vec<Section> {
+    let shown = tables::worth_showing(view.patterns);
+    let mut sections = vec![tables::files(&shown, view.patterns)];
+    sections.extend(pictures::offsets(&shown));
+    sections.extend(pictures::latencies(&shown));
+    sections.extend(histograms::latencies(&shown));
+    sections.extend(histograms::sizes(&shown));
+    sections.extend(histograms::scores(&shown));
+    sections.extend(tables::block(view));
+    sections
+}
+
+/// Tables and pictures of two traces side by side, to stand in another report.
+pub fn pair_sections(pair: &TracePair<'_>) -> Vec<Section> {
+    let pairs = pairs::pairs(pair.before.patterns, pair.after.patterns);
+    let mut sections = vec![tables::pairs(&pairs)];
+    sections.extend(pictures::offset_pairs(pair, &pairs));
+    sections.extend(pictures::latency_pairs(pair, &pairs));
+    sections.extend(histograms::latency_pairs(&pairs));
+    sections.extend(histograms::size_pairs(&pairs));
+    sections.extend(tables::block_pair(pair));
+    sections
+}
+
+/// What changed between two traces, and what is to be said of each.
+pub fn pair_findings(pair: &TracePair<'_>) -> Vec<Finding> {
+    let pairs = pairs::pairs(pair.before.patterns, pair.after.patterns);
+    let mut found: Vec<Finding> = pairs
+        .iter()
+        .filter_map(|Pair { before, after }| compared((*before)?, (*after)?))
+        .collect();
+    for (when, view) in [("before", &pair.before), ("after", &pair.after)] {
+        let said = findings(view.patterns, view.activity);
+        found.extend(said.into_iter().map(|finding| Finding {
+            text: format!("{when}: {}", finding.text),
+            ..finding
+        }));
+    }
+    found
+}
+
+fn sentences(findings: &[Finding]) -> Vec<FindingModel> {
+    findings.iter().map(FindingModel::new).collect()
+}
+
+/// The result in a few numbers: of the file that most was read from, else that was written to most.
+fn figures(view: &TraceView<'_>) -> Vec<Figure> {
+    let patterns = view.patterns;
+    let span = patterns.first_ns.zip(patterns.last_ns);
+    let seconds = span.map_or(view.document.duration_s, |(first, last)| {
+        (last - first) as f64 * 1e-9
+    });
+    let mut figures = vec![figure(
+        "calls",
+        Quantity::count(patterns.calls),
+        format!("in {}", Quantity::seconds(seconds)),
+    )];
+    figures.push(figure(
+        "moved",
+        Quantity::bytes(patterns.bytes),
+        String::new(),
+    ));
+    let Some(main) = main_file(patterns) else {
+        return figures;
+    };
+    let verb = tables::verb(main.operation);
+    if let Some(score) = main.score {
+        let note = format!("{} {verb} {}", main.name, order_words(score));
+        figures.push(figure("score", Quantity::new(score, Unit::Plain), note));
+    }
+    if let Some(latency) = main.latency {
+        let median = Quantity::microseconds(latency.p50_ns / 1e3);
+        figures.push(figure("median latency", median, main.name.clone()));
+    }
+    if let Some(device) = &main.device {
+        let note = format!("of the reads of {}", main.name);
+        let waited = Quantity::ratio(device.waiting_ratio);
+        figures.push(figure("waited for the device", waited, note));
+    }
+    figures
+}
+
+fn figure(label: &str, value: Quantity, note: String) -> Figure {
+    headline(label, value, Some(note), Vec::new())
+}
+
+fn main_file(patterns: &AccessPatterns) -> Option<&FilePattern> {
+    let most = |operation| {
+        let files = patterns.files.iter();
+        let of_operation = files.filter(|file| file.operation == operation && file.bytes > 0);
+        of_operation.max_by_key(|file| file.bytes)
+    };
+    let operations = [Operation::Read, Operation::Fault, Operation::Write];
+    operations.into_iter().find_map(most)
+}
+
+/// The terms of a trace.
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        term: "score",
+        meaning: "From 0, random, to 1, sequential: the mean over the calls of what each is worth. A call is worth 1 if it begins where a \
+                  stream of at least four calls ended; if it begins further on, but within the gap, its size as a share of the way; half of \
+                  that if the stream goes backward; else 0. The first call, and calls at the same place again, are not counted.",
+    },
+    Definition {
+        term: "stream",
+        meaning: "Calls that go on where an earlier one ended, whichever thread makes them. Up to 32 of them can be interleaved in a file.",
+    },
+    Definition {
+        term: "sequential",
+        meaning: "Share of the calls that continue a stream forward, at most a gap beyond its end.",
+    },
+    Definition {
+        term: "median seek",
+        meaning: "Half of the calls begin at most that far, in either direction, from the end of the stream that they continue, or else of \
+                  the call before them on the same file.",
+    },
+    Definition {
+        term: "read again",
+        meaning: "Share of the pages of 4 KiB moved that had been moved before.",
+    },
+    Definition {
+        term: "touched",
+        meaning: "All pages of 4 KiB that were moved, each once: the working set.",
+    },
+    Definition {
+        term: "times its size",
+        meaning: "Bytes moved, as multiples of the size of the file at the end.",
+    },
+    Definition {
+        term: "waited for the device",
+        meaning: "Share of the reads during which a request of the block layer of the same process ended. The page cache answered the \
+                  others. Sectors are not compared with places in files: with several threads reading at once, a request may be given to the \
+                  wrong call.",
+    },
+    Definition {
+        term: "device bytes",
+        meaning: "Bytes of the requests that the reads set off, read-ahead included, as a share of the bytes read.",
+    },
+];

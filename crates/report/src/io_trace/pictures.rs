@@ -1,0 +1,315 @@
+//! Densities of a trace: offset against time, and latency against offset.
+
+use super::pairs::Pair;
+use super::sketch::{pair_sketches, sketches};
+use super::tables::noun;
+use super::{TracePair, TraceView};
+use crate::experiment::density::{DensityAxis, DensityChart, DensityPanel, Edges, encode};
+use crate::experiment::model::Section;
+use crate::experiment::plot::Measure;
+use crate::quantity::Quantity;
+use dyno_analyze::access_pattern::{FilePattern, Grid, Pictures};
+use dyno_record::io_trace::event::Operation;
+
+const OFFSETS_TITLE: &str = "Where and when";
+const LATENCIES_TITLE: &str = "How long, by place";
+const COLOURS: &str = "The stronger the colour, the more calls, by the logarithm of their number.";
+
+/// Rows of latencies that are shown beyond the values: a power of two.
+const LATENCY_ROOM: usize = 4;
+
+/// A grid to be drawn, with what it is and the time that counts as 0.
+pub(super) struct Drawn<'a> {
+    pub(super) label: &'static str,
+    pub(super) file: &'a FilePattern,
+    pub(super) pictures: &'a Pictures,
+    pub(super) zero_ns: i64,
+}
+
+/// Offset against time of each file that has pictures.
+pub(super) fn offsets(files: &[&FilePattern]) -> Option<Section> {
+    let charts = drawn(files).map(|one| offset_chart(&[one])).collect();
+    section(
+        OFFSETS_TITLE,
+        "A dot is a call: its place in the file from bottom to top, its time from left to right. A line that rises is a file that is read \
+         from its start to its end; a cloud is one that is read at random.",
+        charts,
+    )
+    .map(|section| Section {
+        sketches: sketches(files),
+        ..section
+    })
+}
+
+/// Latency against offset of each file that has pictures.
+pub(super) fn latencies(files: &[&FilePattern]) -> Option<Section> {
+    let charts = drawn(files).map(|one| latency_chart(&[one])).collect();
+    section(
+        LATENCIES_TITLE,
+        "A dot is a call: its place in the file from left to right, how long it took from bottom to top.",
+        charts,
+    )
+}
+
+/// Offset against time of two traces, on the same axes. Each begins at its own start.
+pub(super) fn offset_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<Section> {
+    let charts = drawn_pairs(pair, pairs)
+        .iter()
+        .map(|both| offset_chart(both))
+        .collect();
+    section(
+        OFFSETS_TITLE,
+        "Both pictures have the same axes and colours. A dot is a call: its place in the file from bottom to top, its time from the first \
+         call on from left to right.",
+        charts,
+    )
+    .map(|section| Section {
+        sketches: pair_sketches(pair, pairs),
+        ..section
+    })
+}
+
+/// Latency against offset of two traces, on the same axes.
+pub(super) fn latency_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<Section> {
+    let charts = drawn_pairs(pair, pairs)
+        .iter()
+        .map(|both| latency_chart(both))
+        .collect();
+    section(
+        LATENCIES_TITLE,
+        "Both pictures have the same axes and colours. A dot is a call: its place in the file from left to right, how long it took from \
+         bottom to top.",
+        charts,
+    )
+}
+
+fn section(title: &'static str, lead: &str, densities: Vec<DensityChart>) -> Option<Section> {
+    (!densities.is_empty()).then(|| Section {
+        title,
+        lead: lead.to_owned(),
+        densities,
+        ..Section::default()
+    })
+}
+
+pub(super) fn drawn<'a>(files: &[&'a FilePattern]) -> impl Iterator<Item = Drawn<'a>> {
+    files.iter().filter_map(|file| {
+        Some(Drawn {
+            label: "",
+            file,
+            pictures: file.pictures.as_deref()?,
+            // The clock of the run, on which the other charts stand.
+            zero_ns: 0,
+        })
+    })
+}
+
+pub(super) fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<Vec<Drawn<'a>>> {
+    let first = |view: &TraceView<'_>| view.patterns.first_ns.unwrap_or(0);
+    let zeros = [first(&pair.before), first(&pair.after)];
+    let drawn = |pair: &Pair<'a>| {
+        let sides = [("before", pair.before), ("after", pair.after)];
+        let sides = sides.into_iter().zip(zeros);
+        let drawn: Vec<Drawn<'a>> = sides
+            .filter_map(|((label, file), zero_ns)| {
+                let file = file?;
+                Some(Drawn {
+                    label,
+                    file,
+                    pictures: file.pictures.as_deref()?,
+                    zero_ns,
+                })
+            })
+            .collect();
+        (!drawn.is_empty()).then_some(drawn)
+    };
+    pairs.iter().filter_map(drawn).collect()
+}
+
+/// The name of a chart in the page: the file's number is unique with its operation.
+fn id(kind: &str, drawn: &[Drawn<'_>]) -> String {
+    let file = drawn[0].file;
+    format!(
+        "{kind}-{}-{}-{}",
+        drawn.len(),
+        file.file,
+        file.operation.as_str()
+    )
+}
+
+fn title(drawn: &[Drawn<'_>], of: &str) -> String {
+    let mut names: Vec<&str> = drawn.iter().map(|one| one.file.name.as_str()).collect();
+    names.dedup();
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!("{of} of {}", names.join(", then "))
+}
+
+fn capital(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "Reads",
+        Operation::Write => "Writes",
+        Operation::Sync => "Syncs",
+        Operation::Fault => "Page faults",
+    }
+}
+
+fn offset_chart(drawn: &[Drawn<'_>]) -> DensityChart {
+    let most = most(drawn, |pictures| &pictures.offset_by_time);
+    let panels: Vec<DensityPanel> = drawn
+        .iter()
+        .map(|one| {
+            let grid = &one.pictures.offset_by_time;
+            let (columns, rows) = grid.used();
+            let x_edges = Edges::Even {
+                start: (grid.x.origin - one.zero_ns) as f64 * 1e-9,
+                step: grid.x.cell as f64 * 1e-9,
+                count: columns,
+            };
+            panel(one, grid, (x_edges, bytes_edges(&grid.y, rows)), most)
+        })
+        .collect();
+    let start = panels.iter().map(|panel| start(&panel.x_edges));
+    let start = start.fold(f64::INFINITY, f64::min);
+    DensityChart {
+        id: id("offset", drawn),
+        title: title(drawn, capital(drawn[0].file.operation)),
+        caption: COLOURS.to_owned(),
+        counted: noun(drawn[0].file.operation),
+        x: DensityAxis {
+            label: "time (s)",
+            measure: Measure::Seconds,
+            start,
+            end: end(&panels, |panel| &panel.x_edges),
+            is_logarithmic: false,
+        },
+        y: DensityAxis {
+            label: "place in the file",
+            measure: Measure::Bytes,
+            start: 0.0,
+            end: end(&panels, |panel| &panel.y_edges),
+            is_logarithmic: false,
+        },
+        most,
+        panels,
+    }
+}
+
+fn latency_chart(drawn: &[Drawn<'_>]) -> DensityChart {
+    let most = most(drawn, |pictures| &pictures.latency_by_offset);
+    let us_of_row = |row| Pictures::latency_of_row(row) as f64 / 1e3;
+    let rows_of = |one: &Drawn<'_>| {
+        let grid = &one.pictures.latency_by_offset;
+        let (columns, rows) = grid.used();
+        let has_calls = |row: &usize| (0..columns).any(|column| grid.count(column, *row) > 0);
+        ((0..rows).find(has_calls).unwrap_or(0), rows)
+    };
+    let first = drawn.iter().map(|one| rows_of(one).0).min().unwrap_or(0);
+    let last = drawn.iter().map(|one| rows_of(one).1).max().unwrap_or(1);
+    // Room around the values, without which a single latency would fill the picture.
+    let (first, last) = (first.saturating_sub(LATENCY_ROOM), last + LATENCY_ROOM);
+    let panels: Vec<DensityPanel> = drawn
+        .iter()
+        .map(|one| {
+            let grid = &one.pictures.latency_by_offset;
+            let (columns, rows) = grid.used();
+            let listed = Edges::Listed((0..=rows).map(us_of_row).collect());
+            panel(one, grid, (bytes_edges(&grid.x, columns), listed), most)
+        })
+        .collect();
+    DensityChart {
+        id: id("latency", drawn),
+        title: title(
+            drawn,
+            &format!("{} by duration", capital(drawn[0].file.operation)),
+        ),
+        caption: COLOURS.to_owned(),
+        counted: noun(drawn[0].file.operation),
+        x: DensityAxis {
+            label: "place in the file",
+            measure: Measure::Bytes,
+            start: 0.0,
+            end: end(&panels, |panel| &panel.x_edges),
+            is_logarithmic: false,
+        },
+        y: DensityAxis {
+            label: "latency",
+            measure: Measure::Time,
+            start: us_of_row(first),
+            end: us_of_row(last),
+            is_logarithmic: true,
+        },
+        most,
+        panels,
+    }
+}
+
+fn bytes_edges(axis: &dyno_analyze::access_pattern::Axis, count: usize) -> Edges {
+    Edges::Even {
+        start: axis.origin as f64,
+        step: axis.cell as f64,
+        count,
+    }
+}
+
+fn start(edges: &Edges) -> f64 {
+    match edges {
+        Edges::Even { start, .. } => *start,
+        Edges::Listed(edges) => edges.first().copied().unwrap_or(0.0),
+    }
+}
+
+fn end(panels: &[DensityPanel], edges: impl Fn(&DensityPanel) -> &Edges) -> f64 {
+    panels
+        .iter()
+        .map(|panel| edges(panel).end())
+        .fold(0.0, f64::max)
+}
+
+/// The largest count of a cell, over all pictures of a chart.
+fn most<'a>(drawn: &[Drawn<'a>], grid: impl Fn(&'a Pictures) -> &'a Grid) -> u32 {
+    let counts = drawn.iter().map(|one| {
+        let grid = grid(one.pictures);
+        let (columns, rows) = grid.used();
+        let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| (column, row)));
+        cells
+            .map(|(column, row)| grid.count(column, row))
+            .max()
+            .unwrap_or(0)
+    });
+    counts.max().unwrap_or(0)
+}
+
+fn panel(
+    one: &Drawn<'_>,
+    grid: &Grid,
+    (x_edges, y_edges): (Edges, Edges),
+    most: u32,
+) -> DensityPanel {
+    let (columns, rows) = (x_edges.count(), y_edges.count());
+    let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| (column, row)));
+    DensityPanel {
+        label: one.label.to_owned(),
+        words: words(one),
+        cells: encode(cells.map(|(column, row)| grid.count(column, row)), most),
+        x_edges,
+        y_edges,
+    }
+}
+
+/// What a picture shows, for those who cannot see it.
+fn words(one: &Drawn<'_>) -> String {
+    let file = one.file;
+    let mut words = format!(
+        "{} {} of {}",
+        Quantity::count(file.placed_calls),
+        noun(file.operation),
+        file.name
+    );
+    if let Some(score) = file.score {
+        words += &format!(", score {score:.2}");
+    }
+    if !one.label.is_empty() {
+        words = format!("{}: {words}", one.label);
+    }
+    words
+}

@@ -1,0 +1,312 @@
+//! Tables of a trace: the files, what changed between two traces, and the block layer.
+
+use super::pairs::Pair;
+use super::{TracePair, TraceView};
+use crate::experiment::model::Section;
+use crate::experiment::table::{Cell, Column, Table, Tone};
+use crate::quantity::{Quantity, Unit};
+use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary, FilePattern};
+use dyno_record::io_trace::document::{FileKind, FileRole};
+use dyno_record::io_trace::event::Operation;
+use dyno_record::io_trace::log_histogram::LogHistogram;
+
+/// Most rows of the table of the files.
+const MOST_FILES: usize = 20;
+
+/// What an operation did, in the past.
+pub(super) fn verb(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "was read",
+        Operation::Write => "was written",
+        Operation::Sync => "was synced",
+        Operation::Fault => "was read by page faults",
+    }
+}
+
+/// The calls of an operation, as what is counted.
+pub(super) fn noun(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "reads",
+        Operation::Write => "writes",
+        Operation::Sync => "syncs",
+        Operation::Fault => "page faults",
+    }
+}
+
+/// The patterns with the most calls, as far as there is room for them.
+pub(super) fn worth_showing(patterns: &AccessPatterns) -> Vec<&FilePattern> {
+    patterns.files.iter().take(MOST_FILES).collect()
+}
+
+/// The files.
+pub(super) fn files(shown: &[&FilePattern], patterns: &AccessPatterns) -> Section {
+    let columns = vec![
+        Column::text("file"),
+        Column::text("calls"),
+        Column::number("number", 250),
+        Column::number("bytes", 200),
+        Column::number("median size", 120),
+        Column::number("score", 249),
+        Column::number("sequential", 180),
+        Column::number("median seek", 190),
+        Column::number("read again", 90),
+        Column::number("touched", 80),
+        Column::number("times its size", 150),
+        Column::number("median latency", 170),
+        Column::number("p99 latency", 160),
+        Column::number("waited for the device", 175),
+        Column::number("device bytes", 70),
+        Column::number("failed", 60),
+    ];
+    let rows = shown.iter().map(|file| row(file)).collect();
+    let mut notes = Vec::new();
+    let hidden = patterns.files.len() - shown.len();
+    if hidden > 0 {
+        notes.push(format!(
+            "{} more rows with fewer calls are in the JSON form of this report.",
+            Quantity::count(hidden as u64)
+        ));
+    }
+    if shown
+        .iter()
+        .any(|file| file.device.is_none() && is_reading(file))
+    {
+        notes.push(
+            "The block layer was not traced, so what the page cache answered cannot be told from what waited for a device."
+                .to_owned(),
+        );
+    }
+    Section {
+        title: "Files",
+        lead: "Each operation on each file, the most frequent first.".into(),
+        tables: vec![Table::new("Files", columns, rows)],
+        notes,
+        ..Section::default()
+    }
+}
+
+fn is_reading(file: &FilePattern) -> bool {
+    matches!(file.operation, Operation::Read | Operation::Fault)
+}
+
+fn row(file: &FilePattern) -> Vec<Cell> {
+    let failed = match file.errors {
+        0 => Cell::default(),
+        errors => Cell::new(Quantity::count(errors).to_string(), Tone::Alarm),
+    };
+    let values = values(file);
+    let mut cells = vec![
+        Cell::new(file.name.clone(), Tone::Strong).with_detail(file.role.as_ref().map(holds)),
+        noun(file.operation).into(),
+    ];
+    cells.extend(values.into_iter().map(|(_, text)| Cell::from(text)));
+    cells.push(failed);
+    cells
+}
+
+/// What a file holds, in a few words.
+fn holds(role: &FileRole) -> String {
+    let namespace = role.namespace.as_deref().unwrap_or("");
+    match (role.kind, &role.index, &role.words) {
+        (_, _, Some(words)) => words.clone(),
+        (FileKind::Index, Some(index), None) => format!("index {index} of {namespace}"),
+        (FileKind::Index, None, None) => "index".to_owned(),
+        (FileKind::Collection, _, None) => format!("collection {namespace}").trim_end().to_owned(),
+        (FileKind::Journal, _, None) => "journal".to_owned(),
+        (FileKind::Other, _, None) => String::new(),
+    }
+}
+
+/// The figures of a file with their names; empty where they are not known.
+fn values(file: &FilePattern) -> Vec<(&'static str, String)> {
+    let bytes = |value: Option<f64>| value.map(|value| Quantity::new(value, Unit::Bytes));
+    let ratio = |value: Option<f64>| value.map(Quantity::ratio);
+    let latency = |ns: Option<f64>| ns.map(|ns| Quantity::microseconds(ns / 1e3));
+    let plain = |value: Option<f64>| value.map(|value| Quantity::new(value, Unit::Parameter));
+    let text = |value: Option<Quantity>| value.map_or(String::new(), |value| value.to_string());
+    let device = file.device.as_ref();
+    vec![
+        ("calls", Quantity::count(file.calls).to_string()),
+        ("bytes", Quantity::bytes(file.bytes).to_string()),
+        ("median size", text(bytes(file.median_bytes()))),
+        (
+            "score",
+            file.score
+                .map_or(String::new(), |score| format!("{score:.2}")),
+        ),
+        ("sequential", text(ratio(file.sequential_ratio))),
+        ("median seek", text(bytes(file.median_seek_bytes()))),
+        ("read again", text(ratio(file.reread_ratio))),
+        ("touched", text(file.working_set_bytes.map(Quantity::bytes))),
+        ("times its size", text(plain(file.amplification))),
+        (
+            "median latency",
+            text(latency(file.latency.map(|l| l.p50_ns))),
+        ),
+        ("p99 latency", text(latency(file.latency.map(|l| l.p99_ns)))),
+        (
+            "waited for the device",
+            text(ratio(device.map(|d| d.waiting_ratio))),
+        ),
+        ("device bytes", text(ratio(device.map(|d| d.device_ratio)))),
+    ]
+}
+
+/// The files of two traces: a row for each figure.
+pub(super) fn pairs(pairs: &[Pair<'_>]) -> Section {
+    let table = |pair: &Pair<'_>| {
+        let columns = vec![
+            Column::text(noun(pair.any().operation)),
+            Column::number("before", 255),
+            Column::number("after", 255),
+            Column::number("after ÷ before", 100),
+        ];
+        let figures = |file: Option<&FilePattern>| file.map(values).unwrap_or_default();
+        let (before, after) = (figures(pair.before), figures(pair.after));
+        let text = |list: &[(&str, String)], place: usize| {
+            list.get(place)
+                .map_or(String::new(), |(_, text)| text.clone())
+        };
+        let names = values(pair.any()).into_iter().map(|(name, _)| name);
+        let rows = names.enumerate().map(|(place, name)| {
+            let cells = [text(&before, place), text(&after, place)];
+            let [before_text, after_text] = cells;
+            vec![
+                Cell::new(name, Tone::Strong),
+                before_text.into(),
+                after_text.into(),
+                change(pair, name).into(),
+            ]
+        });
+        let rows = rows.filter(|row| !row[1].text.is_empty() || !row[2].text.is_empty());
+        let name = pair.name();
+        let label = format!(
+            "{} of {}",
+            noun(pair.any().operation),
+            name.replace('`', "")
+        );
+        let mut columns = columns;
+        columns[0] = Column::text(label.clone());
+        Table::new(label, columns, rows.collect())
+    };
+    Section {
+        title: "Files",
+        lead: "What was done to each file, before and after.".into(),
+        tables: pairs.iter().map(table).collect(),
+        ..Section::default()
+    }
+}
+
+/// The quotient of the figures that have one.
+fn change(pair: &Pair<'_>, name: &str) -> String {
+    let of = |file: &FilePattern| match name {
+        "calls" => Some(file.calls as f64),
+        "bytes" => Some(file.bytes as f64),
+        "median size" => file.median_bytes(),
+        "touched" => file.working_set_bytes.map(|bytes| bytes as f64),
+        "times its size" => file.amplification,
+        "median latency" => file.latency.map(|latency| latency.p50_ns),
+        "p99 latency" => file.latency.map(|latency| latency.p99_ns),
+        _ => None,
+    };
+    let both = pair.before.and_then(of).zip(pair.after.and_then(of));
+    let quotient = both.filter(|(before, _)| *before > 0.0);
+    quotient.map_or(String::new(), |(before, after)| {
+        Quantity::new(after / before, Unit::Parameter).to_string()
+    })
+}
+
+/// The block layer.
+pub(super) fn block(view: &TraceView<'_>) -> Option<Section> {
+    let block = view.patterns.block.as_ref()?;
+    Some(block_section(&[("", block)], devices(view)))
+}
+
+/// The block layer of two traces.
+pub(super) fn block_pair(pair: &TracePair<'_>) -> Option<Section> {
+    let before = pair.before.patterns.block.as_ref()?;
+    let after = pair.after.patterns.block.as_ref()?;
+    let devices = devices(&pair.after);
+    Some(block_section(
+        &[("before", before), ("after", after)],
+        devices,
+    ))
+}
+
+fn devices(view: &TraceView<'_>) -> String {
+    let devices = view.document.devices.iter();
+    let names: Vec<String> = devices
+        .map(|device| match device.name.is_empty() {
+            true => format!("{}:{}", device.major, device.minor),
+            false => device.name.clone(),
+        })
+        .collect();
+    names.join(", ")
+}
+
+fn block_section(blocks: &[(&str, &BlockSummary)], devices: String) -> Section {
+    let columns = vec![
+        Column::text(""),
+        Column::text("requests"),
+        Column::number("number", 255),
+        Column::number("bytes", 250),
+        Column::number("median in the queue", 200),
+        Column::number("p99 in the queue", 190),
+        Column::number("median on the device", 240),
+        Column::number("p99 on the device", 230),
+        Column::number("by traced calls", 150),
+    ];
+    let mut rows = Vec::new();
+    for (name, block) in blocks {
+        let matched = match block.read_bytes {
+            0 => String::new(),
+            all => Quantity::ratio(block.matched_bytes as f64 / all as f64).to_string(),
+        };
+        let reads = (block.reads, block.read_bytes, &block.read_ns);
+        let writes = (block.writes, block.written_bytes, &block.write_ns);
+        rows.push(block_row(name, "reads", reads, &block.queue_ns, matched));
+        rows.push(block_row(
+            name,
+            "writes",
+            writes,
+            &block.queue_ns,
+            String::new(),
+        ));
+    }
+    rows.retain(|row| row[2].text != "0");
+    Section {
+        title: "Block layer",
+        lead: format!(
+            "What reached the devices ({devices}), of all processes that used them meanwhile. Times in the queue are of reads and writes \
+             together."
+        ),
+        tables: vec![Table::new("Block layer", columns, rows)],
+        ..Section::default()
+    }
+}
+
+fn block_row(
+    name: &str,
+    what: &str,
+    (count, bytes, times): (u64, u64, &LogHistogram),
+    queue: &LogHistogram,
+    matched: String,
+) -> Vec<Cell> {
+    let at = |times: &LogHistogram, ratio| {
+        let ns = times.quantile(ratio);
+        ns.map_or(String::new(), |ns| {
+            Quantity::microseconds(ns / 1e3).to_string()
+        })
+    };
+    vec![
+        Cell::new(name, Tone::Strong),
+        what.into(),
+        Quantity::count(count).to_string().into(),
+        Quantity::bytes(bytes).to_string().into(),
+        at(queue, 0.5).into(),
+        at(queue, 0.99).into(),
+        at(times, 0.5).into(),
+        at(times, 0.99).into(),
+        matched.into(),
+    ]
+}
