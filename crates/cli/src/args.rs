@@ -96,7 +96,12 @@ pub(crate) enum Command {
     History(HistoryArguments),
     /// Go on with an experiment that was interrupted
     Resume(ResumeArguments),
-    /// Render a recorded run or an experiment again
+    /// Trace what processes read and write in files, by eBPF: offset, size and latency of each call
+    ///
+    /// Exit status: 0 done; 1 the program that was traced ended with a status other than 0; 2 bad arguments; 3
+    /// this machine does not allow it, and why; 130 interrupted, what was traced until then is kept.
+    Trace(Box<TraceArguments>),
+    /// Render a recorded run, an experiment or a trace again
     Report(ReportArguments),
     /// Write a recorded run in a form that other programs read
     Export(ExportArguments),
@@ -789,8 +794,75 @@ pub(crate) struct YcsbArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct TraceArguments {
+    /// Trace this process, its threads and what it starts; can be given several times
+    #[arg(long = "pid", value_name = "PID", help_heading = "What is traced",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) processes: Vec<u32>,
+    /// Trace the server on this machine that a connection string leads to; its files are told by what they hold
+    #[arg(long, value_name = "URI", help_heading = "What is traced",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) server: Option<String>,
+    /// Only files that this pattern fits, such as `*.wt`; one with `/` is a pattern of whole paths. Can be given several times
+    #[arg(long = "file", value_name = "PATTERN", help_heading = "What is traced",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) files: Vec<String>,
+    /// Trace reads, and accesses to mapped files; without this, `--writes` and `--fsync` all three
+    #[arg(long, help_heading = "What is traced")]
+    pub(crate) reads: bool,
+    /// Trace writes
+    #[arg(long, help_heading = "What is traced")]
+    pub(crate) writes: bool,
+    /// Trace flushes: `fsync`, `fdatasync` and the like
+    #[arg(long, help_heading = "What is traced")]
+    pub(crate) fsync: bool,
+    /// Leave out calls for fewer bytes
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "What is traced")]
+    pub(crate) smallest: Option<Bytes>,
+    /// End after this time; a COMMAND is asked to end then. Default: until COMMAND or the processes end, or Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = span, help_heading = "How")]
+    pub(crate) length: Option<Span>,
+    /// Keep counts and histograms of each file, and no single calls: costs less, stays small for days
+    #[arg(long, help_heading = "How")]
+    pub(crate) aggregated: bool,
+    /// Leave the block layer out: what was read from the page cache is not told from what was read from the device
+    #[arg(long, help_heading = "How")]
+    pub(crate) no_block: bool,
+    /// Memory for events on their way from the kernel, a power of two; more of it loses fewer under bursts
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB", help_heading = "How")]
+    pub(crate) buffer: Bytes,
+    /// A call that begins at most this far behind the end of an earlier one of its stream still continues it
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "128KiB", help_heading = "Output")]
+    pub(crate) gap: Bytes,
+    /// Folder of the trace; default: `runs/TIME-trace`
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) out: Option<PathBuf>,
+    /// What to print
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "human",
+        help_heading = "Output"
+    )]
+    pub(crate) format: TraceFormat,
+    /// Program to start and trace, with its arguments, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceFormat {
+    /// Text for a terminal
+    Human,
+    /// Text for a document
+    Markdown,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// Run directory, or folder of an experiment
+    /// Run directory, folder of an experiment, or folder of a trace
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     /// What to render

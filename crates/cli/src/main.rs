@@ -7,6 +7,7 @@ mod exit;
 mod experiment;
 mod export;
 mod interrupt;
+mod io_trace;
 mod messages;
 mod metrics;
 mod progress;

@@ -45,7 +45,7 @@ const MAY_BE_ABSENT: [(&str, &str); 10] = [
 ];
 
 /// Longest time until all queries find data.
-const DATA_LIMIT: Duration = Duration::from_secs(90);
+const DATA_LIMIT: Duration = Duration::from_secs(240);
 
 /// A program of Debian's package `prometheus`.
 fn program(name: &str) -> Result<PathBuf, Skip> {

@@ -1,12 +1,13 @@
 //! `dyno doctor`: checks the machine and a server, changes what it is told to, and takes it back.
 
 use crate::args::{DoctorArguments, DoctorFormat};
-use crate::doctor::{journal, subject, text};
+use crate::doctor::{journal, subject, text, tracing};
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use crate::surroundings::Surroundings;
 use dyno_observe::doctor::{Facts, examine, observe};
 use dyno_record::verdict::{CheckName, Level};
+use dyno_trace::LiveKernel;
 use std::path::Path;
 
 /// See the module.
@@ -37,9 +38,14 @@ pub(crate) fn doctor(
             verdicts = examine(&observe(root, &subject));
         }
     }
+    // The tree of files of another machine says nothing of its kernel.
+    let tracing = (root == Path::new("/")).then(|| tracing::tracing(&LiveKernel::new()));
     print_data(&match arguments.format {
-        DoctorFormat::Human => text::human(&verdicts, &changed),
-        DoctorFormat::Json => text::json(&verdicts, &changed),
+        DoctorFormat::Human => {
+            let tracing = tracing.as_ref().map(tracing::human);
+            text::human(&verdicts, &changed) + &tracing.unwrap_or_default()
+        }
+        DoctorFormat::Json => text::json(&verdicts, &changed, tracing.as_ref()),
     })?;
     let fails = verdicts.iter().any(|verdict| verdict.level == Level::Fail);
     Ok(if fails { Exit::CheckFailed } else { Exit::Done })

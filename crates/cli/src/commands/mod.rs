@@ -19,6 +19,7 @@ pub(crate) mod soak;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod sweep;
+pub(crate) mod trace;
 pub(crate) mod xmax;
 pub(crate) mod ycsb;
 
@@ -72,6 +73,7 @@ pub(crate) fn dispatch(
                 Command::Slo(slo) => slo::slo(&slo, state_dir, hands),
                 Command::Ab(ab) => ab::ab(&ab, state_dir, hands),
                 Command::Resume(resume) => resume::resume(&resume, state_dir, hands),
+                Command::Trace(trace) => trace::trace(&trace, hands),
                 Command::Server(arguments) => server::server(&arguments, state_dir, hands),
                 Command::Responder(responder) => responder::responder(&responder, &interrupt),
                 Command::Report(_)

@@ -1,11 +1,13 @@
-//! `dyno report`: renders a recorded run or an experiment again.
+//! `dyno report`: renders a recorded run, an experiment or a trace again.
 
 use crate::args::{ReportArguments, ReportFormat};
 use crate::exit::{Exit, Failure};
 use crate::experiment::folder::{self, DOCUMENT};
+use crate::io_trace::reports::Analysed;
 use crate::messages::print_data;
 use crate::session::{analysis, output};
 use crate::surroundings::Surroundings;
+use dyno_record::io_trace;
 use dyno_report::experiment::{self, ExperimentFormat};
 use dyno_report::{Format, RenderOptions};
 use std::path::Path;
@@ -20,9 +22,11 @@ pub(crate) fn report(
         None => output::terminal_options(surroundings),
     };
     let folder = folder_of(&arguments.run);
-    let text = match folder.join(DOCUMENT).is_file() {
-        true => of_experiment(folder, arguments.format, &options)?,
-        false => of_run(folder, arguments.format, &options)?,
+    let has = |name| folder.join(name).is_file();
+    let text = match (has(DOCUMENT), has(io_trace::DOCUMENT)) {
+        (true, _) => of_experiment(folder, arguments.format, &options)?,
+        (false, true) => of_trace(folder, arguments.format, &options)?,
+        (false, false) => of_run(folder, arguments.format, &options)?,
     };
     match &arguments.output {
         Some(path) => output::write_file(path, &text)?,
@@ -33,7 +37,8 @@ pub(crate) fn report(
 
 /// The folder that is meant: the document in it is what a shell completes to.
 pub(crate) fn folder_of(path: &Path) -> &Path {
-    let is_document = path.ends_with("run.json") || path.ends_with(DOCUMENT);
+    let names = ["run.json", DOCUMENT, io_trace::DOCUMENT];
+    let is_document = names.iter().any(|name| path.ends_with(name));
     match path.parent() {
         Some(parent) if is_document && path.is_file() => {
             if parent.as_os_str().is_empty() {
@@ -75,16 +80,33 @@ fn of_experiment(
     options: &RenderOptions,
 ) -> Result<String, Failure> {
     let document = folder::read(folder)?;
-    let format = match format {
-        ReportFormat::Human => ExperimentFormat::Human,
-        ReportFormat::Markdown => ExperimentFormat::Markdown,
-        ReportFormat::Html => ExperimentFormat::Html,
-        ReportFormat::Json => ExperimentFormat::Json,
-        ReportFormat::Ycsb | ReportFormat::Kpi => {
-            let text = "this format has one run, and the folder holds an experiment";
-            let hint = "give the folder of one of its runs, below `runs`";
-            return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
-        }
+    let Some(format) = without_ycsb(format) else {
+        let text = "this format has one run, and the folder holds an experiment";
+        let hint = "give the folder of one of its runs, below `runs`";
+        return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
     };
     Ok(experiment::render(&document, format, options)?)
+}
+
+fn of_trace(
+    folder: &Path,
+    format: ReportFormat,
+    options: &RenderOptions,
+) -> Result<String, Failure> {
+    let Some(format) = without_ycsb(format) else {
+        let text = "this format has a run, and the folder holds a trace of file I/O";
+        return Err(Failure::new(Exit::BadInput, text));
+    };
+    Analysed::of(folder, None)?.render(format, options)
+}
+
+/// The forms that everything but runs has.
+fn without_ycsb(format: ReportFormat) -> Option<ExperimentFormat> {
+    match format {
+        ReportFormat::Human => Some(ExperimentFormat::Human),
+        ReportFormat::Markdown => Some(ExperimentFormat::Markdown),
+        ReportFormat::Html => Some(ExperimentFormat::Html),
+        ReportFormat::Json => Some(ExperimentFormat::Json),
+        ReportFormat::Ycsb | ReportFormat::Kpi => None,
+    }
 }

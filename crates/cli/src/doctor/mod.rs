@@ -4,3 +4,4 @@
 pub(crate) mod journal;
 pub(crate) mod subject;
 pub(crate) mod text;
+pub(crate) mod tracing;

@@ -1,6 +1,7 @@
 //! Verdicts as text.
 
 use super::journal::Outcome;
+use super::tracing::Tracing;
 use dyno_observe::doctor::change::Undo;
 use dyno_record::verdict::{Level, Verdict};
 use serde::Serialize;
@@ -15,15 +16,19 @@ struct Document<'a> {
     level: Level,
     verdicts: &'a [Verdict],
     changed: &'a [Undo],
+    /// Absent where another machine is looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracing: Option<&'a Tracing>,
 }
 
 /// One JSON document, with a line end.
-pub(crate) fn json(verdicts: &[Verdict], changed: &[Undo]) -> String {
+pub(crate) fn json(verdicts: &[Verdict], changed: &[Undo], tracing: Option<&Tracing>) -> String {
     let level = verdicts.iter().map(|verdict| verdict.level).max();
     pretty(&Document {
         level: level.unwrap_or(Level::Pass),
         verdicts,
         changed,
+        tracing,
     })
 }
 
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_document_has_the_worst_level() {
-        let text = json(&[verdict(Level::Pass), verdict(Level::Warn)], &[]);
+        let text = json(&[verdict(Level::Pass), verdict(Level::Warn)], &[], None);
         let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(value["level"], "warn");
         assert_eq!(value["verdicts"][1]["check"], "swappiness");

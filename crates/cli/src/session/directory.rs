@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const RUNS: &str = "runs";
 
 /// What a run puts into its folder.
-const CONTENT: [&str; 12] = [
+const CONTENT: [&str; 15] = [
     "run.json",
     "plan.toml",
     "latency.hlog",
@@ -20,6 +20,9 @@ const CONTENT: [&str; 12] = [
     "live.json",
     "instances",
     "traces",
+    "io-trace",
+    "trace.json",
+    "files.parquet",
     "server-logs",
     "server-data",
 ];

@@ -3,6 +3,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
+use crate::io_trace::roles::Tables;
 use crate::messages::Messages;
 use crate::metrics::{Feed, Metrics, RunFacts};
 use crate::session::collection::{self, Decision, Wishes};
@@ -16,6 +17,7 @@ use crate::session::recorder::{Expectation, Recorder, Totals, Watch};
 use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
 use crate::session::steering::Steering;
 use crate::session::task::Task;
+use crate::session::trace::io::{Attached, RunTrace};
 use crate::session::trace::{self, Watched, Watchers};
 use crate::session::{document, observation, output};
 use crate::surroundings::Surroundings;
@@ -282,6 +284,7 @@ impl<'a> Session<'a> {
         self.hands.interrupt.check()?;
         trace::check(&self.plan.traces, self.hands.surroundings.path.as_deref())?;
         observation::check(self.plan)?;
+        trace::io::check(self.plan, self.task.remote.is_some())?;
         if let Some(guard) = &self.conduct.guard {
             let folders = vec![self.directory.clone()];
             guard.watch(folders).fault().map_or(Ok(()), Err)?;
@@ -682,7 +685,15 @@ impl<'a> Session<'a> {
     fn drive(&mut self, part: JobPart, parties: &[Party], lab: &mut Lab) -> Result<(), Failure> {
         let clients = part.clients;
         let stop = self.hands.interrupt.stop_flag()?;
-        let watchers = Arc::new(Mutex::new(Watchers::new()));
+        let phases: Vec<PhaseKind> = part.phases.iter().map(|phase| phase.kind).collect();
+        let attached = Attached::new(
+            self.plan,
+            &phases,
+            lab.processes(),
+            &self.directory,
+            self.clock,
+        )?;
+        let watchers = Arc::new(Mutex::new(Watchers::new(attached)));
         let announce = self.announce(Arc::clone(&watchers), lab);
         let job = self.job(part, parties, &lab.servers, stop.flag(), announce)?;
         let data_folders = self.data_folders(lab);
@@ -745,9 +756,13 @@ impl<'a> Session<'a> {
         }
         let watchers = std::mem::replace(
             &mut *watchers.lock().unwrap_or_else(PoisonError::into_inner),
-            Watchers::new(),
+            Watchers::new(None),
         );
-        self.keep_traces(watchers.end());
+        let (watched, traced) = watchers.end();
+        self.keep_traces(watched);
+        if let Some(traced) = traced {
+            self.keep_io_trace(traced, lab);
+        }
         if is_local {
             self.keep_usage(&sampler);
         }
@@ -810,6 +825,32 @@ impl<'a> Session<'a> {
             }
             self.document.traces.push(record);
         }
+    }
+
+    /// Completes the trace of file I/O and puts into the document what became of it.
+    fn keep_io_trace(&mut self, traced: RunTrace, lab: &Lab) {
+        let tables = || {
+            let mut all = Tables::default();
+            for server in &lab.servers {
+                let asked = server.control().ok().and_then(|mut control| {
+                    control.set_limit(Some(LOOK_BACK_LIMIT_INTERRUPTED));
+                    Tables::ask(&mut control).ok()
+                });
+                // A server that has ended says nothing, and the trace is worth having all the same.
+                all.join(asked.unwrap_or_default());
+            }
+            all
+        };
+        let (record, fault) = traced.finish(tables);
+        if let Some(fault) = fault {
+            self.caveats.push(Caveat {
+                kind: CaveatKind::ProbeUnavailable,
+                message: format!("trace of file I/O: {fault}"),
+                hint: Some(format!("see `{}/report.html`", record.directory)),
+                phase: None,
+            });
+        }
+        self.document.traces.push(record);
     }
 
     fn job(

@@ -1,13 +1,15 @@
 //! What becomes of a recorded run: its caveats, the report files, and the text on standard output.
 
 use crate::exit::{Exit, Failure};
+use crate::io_trace::reports::Analysed;
 use crate::session::analysis;
 use crate::surroundings::Surroundings;
 use dyno_analyze::caveats::{IntervalTotals, caveats};
 use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_record::io_trace;
 use dyno_record::model::{Caveat, CaveatKind};
 use dyno_record::reader::Run;
-use dyno_report::{Format, RenderOptions, render};
+use dyno_report::{Format, RenderOptions, render, render_traced};
 use std::path::{Path, PathBuf};
 
 /// Name of the page in the run directory.
@@ -59,7 +61,32 @@ pub(crate) fn text(
     if format == Format::Ycsb {
         return Ok(render(&with_inserts(run.clone()), None, format, options)?);
     }
-    Ok(render(run, analysis, format, options)?)
+    // What scripts read has none of it.
+    let trace = match format {
+        Format::Kpi => None,
+        _ => trace_of(&run.directory),
+    };
+    let view = trace.as_ref().map(Analysed::view);
+    Ok(render_traced(
+        run,
+        analysis,
+        view.as_ref(),
+        format,
+        options,
+    )?)
+}
+
+/// The trace of file I/O of a run, if it has one. One that cannot be read hides no result.
+fn trace_of(directory: &Path) -> Option<Analysed> {
+    let folder = directory.join(io_trace::FOLDER);
+    if !folder.join(io_trace::DOCUMENT).is_file() {
+        return None;
+    }
+    Analysed::of(&folder, None)
+        .inspect_err(|failure| {
+            tracing::warn!("the trace of the run cannot be read: {:#}", failure.error);
+        })
+        .ok()
 }
 
 /// YCSB knows inserts only: a batch is its documents, with the latency of the batch.
@@ -86,8 +113,11 @@ fn with_inserts(mut run: Run) -> Run {
 /// Analyses a run and writes the reports into its directory.
 pub(crate) fn write_reports(run: &Run) -> Result<Option<RunAnalysis>, Failure> {
     let analysis = analysis::of(run)?;
+    let trace = trace_of(&run.directory);
+    let view = trace.as_ref().map(Analysed::view);
     for (name, format) in [(HTML, Format::Html), (MARKDOWN, Format::Markdown)] {
-        let text = render(run, analysis.as_ref(), format, &RenderOptions::default())?;
+        let options = RenderOptions::default();
+        let text = render_traced(run, analysis.as_ref(), view.as_ref(), format, &options)?;
         write_file(&run.directory.join(name), &text)?;
     }
     Ok(analysis)

@@ -3,12 +3,14 @@
 
 mod check;
 mod group;
+pub(crate) mod io;
 mod program;
 
 pub(crate) use check::check;
 
 use dyno_load::clock::Clock;
 use dyno_plan::model::{TracePhase, TracePlan};
+use dyno_plan::units::Span;
 use dyno_record::model::{PhaseKind, TraceRecord};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -39,6 +41,9 @@ pub(crate) struct Subject {
 /// The programs of phases that run under one load.
 pub(crate) struct Watchers {
     threads: Vec<JoinHandle<Watched>>,
+    /// The trace of file I/O, before and after its window is known.
+    attached: Option<io::Attached>,
+    traced: Option<io::RunTrace>,
     over: Arc<Over>,
 }
 
@@ -68,10 +73,12 @@ impl Over {
 }
 
 impl Watchers {
-    /// None yet.
-    pub(crate) fn new() -> Self {
+    /// None yet, and perhaps a trace of file I/O.
+    pub(crate) fn new(attached: Option<io::Attached>) -> Self {
         Watchers {
             threads: Vec::new(),
+            attached,
+            traced: None,
             over: Arc::default(),
         }
     }
@@ -83,12 +90,16 @@ impl Watchers {
         phases: &[(PhaseKind, u64)],
         subject: &Subject,
     ) {
+        if let Some(attached) = self.attached.take() {
+            self.traced = attached.start(phases, &self.over);
+        }
         for trace in traces {
             let kind = kind_of(trace.phase);
             let place = phases.iter().position(|(phase, _)| *phase == kind);
             let Some(place) = place else { continue };
             let end_ns = phases.get(place + 1).map(|(_, start_ns)| *start_ns);
-            let window = Window::new(trace, phases[place].1, end_ns, subject.clock);
+            let (from, length) = (trace.from, trace.length);
+            let window = Window::new(from, length, phases[place].1, end_ns, subject.clock);
             let (trace, subject) = (trace.clone(), subject.clone());
             let over = Arc::clone(&self.over);
             self.threads.push(std::thread::spawn(move || {
@@ -97,11 +108,11 @@ impl Watchers {
         }
     }
 
-    /// Ends what still runs and returns what became of each.
-    pub(crate) fn end(self) -> Vec<Watched> {
+    /// Ends what still runs and returns what became of each, and the trace of file I/O, which is to be finished.
+    pub(crate) fn end(self) -> (Vec<Watched>, Option<io::RunTrace>) {
         self.over.end();
         let ended = self.threads.into_iter().map(JoinHandle::join);
-        ended.filter_map(Result::ok).collect()
+        (ended.filter_map(Result::ok).collect(), self.traced)
     }
 }
 
@@ -123,15 +134,16 @@ struct Window {
 
 impl Window {
     fn new(
-        trace: &TracePlan,
+        from: Span,
+        length: Option<Span>,
         phase_start_ns: u64,
         phase_end_ns: Option<u64>,
         clock: Clock,
     ) -> Self {
         let (now, now_ns) = (Instant::now(), clock.now_ns());
         let at = |time_ns: u64| now + Duration::from_nanos(time_ns.saturating_sub(now_ns));
-        let start = at(phase_start_ns) + trace.from.0;
-        let own_end = trace.length.map(|length| start + length.0);
+        let start = at(phase_start_ns) + from.0;
+        let own_end = length.map(|length| start + length.0);
         let phase_end = phase_end_ns.filter(|end_ns| *end_ns != u64::MAX).map(at);
         let end = match (own_end, phase_end) {
             (Some(own), Some(phase)) => Some(own.min(phase)),
@@ -176,7 +188,6 @@ fn watch(trace: &TracePlan, window: Window, subject: &Subject, over: &Over) -> W
 mod tests {
     use super::program::LOOK;
     use super::*;
-    use dyno_plan::units::Span;
     use std::fs;
     use std::path::Path;
 
@@ -205,7 +216,7 @@ mod tests {
         let subject = subject(run.path());
         let script =
             "trap 'echo end; exit 0' INT; echo $DYNO_SERVER_PIDS; while :; do sleep 0.01; done";
-        let mut watchers = Watchers::new();
+        let mut watchers = Watchers::new(None);
         let traces = [trace(&["sh", "-c", script], 100, Some(300))];
         watchers.start(&traces, &[(PhaseKind::Measure, 0)], &subject);
         let log = run.path().join("traces/t/output.log");
@@ -214,7 +225,7 @@ mod tests {
             assert!(begin.elapsed() < Duration::from_secs(30));
             std::thread::sleep(LOOK);
         }
-        let watched = watchers.end();
+        let watched = watchers.end().0;
         assert!(watched[0].fault.is_none(), "{watched:?}");
         let record = &watched[0].record;
         assert_eq!(
@@ -232,7 +243,7 @@ mod tests {
     fn the_end_of_the_phases_ends_a_program_and_keeps_a_later_one_from_starting() {
         let run = tempfile::tempdir().expect("a folder");
         let subject = subject(run.path());
-        let mut watchers = Watchers::new();
+        let mut watchers = Watchers::new(None);
         let mut late = trace(&["sleep", "600"], 600_000, None);
         late.name = "late".into();
         let traces = [trace(&["sleep", "600"], 0, None), late];
@@ -243,7 +254,7 @@ mod tests {
             assert!(begin.elapsed() < Duration::from_secs(30));
             std::thread::sleep(LOOK);
         }
-        let watched = watchers.end();
+        let watched = watchers.end().0;
         let outcome = &watched[0].record.outcome;
         assert!(outcome.contains("signal: 2"), "{outcome}");
         assert!(watched[0].fault.is_none(), "{watched:?}");
@@ -253,7 +264,7 @@ mod tests {
 
     /// Runs one command for a window of the measure phase.
     fn watched(run: &Path, command: &[&str], length_ms: u64) -> Watched {
-        let mut watchers = Watchers::new();
+        let mut watchers = Watchers::new(None);
         let traces = [trace(command, 0, Some(length_ms))];
         watchers.start(&traces, &[(PhaseKind::Measure, 0)], &subject(run));
         let thread = watchers.threads.remove(0);

@@ -1,0 +1,300 @@
+//! `dyno trace`: what processes read and write in files.
+
+use crate::args::{TraceArguments, TraceFormat};
+use crate::exit::{Exit, Failure};
+use crate::io_trace::child::Program;
+use crate::io_trace::recording::Recording;
+use crate::io_trace::reports::Analysed;
+use crate::io_trace::roles::Tables;
+use crate::io_trace::settings;
+use crate::io_trace::words::without_secrets;
+use crate::messages::{Messages, print_data};
+use crate::session::directory::RunDirectory;
+use crate::session::execute::Hands;
+use crate::session::output;
+use crate::session::task::Remote;
+use dyno_load::connect::{Connector, Control};
+use dyno_observe::doctor::network;
+use dyno_plan::uri::Host;
+use dyno_record::io_trace::document::{TraceDocument, TraceTarget};
+use dyno_report::experiment::ExperimentFormat;
+use dyno_trace::Settings;
+use jiff::Timestamp;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Name of the folder of a trace, after its time.
+const NAME: &str = "trace";
+/// Longest wait for events before it is seen whether to end.
+const POLL: Duration = Duration::from_millis(100);
+/// After Ctrl-C a program of the same terminal has been asked to end already, and gets this time to begin with it.
+const SAME_SIGNAL: Duration = Duration::from_millis(500);
+/// Longest time for a question to the server.
+const QUESTION_LIMIT: Duration = Duration::from_secs(10);
+
+/// See the module.
+pub(crate) fn trace(arguments: &TraceArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
+    let has_subject = !arguments.processes.is_empty() || arguments.server.is_some();
+    if !has_subject && arguments.command.is_empty() {
+        let hint = "give `--pid PID`, `--server URI`, or a program after `--`";
+        return Err(Failure::new(Exit::BadInput, "there is nothing to trace").with_hint(hint));
+    }
+    let server = match &arguments.server {
+        Some(text) => Some(Server::find(text, hands)?),
+        None => None,
+    };
+    let settings = settings::of_arguments(arguments);
+    settings.check().map_err(|error| {
+        Failure::from(error).context("the trace cannot be made as the options say")
+    })?;
+    let directory = RunDirectory::create(arguments.out.as_deref(), NAME, Timestamp::now())?;
+    let folder = directory.path().to_owned();
+    let mut traced = Traced {
+        arguments,
+        hands,
+        server,
+        program: None,
+    };
+    let recording = match traced.begin(settings, &folder) {
+        Ok(recording) => recording,
+        Err(failure) => {
+            directory.discard();
+            return Err(failure);
+        }
+    };
+    let ending = traced.record(recording)?;
+    let document = ending.document;
+    traced.tell_end(&document, &folder);
+    let options = output::terminal_options(hands.surroundings);
+    let analysed = Analysed::of(&folder, Some(arguments.gap.0))?;
+    analysed.write(&folder)?;
+    let format = match arguments.format {
+        TraceFormat::Human => ExperimentFormat::Human,
+        TraceFormat::Markdown => ExperimentFormat::Markdown,
+        TraceFormat::Json => ExperimentFormat::Json,
+    };
+    print_data(&analysed.render(format, &options)?)?;
+    Ok(ending.exit)
+}
+
+/// A server on this machine.
+struct Server {
+    process: u32,
+    control: Control,
+    address: String,
+}
+
+impl Server {
+    fn find(text: &str, hands: Hands<'_>) -> Result<Server, Failure> {
+        let uri = match text.contains("://") {
+            true => text.to_owned(),
+            false => format!("mongodb://{text}"),
+        };
+        let remote = Remote::parse(&uri)?;
+        let connector = Connector::new(&remote.target, remote.credentials.clone())
+            .map_err(|error| Failure::from(error).context("cannot use `--server`"))?;
+        let mut control = connector
+            .control()
+            .map_err(|error| Failure::from(error).context("cannot connect to the server"))?;
+        control.set_limit(Some(QUESTION_LIMIT));
+        control.set_patience(hands.interrupt.patience());
+        let address = control.endpoint().to_string();
+        if !remote.is_local(hands.surroundings.hostname.as_deref()) {
+            let message =
+                format!("the server `{address}` is not on this machine, and its files neither");
+            return Err(Failure::new(Exit::BadInput, message).with_hint("run `dyno trace` there"));
+        }
+        let process = listener(control.endpoint().host()).map_err(|reason| {
+            Failure::new(Exit::Environment, reason)
+                .context(format!("cannot find the process of the server `{address}`"))
+                .with_hint("give its number with `--pid`")
+        })?;
+        Ok(Server {
+            process,
+            control,
+            address,
+        })
+    }
+}
+
+/// The process that listens at an address of this machine, or why it is not found.
+fn listener(host: &Host) -> Result<u32, String> {
+    let Host::Tcp { port, .. } = host else {
+        return Err("who listens at a Unix-domain socket is not told".to_owned());
+    };
+    network::listener_pid(Path::new("/"), *port).map_err(|health| {
+        health
+            .reason()
+            .unwrap_or("it cannot be looked at")
+            .to_owned()
+    })
+}
+
+/// A trace that is under way.
+struct Traced<'a> {
+    arguments: &'a TraceArguments,
+    hands: Hands<'a>,
+    server: Option<Server>,
+    program: Option<Program>,
+}
+
+/// How a trace ended.
+struct Ending {
+    document: TraceDocument,
+    exit: Exit,
+}
+
+impl Traced<'_> {
+    fn begin(&mut self, settings: Settings, folder: &Path) -> Result<Recording, Failure> {
+        let words = &self.arguments.command;
+        let target = TraceTarget {
+            processes: Vec::new(),
+            command: (!words.is_empty()).then(|| without_secrets(words)),
+            name: self
+                .server
+                .as_ref()
+                .map(|server| format!("server `{}`", server.address)),
+        };
+        let mut recording = Recording::start(settings, target, folder)?;
+        for process in &self.arguments.processes {
+            recording.follow(*process)?;
+        }
+        if let Some(server) = &self.server {
+            recording.follow(server.process)?;
+        }
+        if let Some((name, rest)) = words.split_first() {
+            let child = recording.spawn(Command::new(name).args(rest))?;
+            self.program = Some(Program(child));
+        }
+        Ok(recording)
+    }
+
+    /// Records until the end, and completes the folder.
+    fn record(&mut self, mut recording: Recording) -> Result<Ending, Failure> {
+        if self.program.is_none() {
+            let note = "tracing; Ctrl-C ends it";
+            self.hands.messages.note(note);
+        }
+        let began = Instant::now();
+        let mut fault = None;
+        let end = loop {
+            if let Err(failure) = recording.poll(POLL) {
+                fault = Some(failure);
+                break End::Fault;
+            }
+            if let Some(end) = self.end_is_there(began)? {
+                break end;
+            }
+        };
+        let status = self.end_program(end, &mut recording)?;
+        let recorded = recording.stop()?;
+        let document = recorded.finish(&self.tables())?;
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        Ok(Ending {
+            document,
+            exit: self.exit(end, status),
+        })
+    }
+
+    fn end_is_there(&mut self, began: Instant) -> Result<Option<End>, Failure> {
+        if self.hands.interrupt.requested() {
+            return Ok(Some(End::Signal));
+        }
+        let is_over = |length: std::time::Duration| began.elapsed() >= length;
+        if self
+            .arguments
+            .length
+            .is_some_and(|length| is_over(length.0))
+        {
+            return Ok(Some(End::Time));
+        }
+        if let Some(program) = &mut self.program {
+            return Ok(program.status()?.map(|_| End::Program));
+        }
+        let of_server = self.server.as_ref().map(|server| server.process);
+        let mut all = self.arguments.processes.iter().copied().chain(of_server);
+        Ok((!all.any(is_alive)).then_some(End::Program))
+    }
+
+    /// The status of the program, which has ended then. It is traced to its end.
+    fn end_program(
+        &mut self,
+        end: End,
+        recording: &mut Recording,
+    ) -> Result<Option<ExitStatus>, Failure> {
+        let Some(program) = &mut self.program else {
+            return Ok(None);
+        };
+        let asked = Instant::now();
+        while end == End::Signal && asked.elapsed() < SAME_SIGNAL {
+            if program.status()?.is_some() {
+                break;
+            }
+            let _ = recording.poll(POLL);
+        }
+        match program.status()? {
+            Some(status) => Ok(Some(status)),
+            None => program
+                .end(|| {
+                    let _ = recording.poll(Duration::ZERO);
+                })
+                .map(Some),
+        }
+    }
+
+    /// What the server says of its files; a server that has ended says nothing.
+    fn tables(&mut self) -> Tables {
+        let Some(server) = &mut self.server else {
+            return Tables::default();
+        };
+        Tables::ask(&mut server.control).unwrap_or_else(|error| {
+            let text = format!("the server does not say what its files hold: {error}");
+            self.hands.messages.warning(&text);
+            Tables::default()
+        })
+    }
+
+    fn exit(&self, end: End, status: Option<ExitStatus>) -> Exit {
+        match (end, status) {
+            // Without a time and a program there is no other way to end it.
+            (End::Signal, None) if self.arguments.length.is_none() => Exit::Done,
+            (End::Signal, _) => Exit::Interrupted,
+            (End::Program, Some(status)) if !status.success() => {
+                let text = format!("`{}` ended with {status}", self.arguments.command[0]);
+                self.hands.messages.warning(&text);
+                Exit::CheckFailed
+            }
+            _ => Exit::Done,
+        }
+    }
+
+    fn tell_end(&self, document: &TraceDocument, folder: &Path) {
+        let messages: Messages = self.hands.messages;
+        for caveat in &document.caveats {
+            messages.warning(&caveat.message);
+        }
+        messages.note(&format!("the trace is in `{}`", folder.display()));
+    }
+}
+
+/// What ended a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Signal,
+    Time,
+    Program,
+    Fault,
+}
+
+/// Whether a process has not ended. A zombie has.
+fn is_alive(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| !"ZX".contains(state))
+}
