@@ -9,7 +9,7 @@ WORKLOAD ?= a
 # More options for `dyno run`, such as: make run ARGS="--duration 2m --clients 64"
 ARGS ?=
 
-.PHONY: help setup build run test bench bench-parts bench-verdict lint clean-runs
+.PHONY: help setup build run test bench bench-parts bench-verdict bench-trace-report lint clean-runs
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -27,9 +27,10 @@ test: ## install what is missing and run every test, with real servers
 	@scripts/setup.sh test
 	@$(CARGO) build --locked --package mongodyno
 	@scripts/smoke.sh target/debug/dyno target/smoke
-	@DYNO_REQUIRE_SERVERS=1 $(CARGO) test --locked --workspace --no-fail-fast
+	@DYNO_REQUIRE_SERVERS=1 DYNO_REQUIRE_TRACE=$$(scripts/can-trace.sh) $(CARGO) test --locked --workspace --no-fail-fast
 	@cd web && npm run --silent check
 	@cd web && npm test --silent -- ../target/smoke/report.html ../target/smoke/screenshots
+	@cd web && npm run --silent test-trace -- ../target/tmp/report ../target/smoke/screenshots
 
 bench: setup ## print what the generator costs and how true its numbers are (minutes)
 	@$(CARGO) run --release --locked --quiet --package dyno-bench
@@ -37,6 +38,13 @@ bench: setup ## print what the generator costs and how true its numbers are (min
 bench-verdict: setup ## provoke twenty known faults and clean runs, print what dyno finds (root, 15 minutes)
 	@$(CARGO) build --release --locked --quiet --package mongodyno
 	@$(CARGO) run --release --locked --quiet --package dyno-bench -- verdict $(VERDICT)
+
+bench-trace-report: setup ## write, analyse and draw a trace of ten million calls
+	@$(CARGO) bench --locked --quiet --package dyno-report --bench trace_report
+
+bench-trace: setup ## print what tracing takes from a load of 20,000 calls a second (root, minutes; PAIRS=40)
+	@$(CARGO) bench --locked --quiet --package dyno-trace --features ebpf --bench cost
+	@$(CARGO) bench --locked --quiet --package dyno-trace --features ebpf --bench throughput
 
 bench-parts: setup ## print the times of single parts: encoding, histograms, key choice
 	@$(CARGO) bench --locked --workspace --benches

@@ -25,6 +25,9 @@ say() { echo "setup: $*" >&2; }
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
+# Whether the C compiler finds a header.
+has_header() { echo "#include <$1>" | cc -E - >/dev/null 2>&1; }
+
 # The major version that `$1 $2` prints first, 0 when it cannot be run.
 major() {
     local text
@@ -41,11 +44,17 @@ missing_packages() {
     [ "$(major node --version)" -ge 18 ] || echo nodejs
     has npm || echo npm
     has vmstat || echo procps
+    # For the tracer: its programs for the kernel, and what loads them.
+    has clang || echo clang
+    has_header libelf.h || echo libelf-dev
+    has_header zlib.h || echo zlib1g-dev
     [ "$purpose" = test ] || return 0
     has chromium || echo chromium
     has python3 || echo python3
     [ "$(major java --version)" -ge 17 ] && has javac || echo default-jdk-headless
     has mvn || echo maven
+    has fio || echo fio
+    has losetup || echo mount
     { has prometheus && has promtool; } || echo prometheus
 }
 
