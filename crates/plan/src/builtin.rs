@@ -26,6 +26,38 @@ const PLANS: [(&str, &str); 14] = built_in![
     "storage-compare",
 ];
 
+const INDEX_BUILDS: [(&str, &str); 4] = [
+    (
+        "ordered",
+        include_str!("../../../workloads/index-build/ordered.toml"),
+    ),
+    (
+        "shuffled",
+        include_str!("../../../workloads/index-build/shuffled.toml"),
+    ),
+    (
+        "concurrent",
+        include_str!("../../../workloads/index-build/concurrent.toml"),
+    ),
+    (
+        "churned",
+        include_str!("../../../workloads/index-build/churned.toml"),
+    ),
+];
+
+/// Names of the built-in plans for index builds.
+pub fn index_build_names() -> impl Iterator<Item = &'static str> {
+    INDEX_BUILDS.iter().map(|(name, _)| *name)
+}
+
+/// The built-in plan of this name for index builds.
+pub fn find_index_build(name: &str) -> Option<Plan> {
+    let (_, text) = INDEX_BUILDS.iter().find(|(known, _)| *known == name)?;
+    let plan = file::parse(text, name);
+    debug_assert!(plan.is_ok(), "{plan:?}");
+    plan.ok()
+}
+
 /// Names of the built-in plans.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PLANS.iter().map(|(name, _)| *name)

@@ -46,6 +46,7 @@ pub fn default_plan() -> Plan {
         observe: Default::default(),
         traces: Vec::new(),
         trace: None,
+        index_build: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! directory can be run again. It never holds a secret: a connection string is split into
 //! [`Target`](crate::uri::Target) and [`Credentials`](crate::uri::Credentials) before it gets here.
 
+use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
@@ -50,6 +51,9 @@ pub struct Plan {
     )]
     #[schemars(with = "Option<io_trace::Switch>")]
     pub trace: Option<IoTracePlan>,
+    /// The experiment of `dyno index-build`, which other commands do not do; none when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_build: Option<IndexBuildPlan>,
 }
 
 /// Which server is measured.

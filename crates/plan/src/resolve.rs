@@ -22,6 +22,14 @@ pub enum PlanError {
         /// The built-in plan that was probably meant.
         nearest: Option<&'static str>,
     },
+    /// The layout of an index build is neither a built-in plan nor a file.
+    #[error("there is no built-in index build and no file `{name}`")]
+    UnknownIndexBuild {
+        /// What was asked for.
+        name: String,
+        /// The built-in plan that was probably meant.
+        nearest: Option<&'static str>,
+    },
     /// The file cannot be read.
     #[error("cannot read plan `{}`", path.display())]
     Unreadable {
@@ -49,7 +57,15 @@ impl PlanError {
             PlanError::Unknown {
                 nearest: Some(name),
                 ..
+            }
+            | PlanError::UnknownIndexBuild {
+                nearest: Some(name),
+                ..
             } => Some(format!("did you mean `{name}`?")),
+            PlanError::UnknownIndexBuild { nearest: None, .. } => Some(format!(
+                "built-in index builds: {}",
+                builtin::index_build_names().collect::<Vec<_>>().join(", ")
+            )),
             PlanError::Unknown { nearest: None, .. } => Some(format!(
                 "built-in plans: {}",
                 builtin::names().collect::<Vec<_>>().join(", ")
@@ -140,7 +156,30 @@ pub struct Resolved {
 /// # Errors
 /// [`PlanError`] with all problems of the file, or all problems of the whole.
 pub fn resolve(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
-    let mut resolved = open(source, overrides)?;
+    resolve_opened(open(source, overrides)?, overrides)
+}
+
+/// Resolves `source`, the name of a built-in plan for index builds or the path of a plan. A plan without `index_build`
+/// gets the defaults.
+///
+/// # Errors
+/// As those of [`resolve`].
+pub fn resolve_index_build(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
+    let mut resolved = match builtin::find_index_build(source) {
+        Some(plan) => with_properties(plan, overrides)?,
+        None => open(source, overrides).map_err(|error| match error {
+            PlanError::Unknown { name, .. } => PlanError::UnknownIndexBuild {
+                nearest: nearest(&name, builtin::index_build_names()),
+                name,
+            },
+            other => other,
+        })?,
+    };
+    resolved.plan.index_build.get_or_insert_default();
+    resolve_opened(resolved, overrides)
+}
+
+fn resolve_opened(mut resolved: Resolved, overrides: &Overrides) -> Result<Resolved, PlanError> {
     let gives_threads = overrides.threads.is_some() || resolved.plan.client.threads > 1;
     file::set(&mut resolved.plan, &overrides.settings).map_err(PlanError::Invalid)?;
     let gives_threads = gives_threads

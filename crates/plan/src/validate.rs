@@ -35,6 +35,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_phases(&mut problems, plan);
     check_traces(&mut problems, plan);
     check_io_trace(&mut problems, plan);
+    check_index_build(&mut problems, plan);
     check_observe(&mut problems, plan);
     problems.0
 }
@@ -107,6 +108,32 @@ fn check_io_trace(problems: &mut Problems, plan: &Plan) {
     problems.require(!trace.files.iter().any(is_empty), || {
         "`trace.files` has an empty pattern".to_owned()
     });
+}
+
+fn check_index_build(problems: &mut Problems, plan: &Plan) {
+    let Some(build) = &plan.index_build else {
+        return;
+    };
+    if let Err(reason) = build.index_keys() {
+        let hint = "such as `date`, or `date:-1,number:1`";
+        problems.require_or(false, hint, || {
+            format!("`index_build.keys` is `{}`: {reason}", build.keys)
+        });
+    }
+    let (shortest, longest) = (build.shortest_string, build.longest_string);
+    problems.require((1..=longest).contains(&shortest), || {
+        format!("`index_build.shortest_string` is {shortest}, but must be 1 to `longest_string`, {longest}")
+    });
+    problems.require(build.largest_document_bytes() <= DOCUMENT_BYTES, || {
+        format!("`index_build.longest_string` is {longest}: documents would be larger than the 16 MiB that a server takes")
+    });
+    problems.require(build.disk_iops != Some(0), || {
+        "`index_build.disk_iops` is 0, so that nothing could be read".to_owned()
+    });
+    problems.require(
+        build.disk_size.is_none() || build.disk_iops.is_some(),
+        || "`index_build.disk_size` has no effect without `disk_iops`".to_owned(),
+    );
 }
 
 /// Names of sources that a run has without exporters.

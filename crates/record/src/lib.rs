@@ -20,6 +20,7 @@ mod append;
 pub mod error;
 pub mod fine;
 mod hlog;
+pub mod index_build;
 pub mod interval;
 pub mod io_trace;
 mod lines;

@@ -185,6 +185,8 @@ fn defaults(properties: &Properties) -> Plan {
         observe: Default::default(),
         traces: Vec::new(),
         trace: None,
+        index_build: None,
+        index_build: None,
     }
 }
 

@@ -1,0 +1,198 @@
+//! `index_build` in a plan: the experiment that builds an index on documents that exist already, under trace. How the
+//! documents come to lie on the disk as they do, on which fields the index is, and what is done about their order.
+
+use crate::units::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the documents get into the collection, and so into which order on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// The collection is there; nothing is loaded and nothing is changed but by the index, and by a remedy.
+    Existing,
+    /// By one connection in the order of `_id`.
+    #[default]
+    Ordered,
+    /// By one connection in an order in which neighbours of `_id` are far apart, as hashed sharding has it.
+    Shuffled,
+    /// By 16 connections at once, each with its part of the documents in shuffled order.
+    Concurrent,
+    /// In order with short strings, of which each grows to its full length by an update, in shuffled order; one
+    /// document of ten more is loaded and deleted again in between.
+    Churned,
+}
+
+/// Whether the index is built from the disk or from memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// The server is restarted, if the experiment started it, and the page cache of the machine dropped.
+    #[default]
+    Cold,
+    /// Caches are as the step before left them.
+    Warm,
+}
+
+/// What is done about the order of the documents on the disk, between two builds of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remedy {
+    /// A copy in the order of `_id` takes the place of the collection, once it is verified.
+    Rewrite,
+    /// A copy in the order in which the server gives the documents (`$natural`) takes the place of the collection, once
+    /// it is verified.
+    NaturalCopy,
+    /// The documents are dumped to a file in the order of `_id` and restored from it into a collection that takes the
+    /// place of the old one, once it is verified.
+    Dump,
+    /// The server compacts the collection in its place (`compact`).
+    Compact,
+}
+
+/// An index is built on documents that exist already, and watched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct IndexBuildPlan {
+    /// How the documents get into the collection.
+    pub layout: Layout,
+    /// Shortest string of a document, in bytes. At least 1.
+    pub shortest_string: u32,
+    /// Longest string of a document, in bytes. Lengths are uniform; a document has an integer, a date, two strings and an array of
+    /// one to four more.
+    pub longest_string: u32,
+    /// Fields of the index, such as `date`, or `date:-1,number:1`.
+    pub keys: String,
+    /// Whether the documents are read from the disk or from memory.
+    pub start: Start,
+    /// What is done before the index is built a second time; it is built once when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
+    /// The data is on a disk of its own, in a file, that takes at most this many reads and as many writes per second while the index is
+    /// built. Needs root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_iops: Option<u32>,
+    /// Size of that disk; as large as the data needs when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_size: Option<Bytes>,
+}
+
+impl Default for IndexBuildPlan {
+    fn default() -> Self {
+        IndexBuildPlan {
+            layout: Layout::Ordered,
+            // Documents of 1 to 6 KiB, and of 3 KiB in the mean.
+            shortest_string: 341,
+            longest_string: 1024,
+            keys: "date".into(),
+            start: Start::Cold,
+            remedy: None,
+            disk_iops: None,
+            disk_size: None,
+        }
+    }
+}
+
+/// A field of an index and its direction, 1 or -1.
+pub type IndexKey = (String, i32);
+
+impl IndexBuildPlan {
+    /// The fields of the index in their order.
+    ///
+    /// # Errors
+    /// What is wrong with `keys`, in words.
+    pub fn index_keys(&self) -> Result<Vec<IndexKey>, String> {
+        let mut keys: Vec<IndexKey> = Vec::new();
+        for part in self.keys.split(',') {
+            let part = part.trim();
+            let (name, direction) = match part.rsplit_once(':') {
+                Some((name, direction)) => (name, direction),
+                None => (part, "1"),
+            };
+            let direction = match direction {
+                "1" => 1,
+                "-1" => -1,
+                other => return Err(format!("the direction `{other}` is neither 1 nor -1")),
+            };
+            if name.is_empty() || name.starts_with('$') {
+                return Err(format!("`{part}` names no field"));
+            }
+            if keys.iter().any(|(known, _)| known == name) {
+                return Err(format!("the field `{name}` comes twice"));
+            }
+            keys.push((name.to_owned(), direction));
+        }
+        match keys.as_slice() {
+            [(only, _)] if only == "_id" => {
+                Err("the index on `_id` is there from the beginning".into())
+            }
+            _ => Ok(keys),
+        }
+    }
+
+    /// Largest size of a document, in bytes: all strings at their longest, and what the names and the other fields take.
+    pub fn largest_document_bytes(&self) -> u64 {
+        6 * (u64::from(self.longest_string) + 16) + 100
+    }
+
+    /// Mean size of a document, in bytes.
+    pub fn mean_document_bytes(&self) -> u64 {
+        let mean = (u64::from(self.shortest_string) + u64::from(self.longest_string)) / 2;
+        9 * (mean + 16) / 2 + 100
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+    use crate::file;
+
+    fn keys(text: &str) -> Result<Vec<IndexKey>, String> {
+        let plan = IndexBuildPlan {
+            keys: text.into(),
+            ..IndexBuildPlan::default()
+        };
+        plan.index_keys()
+    }
+
+    #[test]
+    fn keys_have_a_direction() {
+        assert_eq!(keys("date"), Ok(vec![("date".into(), 1)]));
+        let two = vec![("a.b".into(), -1), ("c".into(), 1)];
+        assert_eq!(keys("a.b:-1, c"), Ok(two));
+    }
+
+    #[test]
+    fn keys_that_are_none_are_refused() {
+        for wrong in ["", "a,,b", "a:2", "a,a", "$where", "_id", ":1"] {
+            assert!(keys(wrong).is_err(), "{wrong}");
+        }
+        assert!(keys("_id:-1,date").is_ok());
+    }
+
+    #[test]
+    fn every_built_in_index_build_has_its_layout_and_says_what_it_is_for() {
+        for name in builtin::index_build_names() {
+            let plan = builtin::find_index_build(name).expect("it is listed");
+            assert_eq!(plan.name, name);
+            assert!(plan.description.len() > 20);
+            let build = plan.index_build.expect("it is an index build");
+            let layout = serde_json::to_value(build.layout).expect("a word");
+            assert_eq!(layout, name);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let problem = |text: &str| {
+            let text = format!("[index_build]\n{text}\n");
+            file::parse(&text, "t").expect_err("it is wrong").to_string()
+        };
+        assert!(problem("layout = \"orderd\"").contains("did you mean `ordered`?"));
+        assert!(problem("keys = \"a:2\"").contains("`index_build.keys`"));
+        assert!(problem("shortest_string = 9\nlongest_string = 5").contains("shortest_string"));
+        assert!(problem("disk_iops = 0").contains("`index_build.disk_iops`"));
+        assert!(problem("disk_size = \"1GiB\"").contains("`index_build.disk_size`"));
+    }
+}

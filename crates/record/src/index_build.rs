@@ -1,0 +1,251 @@
+//! `index-build.json`: an index that was built under trace, once, or before and after something was done about the
+//! order of the documents. The traces are in folders beside it.
+
+use crate::error::RecordError;
+use crate::model::RunStatus;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Version of the form that is written now.
+pub const SCHEMA_VERSION: u32 = 1;
+/// Name of the file in the folder of the experiment.
+pub const FILE: &str = "index-build.json";
+
+/// The experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IndexBuildDocument {
+    /// Version of the form.
+    pub schema_version: u32,
+    /// Version of the program.
+    pub dyno_version: String,
+    /// Its start, RFC 3339 in UTC.
+    pub started_at: String,
+    /// How it ended.
+    pub status: RunStatus,
+    /// Why it ended early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_reason: Option<String>,
+    /// Name of the plan.
+    pub name: String,
+    /// The plan, without secrets.
+    pub plan: Value,
+    /// The server.
+    pub server: IndexBuildServer,
+    /// The collection.
+    pub collection: CollectionFacts,
+    /// Where its data is; absent of a server that was not started for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskFacts>,
+    /// The builds in their order: one, or two with a remedy between them.
+    pub builds: Vec<BuildRecord>,
+    /// What was done between two builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<RemedyRecord>,
+    /// Reasons to doubt it.
+    pub caveats: Vec<IndexBuildCaveat>,
+}
+
+/// The server that built the index.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IndexBuildServer {
+    /// Name of the program or product, such as `secantusd-rs`.
+    pub product: String,
+    /// Version; absent if it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Address.
+    pub address: String,
+    /// Whether it was started for the experiment.
+    pub started: bool,
+    /// Its settings by name, as far as they are known.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// The collection, and how it came to be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CollectionFacts {
+    /// `database.collection`.
+    pub namespace: String,
+    /// Documents in it.
+    pub documents: u64,
+    /// Their size as BSON, in bytes.
+    pub bytes: u64,
+    /// Hash of all documents, whatever their order.
+    pub content_hash: String,
+    /// How long loading took; absent if the collection was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_s: Option<f64>,
+}
+
+/// Where the data of the server is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskFacts {
+    /// Kernel's name of the device, such as `vda1` or `loop0`; empty if it is not known.
+    pub device: String,
+    /// File system, such as `ext4`; empty if it is not known.
+    pub file_system: String,
+    /// Whether it is a file on another disk that was made for the experiment.
+    pub made: bool,
+    /// Most reads, and most writes, per second while an index was built; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<u32>,
+}
+
+/// One build of the index.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BuildRecord {
+    /// `before` or `after`, also the name of the folder of its trace.
+    pub name: String,
+    /// Its start, RFC 3339 in UTC.
+    pub started_at: String,
+    /// From the command to its answer, in seconds.
+    pub duration_s: f64,
+    /// Whether the server was restarted before, so that its own cache held what it reads at its start, and no more.
+    pub server_restarted: bool,
+    /// Whether the page cache of the machine was dropped before.
+    pub page_cache_dropped: bool,
+    /// Bytes of the data files that were in the page cache when the build began; absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_bytes: Option<u64>,
+    /// Bytes that the server had read from the device between its start and the build: they may be in its cache. Absent if it is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_at_start_bytes: Option<u64>,
+    /// Size of the data files when the build began, in bytes; absent of a server that was not started for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_bytes: Option<u64>,
+    /// What the process read and wrote while the index was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<IoFigures>,
+    /// What the device did while the index was built, for everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<IoFigures>,
+    /// Counters of the server by dotted name: how much they grew while the index was built.
+    pub server: BTreeMap<String, f64>,
+}
+
+/// What was read and written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IoFigures {
+    /// Reads: calls of a process, requests of a device.
+    pub reads: u64,
+    /// Bytes read: by a process from devices, page cache not counted.
+    pub read_bytes: u64,
+    /// Writes: calls of a process, requests of a device.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Share of the time in which a device had something to do; absent of a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_ratio: Option<f64>,
+}
+
+/// What was done about the order of the documents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RemedyRecord {
+    /// Its name in a plan.
+    pub kind: String,
+    /// How long it took with all verification, in seconds.
+    pub duration_s: f64,
+    /// Documents before and after.
+    pub documents: (u64, u64),
+    /// Hash of all documents, whatever their order, before and after.
+    pub content_hash: (String, String),
+    /// Cache of the server meanwhile, where it was another one than for the builds, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_bytes: Option<u64>,
+}
+
+/// A reason to doubt it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IndexBuildCaveat {
+    /// What is the matter.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The build that it touches; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
+}
+
+impl RemedyRecord {
+    /// Whether every document is what it was.
+    pub fn is_identical(&self) -> bool {
+        self.documents.0 == self.documents.1 && self.content_hash.0 == self.content_hash.1
+    }
+}
+
+impl IndexBuildDocument {
+    /// Whether a folder holds one.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).is_file()
+    }
+
+    /// Reads the one in a folder.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it cannot be read, is of a later version, or is no such document.
+    pub fn read(folder: &Path) -> Result<IndexBuildDocument, RecordError> {
+        let path = folder.join(FILE);
+        let text = fs::read(&path).map_err(|source| RecordError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let document = |source| RecordError::Document {
+            path: path.clone(),
+            source,
+        };
+        let value: Value = serde_json::from_slice(&text).map_err(document)?;
+        let found = value["schema_version"].as_u64().unwrap_or(0);
+        if found > u64::from(SCHEMA_VERSION) {
+            return Err(RecordError::NewerSchema {
+                path,
+                found,
+                supported: SCHEMA_VERSION,
+            });
+        }
+        serde_json::from_value(value).map_err(document)
+    }
+
+    /// Writes it into a folder, all of it or nothing.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
+        let path = folder.join(FILE);
+        let mut text =
+            serde_json::to_vec_pretty(self).map_err(|source| RecordError::EncodeDocument {
+                path: path.clone(),
+                source,
+            })?;
+        text.push(b'\n');
+        let unfinished = folder.join("index-build.json.tmp");
+        fs::write(&unfinished, text)
+            .and_then(|()| fs::rename(&unfinished, &path))
+            .map_err(|source| RecordError::Write { path, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_identical_only_with_the_same_number_and_the_same_content() {
+        let record = |documents, hashes: (&str, &str)| RemedyRecord {
+            kind: "rewrite".into(),
+            duration_s: 1.0,
+            documents,
+            content_hash: (hashes.0.into(), hashes.1.into()),
+            cache_bytes: None,
+        };
+        assert!(record((3, 3), ("a", "a")).is_identical());
+        assert!(!record((3, 2), ("a", "a")).is_identical());
+        assert!(!record((3, 3), ("a", "b")).is_identical());
+    }
+}
