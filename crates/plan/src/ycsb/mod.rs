@@ -186,7 +186,6 @@ fn defaults(properties: &Properties) -> Plan {
         traces: Vec::new(),
         trace: None,
         index_build: None,
-        index_build: None,
     }
 }
 
