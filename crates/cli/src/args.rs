@@ -101,6 +101,11 @@ pub(crate) enum Command {
     /// Exit status: 0 done; 1 the program that was traced ended with a status other than 0; 2 bad arguments; 3
     /// this machine does not allow it, and why; 130 interrupted, what was traced until then is kept.
     Trace(Box<TraceArguments>),
+    /// Build an index on documents that exist already, under trace: how their files are read, and what a remedy does
+    ///
+    /// Exit status: 0 done; 1 a remedy changed the documents; 2 bad arguments or plan; 3 something around is not as needed; 130
+    /// interrupted, what was measured until then is kept.
+    IndexBuild(Box<IndexBuildArguments>),
     /// Render a recorded run, an experiment or a trace again
     Report(ReportArguments),
     /// Write a recorded run in a form that other programs read
@@ -848,6 +853,96 @@ pub(crate) struct TraceArguments {
     /// Program to start and trace, with its arguments, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IndexBuildArguments {
+    /// How the documents come into the collection: a built-in layout, or a plan file with an `[index_build]` table
+    ///
+    /// Built-in: `ordered`, `shuffled`, `concurrent`, `churned`. See `docs/index-build.md`.
+    #[arg(value_name = "LAYOUT", default_value = "churned", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) layout: String,
+    #[command(flatten)]
+    pub(crate) start: StartArguments,
+    /// Build the index on a collection of a server on this machine that runs already
+    ///
+    /// A connection string. The variable keeps credentials out of the list of processes.
+    #[arg(
+        long,
+        value_name = "URI",
+        env = "DYNO_URI",
+        hide_env_values = true,
+        help_heading = "Server",
+        conflicts_with_all = ["pairs", "topology", "placement", "mongod", "mongos", "cache", "tls", "auth", "data_dir"]
+    )]
+    pub(crate) uri: Option<String>,
+    /// Take this collection as it is, and load nothing; of `--uri` or `--data-dir`
+    #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = namespace, help_heading = "Data")]
+    pub(crate) collection: Option<(String, String)>,
+    /// Documents that are loaded; default of the built-in layouts: 60000, of 3 KB each
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Data",
+        conflicts_with = "collection"
+    )]
+    pub(crate) records: Option<u64>,
+    /// Start of all random sequences; the same seed makes the same documents; default: 42
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    pub(crate) seed: Option<u64>,
+    /// Fields of the index, such as `date:-1,number:1`; default: `date`
+    #[arg(long, value_name = "FIELD[:-1],…", help_heading = "Index", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) keys: Option<String>,
+    /// Leave caches as they are, in place of restarting the server and dropping the page cache, which needs root
+    #[arg(long, help_heading = "Index")]
+    pub(crate) warm: bool,
+    /// Give the documents another order on the disk, verify them, and build the index again
+    ///
+    /// `rewrite` copies them in the order of `_id`, `natural-copy` in the order of the server, `dump` goes by a file,
+    /// `compact` leaves it to the server. Nothing is dropped before its copy is verified.
+    #[arg(long, value_name = "REMEDY", help_heading = "Index")]
+    pub(crate) remedy: Option<RemedyName>,
+    /// Put the data on a disk of its own, in a file, that takes at most this many reads and writes per second while an index is built
+    ///
+    /// So a fast machine shows what a disk with seeks does. Needs root.
+    #[arg(long, value_name = "N", help_heading = "Index", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iops: Option<u32>,
+    /// Folder of the experiment; default: `experiments/TIME-index-build-NAME`
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) out: Option<PathBuf>,
+    /// What to print
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "human",
+        help_heading = "Output"
+    )]
+    pub(crate) format: TraceFormat,
+    /// Print the plan and do nothing
+    #[arg(long, help_heading = "Output")]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RemedyName {
+    /// A copy in the order of `_id` takes the place of the collection
+    Rewrite,
+    /// A copy in the order in which the server gives the documents takes its place
+    NaturalCopy,
+    /// Dump to a file and restore
+    Dump,
+    /// The server's `compact`
+    Compact,
+}
+
+/// `database.collection`, of which the latter may have more dots.
+fn namespace(text: &str) -> Result<(String, String), String> {
+    match text.split_once('.') {
+        Some((database, collection)) if !database.is_empty() && !collection.is_empty() => {
+            Ok((database.to_owned(), collection.to_owned()))
+        }
+        _ => Err("give the database and the collection, such as `shop.orders`".to_owned()),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

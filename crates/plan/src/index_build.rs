@@ -187,7 +187,9 @@ mod tests {
     fn what_is_wrong_is_told_with_its_place() {
         let problem = |text: &str| {
             let text = format!("[index_build]\n{text}\n");
-            file::parse(&text, "t").expect_err("it is wrong").to_string()
+            file::parse(&text, "t")
+                .expect_err("it is wrong")
+                .to_string()
         };
         assert!(problem("layout = \"orderd\"").contains("did you mean `ordered`?"));
         assert!(problem("keys = \"a:2\"").contains("`index_build.keys`"));

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod history;
+pub(crate) mod index_build;
 pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod report;
@@ -74,6 +75,7 @@ pub(crate) fn dispatch(
                 Command::Ab(ab) => ab::ab(&ab, state_dir, hands),
                 Command::Resume(resume) => resume::resume(&resume, state_dir, hands),
                 Command::Trace(trace) => trace::trace(&trace, hands),
+                Command::IndexBuild(build) => index_build::index_build(&build, hands),
                 Command::Server(arguments) => server::server(&arguments, state_dir, hands),
                 Command::Responder(responder) => responder::responder(&responder, &interrupt),
                 Command::Report(_)

@@ -3,11 +3,12 @@
 use crate::args::{ReportArguments, ReportFormat};
 use crate::exit::{Exit, Failure};
 use crate::experiment::folder::{self, DOCUMENT};
+use crate::index_build::reports::AnalysedBuilds;
 use crate::io_trace::reports::Analysed;
 use crate::messages::print_data;
 use crate::session::{analysis, output};
 use crate::surroundings::Surroundings;
-use dyno_record::io_trace;
+use dyno_record::{index_build, io_trace};
 use dyno_report::experiment::{self, ExperimentFormat};
 use dyno_report::{Format, RenderOptions};
 use std::path::Path;
@@ -23,10 +24,14 @@ pub(crate) fn report(
     };
     let folder = folder_of(&arguments.run);
     let has = |name| folder.join(name).is_file();
-    let text = match (has(DOCUMENT), has(io_trace::DOCUMENT)) {
-        (true, _) => of_experiment(folder, arguments.format, &options)?,
-        (false, true) => of_trace(folder, arguments.format, &options)?,
-        (false, false) => of_run(folder, arguments.format, &options)?,
+    let text = if has(DOCUMENT) {
+        of_experiment(folder, arguments.format, &options)?
+    } else if has(index_build::FILE) {
+        of_index_build(folder, arguments.format, &options)?
+    } else if has(io_trace::DOCUMENT) {
+        of_trace(folder, arguments.format, &options)?
+    } else {
+        of_run(folder, arguments.format, &options)?
     };
     match &arguments.output {
         Some(path) => output::write_file(path, &text)?,
@@ -37,7 +42,7 @@ pub(crate) fn report(
 
 /// The folder that is meant: the document in it is what a shell completes to.
 pub(crate) fn folder_of(path: &Path) -> &Path {
-    let names = ["run.json", DOCUMENT, io_trace::DOCUMENT];
+    let names = ["run.json", DOCUMENT, index_build::FILE, io_trace::DOCUMENT];
     let is_document = names.iter().any(|name| path.ends_with(name));
     match path.parent() {
         Some(parent) if is_document && path.is_file() => {
@@ -86,6 +91,18 @@ fn of_experiment(
         return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
     };
     Ok(experiment::render(&document, format, options)?)
+}
+
+fn of_index_build(
+    folder: &Path,
+    format: ReportFormat,
+    options: &RenderOptions,
+) -> Result<String, Failure> {
+    let Some(format) = without_ycsb(format) else {
+        let text = "this format has a run, and the folder holds an index build";
+        return Err(Failure::new(Exit::BadInput, text));
+    };
+    AnalysedBuilds::of(folder)?.render(format, options)
 }
 
 fn of_trace(

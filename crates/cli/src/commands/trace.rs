@@ -2,6 +2,7 @@
 
 use crate::args::{TraceArguments, TraceFormat};
 use crate::exit::{Exit, Failure};
+use crate::index_build::place::process_at;
 use crate::io_trace::child::Program;
 use crate::io_trace::recording::Recording;
 use crate::io_trace::reports::Analysed;
@@ -14,8 +15,6 @@ use crate::session::execute::Hands;
 use crate::session::output;
 use crate::session::task::Remote;
 use dyno_load::connect::{Connector, Control};
-use dyno_observe::doctor::network;
-use dyno_plan::uri::Host;
 use dyno_record::io_trace::document::{TraceDocument, TraceTarget};
 use dyno_report::experiment::ExperimentFormat;
 use dyno_trace::Settings;
@@ -105,7 +104,7 @@ impl Server {
                 format!("the server `{address}` is not on this machine, and its files neither");
             return Err(Failure::new(Exit::BadInput, message).with_hint("run `dyno trace` there"));
         }
-        let process = listener(control.endpoint().host()).map_err(|reason| {
+        let process = process_at(control.endpoint().host()).map_err(|reason| {
             Failure::new(Exit::Environment, reason)
                 .context(format!("cannot find the process of the server `{address}`"))
                 .with_hint("give its number with `--pid`")
@@ -116,19 +115,6 @@ impl Server {
             address,
         })
     }
-}
-
-/// The process that listens at an address of this machine, or why it is not found.
-fn listener(host: &Host) -> Result<u32, String> {
-    let Host::Tcp { port, .. } = host else {
-        return Err("who listens at a Unix-domain socket is not told".to_owned());
-    };
-    network::listener_pid(Path::new("/"), *port).map_err(|health| {
-        health
-            .reason()
-            .unwrap_or("it cannot be looked at")
-            .to_owned()
-    })
 }
 
 /// A trace that is under way.

@@ -188,6 +188,11 @@ impl ServerUnderTest {
         Ok(members)
     }
 
+    /// A way to it, which makes as many connections as are asked for.
+    pub(crate) fn connector(&self) -> Connector {
+        self.connector.clone()
+    }
+
     /// A way to one server of the deployment, whatever its role, that does not wait long.
     pub(crate) fn connector_to(&self, host: Host) -> Result<Connector, Failure> {
         let mut target = control_target(&self.target, self.backend);

@@ -2,9 +2,9 @@
 //! Credentials stay apart from the plan from here on.
 
 use crate::args::{
-    BackendName, ClientArguments, DataArguments, ExperimentArguments, ObserveArguments,
-    RunArguments, ScheduleName, ServerName, SoakArguments, StartArguments, TargetArguments,
-    WorkerArguments,
+    BackendName, ClientArguments, DataArguments, ExperimentArguments, IndexBuildArguments,
+    ObserveArguments, RemedyName, RunArguments, ScheduleName, ServerName, SoakArguments,
+    StartArguments, TargetArguments, WorkerArguments,
 };
 use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
@@ -383,6 +383,79 @@ pub(crate) fn of_plan(
     })
 }
 
+/// Resolves what was typed after `dyno index-build`.
+pub(crate) fn of_index_build(arguments: &IndexBuildArguments) -> Result<Task, Failure> {
+    let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
+    let mut overrides = Overrides {
+        records: arguments.records,
+        seed: arguments.seed,
+        uri: given.as_ref().map(|remote| remote.target.to_string()),
+        ..start_overrides(&arguments.start)
+    };
+    let mut set = |key: &str, value: String| overrides.settings.push((key.to_owned(), value));
+    if let Some((database, collection)) = &arguments.collection {
+        set("index_build.layout", "existing".to_owned());
+        set("data.database", toml_text(database));
+        set("data.collection", toml_text(collection));
+    }
+    if let Some(keys) = &arguments.keys {
+        set("index_build.keys", toml_text(keys));
+    }
+    if arguments.warm {
+        set("index_build.start", "warm".to_owned());
+    }
+    if let Some(remedy) = arguments.remedy {
+        let name = match remedy {
+            RemedyName::Rewrite => "rewrite",
+            RemedyName::NaturalCopy => "natural-copy",
+            RemedyName::Dump => "dump",
+            RemedyName::Compact => "compact",
+        };
+        set("index_build.remedy", name.to_owned());
+    }
+    if let Some(per_s) = arguments.iops {
+        set("index_build.disk_iops", per_s.to_string());
+    }
+    let mut plan = resolve::resolve_index_build(&arguments.layout, &overrides)?.plan;
+    let remote = match given {
+        Some(remote) => Some(remote),
+        None => plan.server.uri.as_deref().map(Remote::parse).transpose()?,
+    };
+    if let Some(remote) = &remote {
+        aim(&mut plan, remote);
+        if let Some((database, _)) = &arguments.collection {
+            plan.data.database.clone_from(database);
+        }
+    }
+    absolute(&mut plan, &arguments.start)?;
+    check(&plan)?;
+    lab::settle_topology(&mut plan)?;
+    if remote.is_none() && plan.server.pairs > 1 {
+        let text = "an index is built on one server or one deployment, not on several at once";
+        return Err(Failure::new(Exit::BadInput, text).with_hint("leave `--pairs` out"));
+    }
+    let threads = Threads::Given(plan.client.threads);
+    Ok(Task {
+        plan,
+        remote,
+        warnings: Vec::new(),
+        notes: Vec::new(),
+        threads,
+    })
+}
+
+/// Refuses the plan of an index build where a load is asked for.
+fn check_is_load(plan: &Plan) -> Result<(), Failure> {
+    match plan.index_build {
+        None => Ok(()),
+        Some(_) => {
+            let text = "the plan is one of an index build (`index_build`)";
+            Err(Failure::new(Exit::BadInput, text)
+                .with_hint("give it to `dyno index-build`, or take the table out"))
+        }
+    }
+}
+
 /// What the options say about the servers that are started.
 fn start_overrides(start: &StartArguments) -> Overrides {
     Overrides {
@@ -484,6 +557,7 @@ fn resolve_task(
     let resolved = resolve(&overrides)?;
     let gives_threads = resolved.gives_threads;
     let mut plan = resolved.plan;
+    check_is_load(&plan)?;
     let mut warnings = resolved.warnings;
     let mut cores = local_threads(surroundings.cores);
     let mut notes = Vec::new();

@@ -23,6 +23,7 @@ pub mod zipfian_exact;
 pub use acknowledged::InsertCounter;
 pub use chooser::KeyChooser;
 pub use key_name::KeyNames;
+pub use permutation::Permutation;
 pub use shares::{ShareObserver, ShareTable};
 
 /// Why a key distribution cannot be built.

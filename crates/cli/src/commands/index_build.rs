@@ -1,0 +1,51 @@
+//! `dyno index-build`: builds an index on documents that exist already, and shows how their files are read.
+
+use crate::args::{IndexBuildArguments, TraceFormat};
+use crate::exit::{Exit, Failure};
+use crate::experiment::folder::ExperimentFolder;
+use crate::index_build::reports::AnalysedBuilds;
+use crate::index_build::{Outcome, perform};
+use crate::messages::print_data;
+use crate::session::execute::Hands;
+use crate::session::{output, task};
+use dyno_report::experiment::ExperimentFormat;
+use dyno_trace::LiveKernel;
+use jiff::Timestamp;
+
+/// See the module.
+pub(crate) fn index_build(
+    arguments: &IndexBuildArguments,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
+    let task = task::of_index_build(arguments)?;
+    task.tell(hands.messages);
+    if arguments.dry_run {
+        print_data(&dyno_plan::file::to_toml(&task.plan))?;
+        return Ok(Exit::Done);
+    }
+    // Before documents are loaded for minutes.
+    if let Some(refusal) = dyno_trace::possibilities(&LiveKernel::new()).refusal {
+        return Err(refusal.into());
+    }
+    let name = format!("index-build-{}", task.plan.name);
+    let folder = ExperimentFolder::create(arguments.out.as_deref(), &name, Timestamp::now())?;
+    folder.save_plan("plan.toml", &task.plan)?;
+    let path = folder.path().to_owned();
+    let embedded = arguments.start.embedded_server.as_deref();
+    let Outcome { failure, .. } = perform(&task, hands, embedded, folder)?;
+    let analysed = AnalysedBuilds::of(&path)?;
+    analysed.write(&path)?;
+    let format = match arguments.format {
+        TraceFormat::Human => ExperimentFormat::Human,
+        TraceFormat::Markdown => ExperimentFormat::Markdown,
+        TraceFormat::Json => ExperimentFormat::Json,
+    };
+    let options = output::terminal_options(hands.surroundings);
+    print_data(&analysed.render(format, &options)?)?;
+    let note = format!("the experiment is in `{}`", path.display());
+    hands.messages.note(&note);
+    match failure {
+        None => Ok(Exit::Done),
+        Some(failure) => Err(failure),
+    }
+}

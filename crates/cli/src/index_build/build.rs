@@ -1,0 +1,235 @@
+//! One build of the index: caches made cold, the tracer attached, the command, and what everybody did meanwhile.
+
+use super::disk::Limit;
+use super::figures::{self, Counters};
+use super::place::Place;
+use crate::exit::{Exit, Failure};
+use crate::io_trace::recording::Recording;
+use crate::session::execute::Hands;
+use bson::{Document, doc};
+use dyno_layout::Collection;
+use dyno_load::connect::{Control, ControlError};
+use dyno_plan::index_build::{IndexBuildPlan, Start};
+use dyno_record::index_build::{BuildRecord, IndexBuildCaveat};
+use dyno_record::io_trace::document::TraceTarget;
+use dyno_trace::Settings;
+use jiff::Timestamp;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Name of the index.
+pub(super) const INDEX: &str = "dyno_index_build";
+/// Memory for events on their way: random reads come in the tens of thousands per second.
+const BUFFER_BYTES: u32 = 32 << 20;
+/// Longest wait for events before it is seen whether the build has ended.
+const POLL: Duration = Duration::from_millis(20);
+/// Longest time for taking back an index that was interrupted.
+const TAKE_BACK_LIMIT: Duration = Duration::from_secs(120);
+/// Bytes that a server may have read of its data before the build, as a share of them, without a word.
+const READ_AT_START: f64 = 0.1;
+
+/// What all builds of an experiment have in common.
+pub(super) struct Builder<'a> {
+    pub(super) hands: Hands<'a>,
+    pub(super) plan: &'a IndexBuildPlan,
+    pub(super) collection: &'a Collection,
+    pub(super) folder: &'a Path,
+}
+
+/// A build that came to its end.
+pub(super) struct Built {
+    pub(super) record: BuildRecord,
+    pub(super) caveats: Vec<IndexBuildCaveat>,
+}
+
+impl Builder<'_> {
+    /// Builds the index under trace, which goes into the folder `name` of the experiment. The index stays.
+    pub(super) fn build(&self, place: &mut Place<'_>, name: &str) -> Result<Built, Failure> {
+        let mut caveats = Vec::new();
+        let mut caveat = |message: String, hint: Option<&str>| {
+            caveats.push(IndexBuildCaveat {
+                message,
+                hint: hint.map(str::to_owned),
+                build: Some(name.to_owned()),
+            });
+        };
+        let is_cold = self.plan.start == Start::Cold;
+        let restarted = is_cold && place.can_restart;
+        if restarted {
+            self.say("restarting the server, with a cold page cache");
+            place.stop()?;
+            drop_page_cache()?;
+        }
+        place.open()?;
+        let read_at_start = restarted
+            .then(|| figures::read_bytes(place.processes()))
+            .flatten();
+        if is_cold {
+            // What the server has read at its start.
+            drop_page_cache()?;
+        }
+        let data = place.data();
+        let files = data.as_deref().map(figures::files_of);
+        let data_bytes = files.as_deref().map(figures::table_bytes);
+        let cached_bytes = files.as_deref().and_then(figures::cached_bytes);
+        match (is_cold, restarted, read_at_start.zip(data_bytes)) {
+            (true, false, _) => caveat(
+                "only the page cache was cold: the server was not restarted, and its own cache held what it held".into(),
+                Some("let `dyno` start the server, or give it a small cache"),
+            ),
+            (true, true, Some((read, all))) if read as f64 > READ_AT_START * all as f64 => caveat(
+                format!(
+                    "the server read {} of {} of data at its start, which the build may have found in its cache",
+                    mebibytes(read),
+                    mebibytes(all)
+                ),
+                Some("give it a smaller cache, or more documents"),
+            ),
+            _ => {}
+        }
+        let device = data.as_deref().and_then(figures::device_of);
+        let limit = match (self.plan.disk_iops, &data) {
+            (Some(per_s), Some(data)) => Some(Limit::set(data, per_s, place.processes())?),
+            _ => None,
+        };
+        let result = self.traced(place, name, device.as_deref());
+        drop(limit);
+        let (started_at, duration_s, grown) = result.map_err(|failure| place.explain(failure))?;
+        let record = BuildRecord {
+            name: name.to_owned(),
+            started_at,
+            duration_s,
+            server_restarted: restarted,
+            page_cache_dropped: is_cold,
+            cached_bytes,
+            read_at_start_bytes: read_at_start,
+            data_bytes,
+            process: grown.process,
+            device: grown.device,
+            server: grown.server,
+        };
+        Ok(Built { record, caveats })
+    }
+
+    fn traced(
+        &self,
+        place: &Place<'_>,
+        name: &str,
+        device: Option<&str>,
+    ) -> Result<(String, f64, figures::Grown), Failure> {
+        self.say(&format!("building the index ({name})"));
+        let folder = self.folder.join(name);
+        let target = TraceTarget {
+            processes: Vec::new(),
+            command: None,
+            name: Some("index build".to_owned()),
+        };
+        let settings = Settings {
+            ring_bytes: BUFFER_BYTES,
+            ..Settings::default()
+        };
+        let mut asking = place.control()?;
+        let mut building = place.control()?;
+        building.set_limit(None);
+        building.set_patience(self.hands.interrupt.patience());
+        let mut recording = Recording::start(settings, target, &folder)?;
+        for process in place.processes() {
+            recording.follow(*process)?;
+        }
+        let before = Counters::read(place.processes(), device, &mut asking);
+        let started_at = Timestamp::now().to_string();
+        let (result, duration, fault) = self.command_under(&mut building, &mut recording);
+        let after = Counters::read(place.processes(), device, &mut asking);
+        let recorded = recording.stop()?;
+        let document = recorded.finish(&place.tables())?;
+        for caveat in &document.caveats {
+            self.hands.messages.warning(&caveat.message);
+        }
+        if let Err(error) = result {
+            // The server may go on with it, and a later build would find it there.
+            let taken_back = self.take_back(place);
+            if self.hands.interrupt.requested() {
+                let failure =
+                    Failure::new(Exit::Interrupted, "interrupted while the index was built");
+                return Err(match taken_back {
+                    Ok(()) => failure,
+                    Err(_) => failure.with_hint(format!(
+                        "the index `{INDEX}` of `{}` may be there: drop it",
+                        self.collection.namespace()
+                    )),
+                });
+            }
+            return Err(Failure::of(Exit::Environment, error).context("cannot build the index"));
+        }
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        Ok((started_at, duration.as_secs_f64(), before.until(&after)))
+    }
+
+    /// Sends the command and takes events until it is answered.
+    fn command_under(
+        &self,
+        control: &mut Control,
+        recording: &mut Recording,
+    ) -> (Result<Document, ControlError>, Duration, Option<Failure>) {
+        let command = doc! {
+            "createIndexes": &self.collection.name,
+            "indexes": [{ "key": keys(self.plan), "name": INDEX }],
+        };
+        let database = &self.collection.database;
+        std::thread::scope(|scope| {
+            let builder = scope.spawn(|| {
+                let began = Instant::now();
+                let result = control.run(database, command);
+                (result, began.elapsed())
+            });
+            let mut fault = None;
+            while !builder.is_finished() {
+                match recording.poll(POLL) {
+                    Ok(()) => {}
+                    Err(failure) => {
+                        fault.get_or_insert(failure);
+                        std::thread::sleep(POLL);
+                    }
+                }
+            }
+            let (result, duration) = builder
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (result, duration, fault)
+        })
+    }
+
+    /// Drops the index, so that the collection is as it was.
+    pub(super) fn take_back(&self, place: &Place<'_>) -> Result<(), Failure> {
+        let mut control = place.control()?;
+        control.set_limit(Some(TAKE_BACK_LIMIT));
+        Ok(self.collection.drop_index(&mut control, INDEX)?)
+    }
+
+    fn say(&self, text: &str) {
+        self.hands.messages.note(text);
+    }
+}
+
+/// The fields of the index as a server takes them.
+pub(super) fn keys(plan: &IndexBuildPlan) -> Document {
+    let keys = plan.index_keys().unwrap_or_default();
+    keys.into_iter()
+        .map(|(name, direction)| (name, direction.into()))
+        .collect()
+}
+
+/// Before it is known whether it can be done, nothing is loaded.
+pub(super) fn drop_page_cache() -> Result<(), Failure> {
+    dyno_observe::environment::drop_page_cache().map_err(|error| {
+        Failure::of(Exit::Environment, error)
+            .context("cannot drop the page cache of this machine")
+            .with_hint("run it as root, or build from a warm cache with `--warm`")
+    })
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}

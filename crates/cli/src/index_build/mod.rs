@@ -1,0 +1,479 @@
+//! The index-build experiment: documents come into a collection in the order of a layout, an index is built on them under
+//! trace, and again after a remedy for their order on the disk.
+
+mod build;
+mod disk;
+mod figures;
+pub(crate) mod place;
+pub(crate) mod reports;
+
+use crate::exit::{Exit, Failure};
+use crate::experiment::folder::ExperimentFolder;
+use crate::index_build::build::{Builder, Built, INDEX};
+use crate::index_build::disk::Disk;
+use crate::index_build::place::Place;
+use crate::messages::Messages;
+use crate::session::document::VERSION;
+use crate::session::execute::Hands;
+use crate::session::task::Task;
+use dyno_layout::{Bench, Collection, LayoutError, Units};
+use dyno_plan::Plan;
+use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy, Start};
+use dyno_record::index_build::{
+    CollectionFacts, DiskFacts, IndexBuildCaveat, IndexBuildDocument, IndexBuildServer,
+    RemedyRecord, SCHEMA_VERSION,
+};
+use dyno_record::model::RunStatus;
+use jiff::Timestamp;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Data of a server, in the folder of the experiment.
+const SERVER_DATA: &str = "server-data";
+/// Distance between lines that say how far it is.
+const SAY_EVERY: Duration = Duration::from_secs(10);
+/// A disk has room for this many times the documents: two copies, what WiredTiger leaves in its files, logs, the index.
+const DISK_FOR_DATA: u64 = 6;
+/// And for this much besides.
+const DISK_BESIDES: u64 = 512 << 20;
+/// A rename in one transaction needs a cache of this many times the documents.
+const CACHE_FOR_NAME: u64 = 4;
+/// And at least this one.
+const LEAST_CACHE_FOR_NAME: u64 = 512 << 20;
+
+/// What was found, and how it ended.
+pub(crate) struct Outcome {
+    /// The document, as it was written.
+    pub(crate) document: IndexBuildDocument,
+    /// What ended it early.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Does what the plan says, in this folder, which is discarded if no index was built.
+pub(crate) fn perform(
+    task: &Task,
+    hands: Hands<'_>,
+    embedded: Option<&Path>,
+    folder: ExperimentFolder,
+) -> Result<Outcome, Failure> {
+    let plan = task.plan.index_build.clone().unwrap_or_default();
+    let path = folder.path().to_owned();
+    let mut experiment = Experiment {
+        task,
+        hands,
+        place: Place::new(task, hands, embedded, &path),
+        collection: Collection::new(&*task.plan.data.database, &*task.plan.data.collection),
+        document: empty(&task.plan),
+        path: &path,
+        plan: &plan,
+        _disk: None,
+        must_remove_index: false,
+    };
+    let result = experiment.run();
+    let ended = experiment.end();
+    let data = path.join(SERVER_DATA);
+    let _ = std::fs::remove_dir_all(&data);
+    let failure = result.and(ended).err();
+    let Experiment {
+        mut document,
+        _disk: disk,
+        ..
+    } = experiment;
+    drop(disk);
+    match failure {
+        None => {
+            document.status = RunStatus::Complete;
+            document.write(&path)?;
+            Ok(Outcome {
+                document,
+                failure: None,
+            })
+        }
+        Some(failure) if document.builds.is_empty() => {
+            let _ = std::fs::remove_dir_all(path.join("before"));
+            folder.discard();
+            Err(failure)
+        }
+        Some(failure) => {
+            document.status = match failure.exit {
+                Exit::Interrupted => RunStatus::Partial,
+                _ => RunStatus::Failed,
+            };
+            document.status_reason = Some(format!("{:#}", failure.error));
+            document.write(&path)?;
+            Ok(Outcome {
+                document,
+                failure: Some(failure),
+            })
+        }
+    }
+}
+
+/// One experiment under way.
+struct Experiment<'a> {
+    task: &'a Task,
+    hands: Hands<'a>,
+    place: Place<'a>,
+    collection: Collection,
+    document: IndexBuildDocument,
+    path: &'a Path,
+    plan: &'a IndexBuildPlan,
+    /// Goes away after the server.
+    _disk: Option<Disk>,
+    /// Whether an index of ours is in a collection that is kept.
+    must_remove_index: bool,
+}
+
+impl Experiment<'_> {
+    fn run(&mut self) -> Result<(), Failure> {
+        self.prepare()?;
+        self.load()?;
+        self.build("before")?;
+        let Some(remedy) = self.plan.remedy else {
+            return Ok(());
+        };
+        self.remedy(remedy)?;
+        self.build("after")
+    }
+
+    /// Makes sure of what can be known before the work begins, and brings the server up.
+    fn prepare(&mut self) -> Result<(), Failure> {
+        if self.plan.start == Start::Cold {
+            build::drop_page_cache()?;
+        }
+        if self.plan.disk_iops.is_some() {
+            self.make_disk()?;
+        } else if self.place.can_restart && self.place.data().is_none() {
+            self.place.set_data(&self.path.join(SERVER_DATA));
+        }
+        self.say("starting the server");
+        self.place.open()?;
+        self.document.server = self.place.describe()?;
+        self.document.disk = self.place.data().map(|data| DiskFacts {
+            device: figures::device_of(&data).unwrap_or_default(),
+            file_system: file_system_of(&data),
+            made: self.plan.disk_iops.is_some(),
+            iops: self.plan.disk_iops,
+        });
+        Ok(())
+    }
+
+    fn make_disk(&mut self) -> Result<(), Failure> {
+        if !self.place.can_restart || self.place.data().is_some() {
+            let text = "a disk of its own can be had by one server that is started for it, without a data folder";
+            return Err(Failure::new(Exit::BadInput, text)
+                .with_hint("leave out `--iops`, or `--uri`, `--topology` and `--data-dir`"));
+        }
+        let documents = self.task.plan.data.records * self.plan.mean_document_bytes();
+        let bytes = match self.plan.disk_size {
+            Some(bytes) => bytes.0,
+            None => documents * DISK_FOR_DATA + DISK_BESIDES,
+        };
+        self.say("making a disk for the data");
+        let disk = Disk::make(self.path, bytes)?;
+        self.place.set_data(&disk.data());
+        self._disk = Some(disk);
+        Ok(())
+    }
+
+    fn load(&mut self) -> Result<(), Failure> {
+        let connect = self.place.connector();
+        let mut control = self.place.control()?;
+        if self.plan.layout == Layout::Existing {
+            self.check_existing(&mut control)?;
+        }
+        let units = Units::new(
+            self.task.plan.client.seed,
+            self.plan.shortest_string,
+            self.plan.longest_string,
+        );
+        let speaker = Speaker::new(self.hands.messages);
+        let interrupted = || self.hands.interrupt.requested();
+        let bench = Bench {
+            connect: &connect,
+            interrupted: &interrupted,
+            progress: &|what, done, all| speaker.tell(what, done, all),
+        };
+        let began = Instant::now();
+        let layout = self.plan.layout;
+        let records = self.task.plan.data.records;
+        dyno_layout::load(&bench, &self.collection, layout, units, records)
+            .map_err(|error| self.place.explain(error.into()))?;
+        let load_s = (layout != Layout::Existing).then(|| began.elapsed().as_secs_f64());
+        let contents = dyno_layout::contents(&bench, &self.collection, "reading what is there")?;
+        if contents.documents == 0 {
+            let text = format!("`{}` has no documents", self.collection.namespace());
+            return Err(Failure::new(Exit::BadInput, text));
+        }
+        self.document.collection = CollectionFacts {
+            namespace: self.collection.namespace(),
+            documents: contents.documents,
+            bytes: contents.bytes,
+            content_hash: contents.hash.to_string(),
+            load_s,
+        };
+        Ok(())
+    }
+
+    fn check_existing(&self, control: &mut dyno_load::connect::Control) -> Result<(), Failure> {
+        let shape = self.collection.shape(control)?.ok_or_else(|| {
+            Failure::from(LayoutError::Missing {
+                namespace: self.collection.namespace(),
+            })
+        })?;
+        let keys = build::keys(self.plan);
+        let is_there = |index: &&bson::Document| {
+            let same_name = index.get_str("name").is_ok_and(|name| name == INDEX);
+            same_name
+                || index
+                    .get_document("key")
+                    .is_ok_and(|found| same_keys(found, &keys))
+        };
+        let Some(found) = shape.indexes.iter().find(is_there) else {
+            return Ok(());
+        };
+        let name = found.get_str("name").unwrap_or_default();
+        let text = format!(
+            "`{}` has an index on these fields already: `{name}`",
+            self.collection.namespace()
+        );
+        Err(Failure::new(Exit::BadInput, text).with_hint("choose other fields with `--keys`"))
+    }
+
+    /// Builds the index, and takes it away again: what follows finds the collection without it.
+    fn build(&mut self, name: &str) -> Result<(), Failure> {
+        let builder = Builder {
+            hands: self.hands,
+            plan: self.plan,
+            collection: &self.collection,
+            folder: self.path,
+        };
+        self.must_remove_index = true;
+        let Built { record, caveats } = builder.build(&mut self.place, name)?;
+        builder.take_back(&self.place)?;
+        self.must_remove_index = false;
+        self.document.builds.push(record);
+        self.document.caveats.extend(caveats);
+        // A process that is killed leaves what is known.
+        self.document.write(self.path)?;
+        Ok(())
+    }
+
+    fn remedy(&mut self, remedy: Remedy) -> Result<(), Failure> {
+        let kind = serde_json::to_value(remedy).expect("it is a word");
+        let kind = kind.as_str().unwrap_or_default().to_owned();
+        let documents = &self.document.collection;
+        let mut cache_bytes = None;
+        if self.place.copies_for_a_name() && remedy != Remedy::Compact {
+            let needed = (documents.bytes * CACHE_FOR_NAME).max(LEAST_CACHE_FOR_NAME);
+            if self.place.cache().is_some_and(|cache| cache < needed) {
+                cache_bytes = Some(needed);
+                self.say("restarting the server with a larger cache: it copies a collection that gets another name in one transaction");
+                self.place.restart(cache_bytes)?;
+            }
+        }
+        self.say(&format!("remedy: {kind}"));
+        let began = Instant::now();
+        let applied = {
+            let connect = self.place.connector();
+            let speaker = Speaker::new(self.hands.messages);
+            let interrupted = || self.hands.interrupt.requested();
+            let bench = Bench {
+                connect: &connect,
+                interrupted: &interrupted,
+                progress: &|what, done, all| speaker.tell(what, done, all),
+            };
+            dyno_layout::apply(&bench, &self.collection, remedy, self.path)
+        };
+        let applied = applied.map_err(|error| self.place.explain(error.into()))?;
+        self.document.remedy = Some(RemedyRecord {
+            kind,
+            duration_s: began.elapsed().as_secs_f64(),
+            documents: (applied.before.documents, applied.after.documents),
+            content_hash: (
+                applied.before.hash.to_string(),
+                applied.after.hash.to_string(),
+            ),
+            cache_bytes,
+        });
+        if cache_bytes.is_some() && self.plan.start == Start::Warm {
+            self.place.restart(None)?;
+            self.document.caveats.push(IndexBuildCaveat {
+                message: "the server was restarted after the remedy, so that its cache was not as warm as before".into(),
+                hint: Some("compare builds from a cold cache: leave `--warm` out".into()),
+                build: Some("after".into()),
+            });
+        }
+        let first = &self.document.collection;
+        let before = (first.documents, first.content_hash.as_str());
+        let hash = applied.before.hash.to_string();
+        if before != (applied.before.documents, hash.as_str()) {
+            self.document.caveats.push(IndexBuildCaveat {
+                message:
+                    "the collection was changed by others between the first build and the remedy"
+                        .into(),
+                hint: None,
+                build: None,
+            });
+        }
+        self.document.write(self.path)?;
+        Ok(())
+    }
+
+    /// Leaves a collection that is kept without the index, and the machine without the server.
+    fn end(&mut self) -> Result<(), Failure> {
+        let is_kept = !self.place.is_own() || self.task.plan.server.data_dir.is_some();
+        let mut result = Ok(());
+        if self.must_remove_index && is_kept && self.place.is_open() {
+            let taken = self
+                .place
+                .control()
+                .and_then(|mut control| Ok(self.collection.drop_index(&mut control, INDEX)?));
+            result = taken.map_err(|failure| {
+                failure.context(format!("the index `{INDEX}` may be left behind"))
+            });
+        }
+        let stopped = self.place.stop();
+        result.and(stopped)
+    }
+
+    fn say(&self, text: &str) {
+        self.hands.messages.note(text);
+    }
+}
+
+/// The same fields in the same order and direction, whatever type of number the directions have.
+fn same_keys(one: &bson::Document, other: &bson::Document) -> bool {
+    let plain = |document: &bson::Document| -> Vec<(String, Option<f64>)> {
+        let number = |value: &bson::Bson| match value {
+            bson::Bson::Int32(number) => Some(f64::from(*number)),
+            bson::Bson::Int64(number) => Some(*number as f64),
+            bson::Bson::Double(number) => Some(*number),
+            _ => None,
+        };
+        let pairs = document.iter();
+        pairs
+            .map(|(name, value)| (name.clone(), number(value)))
+            .collect()
+    };
+    plain(one) == plain(other)
+}
+
+fn file_system_of(folder: &Path) -> String {
+    use nix::sys::statfs;
+    let name = match statfs::statfs(folder).map(|found| found.filesystem_type()) {
+        Ok(statfs::EXT4_SUPER_MAGIC) => "ext4",
+        Ok(statfs::XFS_SUPER_MAGIC) => "xfs",
+        Ok(statfs::BTRFS_SUPER_MAGIC) => "btrfs",
+        Ok(statfs::TMPFS_MAGIC) => "tmpfs",
+        Ok(statfs::OVERLAYFS_SUPER_MAGIC) => "overlay",
+        _ => "",
+    };
+    name.to_owned()
+}
+
+/// A document of an experiment that has just begun.
+fn empty(plan: &Plan) -> IndexBuildDocument {
+    IndexBuildDocument {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: VERSION.to_owned(),
+        started_at: Timestamp::now().to_string(),
+        status: RunStatus::Running,
+        status_reason: None,
+        name: plan.name.clone(),
+        plan: serde_json::to_value(plan).expect("it is plain data"),
+        server: IndexBuildServer::default(),
+        collection: CollectionFacts::default(),
+        disk: None,
+        builds: Vec::new(),
+        remedy: None,
+        caveats: Vec::new(),
+    }
+}
+
+/// Says how far something is, now and then.
+struct Speaker {
+    messages: Messages,
+    said: Mutex<Instant>,
+}
+
+impl Speaker {
+    fn new(messages: Messages) -> Speaker {
+        Speaker {
+            messages,
+            said: Mutex::new(Instant::now()),
+        }
+    }
+
+    fn tell(&self, what: &str, done: u64, all: u64) {
+        let Ok(mut said) = self.said.lock() else {
+            return;
+        };
+        if said.elapsed() >= SAY_EVERY {
+            *said = Instant::now();
+            self.messages
+                .note(&format!("{what}: {done} of {all} documents"));
+        }
+    }
+}
+
+impl From<LayoutError> for Failure {
+    fn from(error: LayoutError) -> Self {
+        let hint = error.hint();
+        let exit = match &error {
+            LayoutError::Interrupted => Exit::Interrupted,
+            LayoutError::NotIdentical(_) => Exit::CheckFailed,
+            LayoutError::Missing { .. }
+            | LayoutError::NotOrdinary { .. }
+            | LayoutError::NotEmpty { .. }
+            | LayoutError::Routed { .. }
+            | LayoutError::CopyExists { .. } => Exit::BadInput,
+            _ => Exit::Environment,
+        };
+        let failure = match error {
+            LayoutError::Connect(source) => {
+                Failure::from(source).context("cannot connect to the server")
+            }
+            other => Failure::of(exit, other),
+        };
+        match hint {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+
+    #[test]
+    fn an_index_is_the_same_whatever_type_its_directions_have() {
+        assert!(same_keys(
+            &doc! { "a": 1, "b": -1 },
+            &doc! { "a": 1.0, "b": -1_i64 }
+        ));
+        assert!(!same_keys(
+            &doc! { "a": 1, "b": -1 },
+            &doc! { "b": -1, "a": 1 }
+        ));
+        assert!(!same_keys(&doc! { "a": 1 }, &doc! { "a": "hashed" }));
+        assert!(!same_keys(&doc! { "a": 1 }, &doc! { "a": -1 }));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_collection_is_bad_input() {
+        let missing = LayoutError::Missing {
+            namespace: "a.b".into(),
+        };
+        let failure = Failure::from(missing);
+        assert_eq!(failure.exit, Exit::BadInput);
+        assert!(failure.hint.is_some());
+        assert_eq!(
+            Failure::from(LayoutError::Interrupted).exit,
+            Exit::Interrupted
+        );
+    }
+}

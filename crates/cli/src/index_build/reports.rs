@@ -1,0 +1,69 @@
+//! What an index build means: its traces analysed, and put into words, tables and pictures.
+
+use crate::exit::Failure;
+use crate::io_trace::reports::Analysed;
+use crate::session::output::{HTML, MARKDOWN, write_file};
+use dyno_analyze::access_pattern::Activity;
+use dyno_record::index_build::IndexBuildDocument;
+use dyno_record::io_trace;
+use dyno_report::RenderOptions;
+use dyno_report::experiment::ExperimentFormat;
+use dyno_report::index_build::{IndexBuildView, render};
+use std::path::Path;
+
+/// An index build with what follows from its traces.
+pub(crate) struct AnalysedBuilds {
+    document: IndexBuildDocument,
+    /// By name of the build.
+    traces: Vec<(String, Analysed)>,
+}
+
+impl AnalysedBuilds {
+    /// Reads and analyses the one in a folder.
+    pub(crate) fn of(folder: &Path) -> Result<AnalysedBuilds, Failure> {
+        let document = IndexBuildDocument::read(folder)?;
+        let mut traces = Vec::new();
+        for build in &document.builds {
+            let folder = folder.join(&build.name);
+            if !folder.join(io_trace::DOCUMENT).is_file() {
+                continue;
+            }
+            let mut analysed = Analysed::of(&folder, None)?;
+            analysed.activity = Activity {
+                subject: "index build".to_owned(),
+                scans_records: true,
+            };
+            traces.push((build.name.clone(), analysed));
+        }
+        Ok(AnalysedBuilds { document, traces })
+    }
+
+    /// In one of the forms.
+    pub(crate) fn render(
+        &self,
+        format: ExperimentFormat,
+        options: &RenderOptions,
+    ) -> Result<String, Failure> {
+        let view = IndexBuildView {
+            document: &self.document,
+            traces: self
+                .traces
+                .iter()
+                .map(|(name, trace)| (name.clone(), trace.view()))
+                .collect(),
+        };
+        Ok(render(&view, format, options)?)
+    }
+
+    /// Writes the reports into the folder.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Failure> {
+        for (name, format) in [
+            (HTML, ExperimentFormat::Html),
+            (MARKDOWN, ExperimentFormat::Markdown),
+        ] {
+            let text = self.render(format, &RenderOptions::default())?;
+            write_file(&folder.join(name), &text)?;
+        }
+        Ok(())
+    }
+}
