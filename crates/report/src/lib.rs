@@ -1,6 +1,7 @@
 //! Reports of a finished run: terminal, Markdown, one self-contained HTML file, JSON, and the text
 //! that YCSB prints. The first three show one [`model::ReportModel`]. Reports of an experiment, which
-//! has several runs, are made by [`experiment`], and those of a trace of file I/O by [`io_trace`].
+//! has several runs, are made by [`experiment`], those of a trace of file I/O by [`io_trace`], and those of an index
+//! build by [`index_build`].
 //!
 //! Nothing is printed or written here; every renderer returns text. Caveats are found by the
 //! analysis and arrive with the run.
@@ -11,6 +12,7 @@ mod error;
 pub mod experiment;
 pub mod facts;
 mod html;
+pub mod index_build;
 pub mod instances;
 pub mod io_trace;
 mod json;

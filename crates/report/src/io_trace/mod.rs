@@ -10,6 +10,7 @@ mod sketch;
 mod tables;
 
 use crate::RenderOptions;
+use crate::caveat::NumberedCaveat;
 use crate::error::ReportError;
 use crate::experiment::ExperimentFormat;
 use crate::experiment::model::{ExperimentModel, FindingModel, Section, headline};
@@ -110,7 +111,8 @@ pub fn render_pair(
     }
 }
 
-fn shown(
+/// Any form of a model but JSON.
+pub(crate) fn shown(
     model: &ExperimentModel,
     format: ExperimentFormat,
     options: &RenderOptions,
@@ -193,6 +195,11 @@ pub fn pair_sections(pair: &TracePair<'_>) -> Vec<Section> {
     sections.extend(histograms::size_pairs(&pairs));
     sections.extend(tables::block_pair(pair));
     sections
+}
+
+/// Reasons to doubt a trace, numbered from 1, to stand in another report.
+pub(crate) fn caveats_of(view: &TraceView<'_>) -> Vec<NumberedCaveat> {
+    caveats::numbered(&[("", view.document)], &[view.patterns])
 }
 
 /// What changed between two traces, and what is to be said of each.

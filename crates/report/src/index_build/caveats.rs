@@ -1,0 +1,106 @@
+//! Reasons to doubt an index build: those of the experiment, those of its traces, and traces that are not there.
+
+use super::sides::Side;
+use crate::caveat::{NumberedCaveat, Severity};
+use crate::io_trace;
+use dyno_record::index_build::IndexBuildDocument;
+
+/// All caveats with what they touch, by number.
+pub(super) struct Book<'a> {
+    entries: Vec<Entry<'a>>,
+}
+
+struct Entry<'a> {
+    caveat: NumberedCaveat,
+    /// The build that it touches; all when absent.
+    build: Option<&'a str>,
+    /// Whether it is about the trace, and not about the time that the build took.
+    is_of_trace: bool,
+}
+
+/// Numbers all caveats, the most serious first. Those of one of several builds name it.
+pub(super) fn book<'a>(document: &'a IndexBuildDocument, sides: &[Side<'a>]) -> Book<'a> {
+    let mut entries = Vec::new();
+    for caveat in &document.caveats {
+        let message = named(caveat.build.as_deref(), &caveat.message, sides);
+        entries.push(Entry {
+            caveat: NumberedCaveat::of("doubt", Severity::Doubt, message, caveat.hint.clone()),
+            build: caveat.build.as_deref(),
+            is_of_trace: false,
+        });
+    }
+    for side in sides {
+        for mut caveat in side.trace.iter().flat_map(io_trace::caveats_of) {
+            caveat.message = named(Some(side.name), &caveat.message, sides);
+            entries.push(Entry {
+                caveat,
+                build: Some(side.name),
+                is_of_trace: true,
+            });
+        }
+        if side.trace.is_none() {
+            entries.push(no_trace(side));
+        }
+    }
+    // The sort is stable: inside a severity the order of the builds stays.
+    entries.sort_by_key(|entry| entry.caveat.severity);
+    for (place, entry) in entries.iter_mut().enumerate() {
+        entry.caveat.number = place + 1;
+    }
+    Book { entries }
+}
+
+fn named(build: Option<&str>, message: &str, sides: &[Side<'_>]) -> String {
+    match build {
+        Some(build) if sides.len() > 1 => format!("{build}: {message}"),
+        _ => message.to_owned(),
+    }
+}
+
+fn no_trace<'a>(side: &Side<'a>) -> Entry<'a> {
+    let message = format!(
+        "of the build `{}` there is no trace: how its files were read is not known",
+        side.name
+    );
+    Entry {
+        caveat: NumberedCaveat::of("no trace", Severity::Doubt, message, None),
+        build: Some(side.name),
+        is_of_trace: true,
+    }
+}
+
+impl Book<'_> {
+    /// Numbers of those that touch how long a build took.
+    pub(super) fn of_duration(&self, build: &str) -> Vec<usize> {
+        self.numbers(|entry| !entry.is_of_trace && entry.touches(build))
+    }
+
+    /// Numbers of those that touch the order in which a build read, and how much. Doubts of a trace are about single
+    /// calls, and mark nothing.
+    pub(super) fn of_order(&self, build: &str) -> Vec<usize> {
+        self.numbers(|entry| {
+            entry.is_of_trace && entry.touches(build) && entry.caveat.severity == Severity::Serious
+        })
+    }
+
+    /// Numbers of those that touch everything.
+    pub(super) fn serious(&self) -> Vec<usize> {
+        self.numbers(|entry| entry.caveat.severity == Severity::Serious)
+    }
+
+    fn numbers(&self, touches: impl Fn(&Entry<'_>) -> bool) -> Vec<usize> {
+        let touching = self.entries.iter().filter(|entry| touches(entry));
+        touching.map(|entry| entry.caveat.number).collect()
+    }
+
+    /// The caveats in the order of their numbers.
+    pub(super) fn into_caveats(self) -> Vec<NumberedCaveat> {
+        self.entries.into_iter().map(|entry| entry.caveat).collect()
+    }
+}
+
+impl Entry<'_> {
+    fn touches(&self, build: &str) -> bool {
+        self.build.is_none_or(|of| of == build)
+    }
+}

@@ -1,0 +1,100 @@
+//! The result of an index build in a few numbers.
+
+use super::caveats::Book;
+use super::sides::Side;
+use super::words::{Change, took};
+use crate::experiment::model::headline;
+use crate::model::Figure;
+use crate::quantity::{Quantity, Unit};
+use dyno_analyze::access_pattern::order_words;
+use dyno_record::index_build::{IndexBuildDocument, RemedyRecord};
+
+/// How long, in which order, how much was read, and whether every document is what it was.
+pub(super) fn figures(
+    document: &IndexBuildDocument,
+    sides: &[Side<'_>],
+    book: &Book<'_>,
+) -> Vec<Figure> {
+    let durations = sides.iter().enumerate().filter_map(|(place, side)| {
+        let seconds = side.duration_s()?;
+        let before_s = match place {
+            0 => None,
+            _ => sides[0].duration_s(),
+        };
+        let change = before_s.and_then(|before_s| Change::of(before_s, seconds));
+        Some(Figure {
+            alarming: matches!(change, Some(Change::Slower(_))),
+            ..headline(
+                label("build time", side, sides),
+                took(seconds),
+                Some(change.map_or(how_cold(side), Change::words)),
+                book.of_duration(side.name),
+            )
+        })
+    });
+    let scores = sides.iter().filter_map(|side| {
+        let (file, score) = (side.file?, side.score()?);
+        Some(headline(
+            label("score", side, sides),
+            Quantity::new(score, Unit::Plain),
+            Some(format!("{} was read {}", file.name, order_words(score))),
+            book.of_order(side.name),
+        ))
+    });
+    let reads = sides.iter().filter_map(|side| {
+        let file = side.file?;
+        let note = format!("{} in all", Quantity::bytes(file.bytes));
+        Some(headline(
+            label("read, times the file", side, sides),
+            Quantity::new(file.amplification?, Unit::Parameter),
+            Some(note),
+            book.of_order(side.name),
+        ))
+    });
+    let documents = document.remedy.as_ref().map(documents);
+    durations
+        .chain(scores)
+        .chain(reads)
+        .chain(documents)
+        .collect()
+}
+
+/// `score`, or `score before` where there are several builds.
+fn label(what: &str, side: &Side<'_>, sides: &[Side<'_>]) -> String {
+    match sides.len() {
+        1 => what.to_owned(),
+        _ => format!("{what} {}", side.name),
+    }
+}
+
+/// From where the first build had to read.
+fn how_cold(side: &Side<'_>) -> String {
+    let build = side
+        .build
+        .map(|b| (b.server_restarted, b.page_cache_dropped));
+    match build {
+        Some((true, true)) => "cold: server restarted, page cache dropped",
+        Some((false, true)) => "page cache dropped, server not restarted",
+        Some((true, false)) => "server restarted, page cache kept",
+        _ => "warm: server and page cache as they were",
+    }
+    .to_owned()
+}
+
+fn documents(remedy: &RemedyRecord) -> Figure {
+    let (before, after) = remedy.documents;
+    let is_identical = remedy.is_identical();
+    let note = match is_identical {
+        true => "number and content hash are the same".to_owned(),
+        false if before != after => format!("no: there were {}", Quantity::count(before)),
+        false => "no: the content hash is another one".to_owned(),
+    };
+    let label = match is_identical {
+        true => "documents, all identical",
+        false => "documents, not identical",
+    };
+    Figure {
+        alarming: !is_identical,
+        ..headline(label, Quantity::count(after), Some(note), Vec::new())
+    }
+}

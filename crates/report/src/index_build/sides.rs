@@ -1,0 +1,79 @@
+//! The builds with their traces: the first one stands before, the second one after what was done.
+
+use super::{IndexBuildView, of_index_build};
+use crate::io_trace::TraceView;
+use dyno_analyze::access_pattern::FilePattern;
+use dyno_record::index_build::BuildRecord;
+use dyno_record::io_trace::document::FileKind;
+use dyno_record::io_trace::event::Operation;
+
+/// A build, or what is known of it: of one that failed there may be a trace alone, and a trace may be missing.
+pub(super) struct Side<'a> {
+    pub(super) name: &'a str,
+    pub(super) build: Option<&'a BuildRecord>,
+    pub(super) trace: Option<TraceView<'a>>,
+    /// How the file of the collection was read: the one with the most bytes read of those that hold documents.
+    pub(super) file: Option<&'a FilePattern>,
+}
+
+/// The builds in their order, then those of which only a trace is known.
+pub(super) fn sides<'a>(view: &'a IndexBuildView<'_>) -> Vec<Side<'a>> {
+    let trace_of = |name: &str| {
+        let mut traces = view.traces.iter();
+        traces
+            .find(|(of, _)| of == name)
+            .map(|(_, trace)| of_index_build(trace))
+    };
+    let builds = &view.document.builds;
+    let built = builds
+        .iter()
+        .map(|build| Side::new(&build.name, Some(build), trace_of(&build.name)));
+    let is_alone = |name: &str| builds.iter().all(|build| build.name != name);
+    let alone = view.traces.iter().filter(|(name, _)| is_alone(name));
+    let alone = alone.map(|(name, trace)| Side::new(name, None, Some(of_index_build(trace))));
+    built.chain(alone).collect()
+}
+
+impl<'a> Side<'a> {
+    fn new(name: &'a str, build: Option<&'a BuildRecord>, trace: Option<TraceView<'a>>) -> Self {
+        Side {
+            name,
+            build,
+            trace,
+            file: trace.and_then(|trace| collection_file(&trace)),
+        }
+    }
+
+    /// How long the build took, in seconds; absent if it did not end.
+    pub(super) fn duration_s(&self) -> Option<f64> {
+        self.build.map(|build| build.duration_s)
+    }
+
+    /// The score of the file of the collection; absent with too few reads for a pattern.
+    pub(super) fn score(&self) -> Option<f64> {
+        let file = self.file.filter(|file| file.calls >= FEWEST_CALLS)?;
+        file.score
+    }
+}
+
+/// Fewer calls are no pattern.
+const FEWEST_CALLS: u64 = 64;
+
+fn collection_file<'a>(trace: &TraceView<'a>) -> Option<&'a FilePattern> {
+    let files = trace.patterns.files.iter().filter(|file| {
+        let is_read = matches!(file.operation, Operation::Read | Operation::Fault);
+        let kind = file.role.as_ref().map(|role| role.kind);
+        is_read && file.bytes > 0 && kind == Some(FileKind::Collection)
+    });
+    files.max_by_key(|file| file.bytes)
+}
+
+/// The two builds that are compared, both of which ended.
+pub(super) fn compared<'s, 'a>(sides: &'s [Side<'a>]) -> Option<(&'s Side<'a>, &'s Side<'a>)> {
+    match sides {
+        [before, after, ..] if before.build.is_some() && after.build.is_some() => {
+            Some((before, after))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,241 @@
+//! Tables of an index build: the builds, and what the server counted meanwhile.
+
+use super::sides::Side;
+use super::words::took;
+use crate::experiment::model::Section;
+use crate::experiment::table::{Cell, Column, Table, Tone};
+use crate::quantity::{Quantity, Unit};
+use dyno_record::index_build::{BuildRecord, IndexBuildDocument, IoFigures};
+use std::collections::BTreeSet;
+
+/// Most rows of the table of the server's counters.
+const MOST_COUNTERS: usize = 12;
+
+/// The tables that have something to show.
+pub(super) fn sections(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec<Section> {
+    let builds: Vec<&BuildRecord> = sides.iter().filter_map(|side| side.build).collect();
+    if builds.is_empty() {
+        return Vec::new();
+    }
+    let mut sections = vec![times(document, &builds)];
+    sections.extend(counters(&builds));
+    sections
+}
+
+/// A figure of each build.
+struct Row {
+    name: &'static str,
+    figures: Vec<Option<Quantity>>,
+    /// What stands there where the figure is no number.
+    texts: Vec<String>,
+    /// Whether the quotient of two builds says something.
+    has_change: bool,
+}
+
+fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
+    let figure = |name, of: &dyn Fn(&BuildRecord) -> Option<Quantity>| Row {
+        name,
+        figures: builds.iter().map(|build| of(build)).collect(),
+        texts: Vec::new(),
+        has_change: true,
+    };
+    let condition = |name, of: &dyn Fn(&BuildRecord) -> Option<Quantity>| Row {
+        has_change: false,
+        ..figure(name, of)
+    };
+    let is_so = |name, of: fn(&BuildRecord) -> bool| Row {
+        texts: builds.iter().map(|build| yes_or_no(of(build))).collect(),
+        ..condition(name, &|_| None)
+    };
+    let process =
+        |of: fn(&IoFigures) -> Quantity| move |build: &BuildRecord| build.process.as_ref().map(of);
+    let device =
+        |of: fn(&IoFigures) -> Quantity| move |build: &BuildRecord| build.device.as_ref().map(of);
+    let rows = [
+        figure("duration", &|build| Some(took(build.duration_s))),
+        is_so("server restarted", |build| build.server_restarted),
+        is_so("page cache dropped", |build| build.page_cache_dropped),
+        condition("in the page cache at the start", &|build| {
+            build.cached_bytes.map(Quantity::bytes)
+        }),
+        condition("read by the server at its start", &|build| {
+            build.read_at_start_bytes.map(Quantity::bytes)
+        }),
+        figure("data files", &|build| build.data_bytes.map(Quantity::bytes)),
+        figure(
+            "reads of the server",
+            &process(|io| Quantity::count(io.reads)),
+        ),
+        figure(
+            "of these from devices",
+            &process(|io| Quantity::bytes(io.read_bytes)),
+        ),
+        figure(
+            "written by the server",
+            &process(|io| Quantity::bytes(io.written_bytes)),
+        ),
+        figure(
+            "reads of the device",
+            &device(|io| Quantity::count(io.reads)),
+        ),
+        figure(
+            "read from the device",
+            &device(|io| Quantity::bytes(io.read_bytes)),
+        ),
+        figure("reads of the device per second", &reads_per_second),
+        figure(
+            "writes of the device",
+            &device(|io| Quantity::count(io.writes)),
+        ),
+        figure(
+            "written to the device",
+            &device(|io| Quantity::bytes(io.written_bytes)),
+        ),
+        condition("device busy", &|build| {
+            build.device?.busy_ratio.map(Quantity::ratio)
+        }),
+    ];
+    let rows = rows.into_iter().map(|row| {
+        let change = row.has_change.then(|| change(&row.figures)).flatten();
+        let cells = match row.texts.is_empty() {
+            true => row.figures.iter().map(text_of).collect(),
+            false => row.texts,
+        };
+        line(row.name, cells, change)
+    });
+    let mut notes = vec![match builds.len() {
+        1 => "The index was built once, so that the figures have no interval.".to_owned(),
+        _ => "Every build was made once, so that the figures have no interval: a difference of a few percent means nothing.".to_owned(),
+    }];
+    if document.disk.as_ref().is_some_and(|disk| disk.made) {
+        notes.push(
+            "The data is in a file on another disk, in which requests that are far apart cost no more than neighbours."
+                .to_owned(),
+        );
+    }
+    Section {
+        title: "Builds",
+        lead: "How long, how cold, and what was read and written. The server is its process alone; the device is all that used it meanwhile."
+            .into(),
+        tables: vec![table("Builds", "", builds, rows.collect())],
+        notes,
+        ..Section::default()
+    }
+}
+
+fn reads_per_second(build: &BuildRecord) -> Option<Quantity> {
+    let reads = build.device?.reads as f64;
+    (build.duration_s > 0.0).then(|| Quantity::new(reads / build.duration_s, Unit::PerSecond))
+}
+
+fn yes_or_no(is_so: bool) -> String {
+    if is_so { "yes" } else { "no" }.to_owned()
+}
+
+fn text_of(figure: &Option<Quantity>) -> String {
+    figure.map_or(String::new(), |figure| figure.to_string())
+}
+
+/// The second figure by the first one.
+fn change(figures: &[Option<Quantity>]) -> Option<String> {
+    let [Some(before), Some(after)] = figures else {
+        return None;
+    };
+    let quotient = after.value() / before.value();
+    (before.value() > 0.0).then(|| Quantity::new(quotient, Unit::Parameter).to_string())
+}
+
+fn line(name: impl Into<String>, cells: Vec<String>, change: Option<String>) -> Vec<Cell> {
+    let mut line = vec![Cell::new(name, Tone::Strong)];
+    line.extend(cells.into_iter().map(Cell::from));
+    line.push(change.unwrap_or_default().into());
+    line
+}
+
+/// A table with a column for each build, without the rows that no build has.
+fn table(label: &str, first: &str, builds: &[&BuildRecord], mut rows: Vec<Vec<Cell>>) -> Table {
+    rows.retain(|row| row[1..].iter().any(|cell| !cell.text.is_empty()));
+    let mut columns = vec![Column::text(first)];
+    columns.extend(builds.iter().map(|build| {
+        let title = match builds.len() {
+            1 => "build",
+            _ => &build.name,
+        };
+        Column::number(title, u8::MAX)
+    }));
+    columns.push(Column::number("after ÷ before", 100));
+    Table::new(label, columns, rows)
+}
+
+/// What the server counted, its cache first, then what grew most.
+fn counters(builds: &[&BuildRecord]) -> Option<Section> {
+    let names: BTreeSet<&String> = builds.iter().flat_map(|b| b.server.keys()).collect();
+    let growth = |build: &BuildRecord, name: &str| build.server.get(name).copied();
+    let most = |name: &str| {
+        let grown = builds.iter().filter_map(|build| growth(build, name));
+        grown.fold(0.0, f64::max)
+    };
+    let mut grown: Vec<(&String, f64)> = names
+        .into_iter()
+        .map(|name| (name, most(name)))
+        .filter(|(_, most)| *most > 0.0)
+        .collect();
+    let is_of_cache = |name: &str| name.to_lowercase().starts_with("wiredtiger.cache.");
+    grown.sort_by(|(left, left_most), (right, right_most)| {
+        let of_cache = is_of_cache(right).cmp(&is_of_cache(left));
+        of_cache.then(right_most.total_cmp(left_most))
+    });
+    let hidden = grown.len().saturating_sub(MOST_COUNTERS);
+    grown.truncate(MOST_COUNTERS);
+    if grown.is_empty() {
+        return None;
+    }
+    let rows = grown.iter().map(|(name, _)| {
+        let figures: Vec<Option<Quantity>> = builds
+            .iter()
+            .map(|build| growth(build, name).map(|value| counted(name, value)))
+            .collect();
+        let cells = figures.iter().map(text_of).collect();
+        line(name.as_str(), cells, change(&figures))
+    });
+    let note = match hidden {
+        1 => "1 more counter that grew is in the JSON form of this report.".to_owned(),
+        _ => format!("{hidden} more counters that grew are in the JSON form of this report."),
+    };
+    Some(Section {
+        title: "Counters of the server",
+        lead: "How much the server's own counters grew while the index was built: those of its cache first, then those that grew most."
+            .into(),
+        tables: vec![table("Counters of the server", "counter", builds, rows.collect())],
+        notes: if hidden > 0 { vec![note] } else { Vec::new() },
+        ..Section::default()
+    })
+}
+
+/// The growth of a counter, whose unit is known by its name only.
+fn counted(name: &str, value: f64) -> Quantity {
+    let last = name.rsplit('.').next().unwrap_or(name).to_lowercase();
+    let unit = match last.as_str() {
+        last if last.starts_with("bytes") || last.ends_with("bytes") => Unit::Bytes,
+        last if last.contains("usecs") || last.contains("microseconds") => Unit::Microseconds,
+        _ if value.fract() == 0.0 => Unit::Count,
+        _ => Unit::Parameter,
+    };
+    Quantity::new(value, unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_has_the_unit_of_its_name() {
+        let text = |name, value| counted(name, value).to_string();
+        let cache = "wiredTiger.cache.bytes read into cache";
+        assert_eq!(text(cache, 1024.0 * 1024.0), "1.00 MiB");
+        assert_eq!(text("network.numRequests", 12_000.0), "12,000");
+        assert_eq!(text("a.time waiting (usecs)", 1500.0), "1.50 ms");
+        assert_eq!(text("network.physicalBytes", 2048.0), "2.00 KiB");
+        assert_eq!(text("a.load", 0.5), "0.500");
+    }
+}

@@ -1,0 +1,95 @@
+//! How the figures of an index build are written.
+
+use crate::quantity::Quantity;
+
+/// Durations that differ by a smaller share are the same: a single build of each says no more.
+const SAME_RATIO: f64 = 0.05;
+
+/// What became of a duration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Change {
+    Faster(f64),
+    Slower(f64),
+    Same,
+}
+
+impl Change {
+    /// Compares two durations; `None` if one is no duration.
+    pub(super) fn of(before_s: f64, after_s: f64) -> Option<Change> {
+        let is_duration = |seconds: f64| seconds.is_finite() && seconds > 0.0;
+        if !(is_duration(before_s) && is_duration(after_s)) {
+            return None;
+        }
+        Some(match before_s / after_s {
+            ratio if ratio >= 1.0 + SAME_RATIO => Change::Faster(ratio),
+            ratio if ratio <= 1.0 / (1.0 + SAME_RATIO) => Change::Slower(1.0 / ratio),
+            _ => Change::Same,
+        })
+    }
+
+    /// `6.1 × faster`.
+    pub(super) fn words(self) -> String {
+        match self {
+            Change::Faster(ratio) => format!("{} × faster", times(ratio)),
+            Change::Slower(ratio) => format!("{} × slower", times(ratio)),
+            Change::Same => "as long as before".to_owned(),
+        }
+    }
+}
+
+fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 9.95 => Quantity::count(ratio.round() as u64).to_string(),
+        ratio if ratio >= 1.095 => format!("{ratio:.1}"),
+        ratio => format!("{ratio:.2}"),
+    }
+}
+
+/// A length of time, with three digits below a minute.
+pub(super) fn took(seconds: f64) -> Quantity {
+    match seconds < 60.0 {
+        true => Quantity::microseconds(seconds * 1e6),
+        false => Quantity::seconds(seconds),
+    }
+}
+
+/// The start of a content hash, enough to tell two of them apart by eye.
+pub(super) fn short_hash(hash: &str) -> String {
+    const SHOWN: usize = 12;
+    match hash.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &hash[..end]),
+        None => hash.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_told_with_the_digits_that_count() {
+        let words = |before, after| Change::of(before, after).map(Change::words);
+        assert_eq!(words(74.2, 12.1).as_deref(), Some("6.1 × faster"));
+        assert_eq!(words(1234.0, 1.0).as_deref(), Some("1,234 × faster"));
+        assert_eq!(words(1.07, 1.0).as_deref(), Some("1.07 × faster"));
+        assert_eq!(words(1.0, 2.0).as_deref(), Some("2.0 × slower"));
+        assert_eq!(words(1.02, 1.0).as_deref(), Some("as long as before"));
+        assert_eq!(words(1.0, 1.02).as_deref(), Some("as long as before"));
+        assert_eq!(words(0.0, 1.0), None);
+        assert_eq!(words(1.0, f64::NAN), None);
+    }
+
+    #[test]
+    fn durations_keep_their_digits() {
+        assert_eq!(took(0.25).to_string(), "250 ms");
+        assert_eq!(took(12.13).to_string(), "12.1 s");
+        assert_eq!(took(150.0).to_string(), "2 min 30 s");
+    }
+
+    #[test]
+    fn a_hash_is_cut_between_characters() {
+        assert_eq!(short_hash("0123456789abcdef"), "0123456789ab…");
+        assert_eq!(short_hash("ab"), "ab");
+        assert_eq!(short_hash("äöüäöüäöüäöüä"), "äöüäöüäöüäöü…");
+    }
+}

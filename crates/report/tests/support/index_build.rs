@@ -1,0 +1,165 @@
+//! Index builds whose figures are known: of churned documents, before and after they were rewritten.
+
+use dyno_record::index_build::{
+    BuildRecord, CollectionFacts, DiskFacts, IndexBuildCaveat, IndexBuildDocument,
+    IndexBuildServer, IoFigures, RemedyRecord, SCHEMA_VERSION,
+};
+use dyno_record::model::RunStatus;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+const HASH: &str = "5d2f0a1c9b7e4863a0c4d1e2f3b4a5968778695a4b3c2d1e0f1e2d3c4b5a6978";
+
+/// Two builds with a rewrite between them.
+pub(crate) fn rewritten() -> IndexBuildDocument {
+    IndexBuildDocument {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: "0.1.0".into(),
+        started_at: "2026-08-22T10:15:00Z".into(),
+        status: RunStatus::Complete,
+        status_reason: None,
+        name: "churned".into(),
+        plan: json!({
+            "name": "churned",
+            "server": {"kind": "embedded", "cache": "16MiB", "block_compressor": "none"},
+            "client": {"seed": 42},
+            "data": {"database": "sdu", "collection": "docs", "records": 20_000},
+            "index_build": {
+                "layout": "churned",
+                "keys": "a",
+                "start": "cold",
+                "remedy": "rewrite",
+                "disk_iops": 200,
+            },
+        }),
+        server: IndexBuildServer {
+            product: "secantusd-rs".into(),
+            version: Some("0.5.3".into()),
+            address: "127.0.0.1:27117".into(),
+            started: true,
+            settings: BTreeMap::from([("sync_on_commit".into(), "off".into())]),
+        },
+        collection: CollectionFacts {
+            namespace: "sdu.docs".into(),
+            documents: 20_000,
+            bytes: 61_440_000,
+            content_hash: HASH.into(),
+            load_s: Some(48.2),
+        },
+        disk: Some(DiskFacts {
+            device: "loop0".into(),
+            file_system: "ext4".into(),
+            made: true,
+            iops: Some(200),
+        }),
+        builds: vec![before(), after()],
+        remedy: Some(RemedyRecord {
+            kind: "rewrite".into(),
+            duration_s: 9.31,
+            documents: (20_000, 20_000),
+            content_hash: (HASH.into(), HASH.into()),
+            cache_bytes: Some(512 << 20),
+        }),
+        caveats: vec![IndexBuildCaveat {
+            message: "1.2 MiB of the data files could not be dropped from the page cache".into(),
+            hint: Some("end what else has them open".into()),
+            build: Some("before".into()),
+        }],
+    }
+}
+
+fn before() -> BuildRecord {
+    let mut server: BTreeMap<String, f64> = (0..12)
+        .map(|number| (format!("metrics.counter {number:02}"), f64::from(number)))
+        .collect();
+    server.insert("wiredTiger.cache.pages read into cache".into(), 2_310.0);
+    server.insert(
+        "wiredTiger.cache.bytes read into cache".into(),
+        75_694_080.0,
+    );
+    server.insert("wiredTiger.cache.eviction walks".into(), 0.0);
+    BuildRecord {
+        name: "before".into(),
+        started_at: "2026-08-22T10:16:02Z".into(),
+        duration_s: 13.62,
+        server_restarted: true,
+        page_cache_dropped: true,
+        cached_bytes: Some(1_258_291),
+        read_at_start_bytes: Some(2_097_152),
+        data_bytes: Some(75_000_000),
+        process: Some(IoFigures {
+            reads: 2_004,
+            read_bytes: 58_982_400,
+            writes: 230,
+            written_bytes: 7_340_032,
+            busy_ratio: None,
+        }),
+        device: Some(IoFigures {
+            reads: 1_800,
+            read_bytes: 58_982_400,
+            writes: 64,
+            written_bytes: 7_340_032,
+            busy_ratio: Some(0.991),
+        }),
+        server,
+    }
+}
+
+fn after() -> BuildRecord {
+    BuildRecord {
+        name: "after".into(),
+        started_at: "2026-08-22T10:16:31Z".into(),
+        duration_s: 0.94,
+        cached_bytes: Some(0),
+        data_bytes: Some(68_000_000),
+        process: Some(IoFigures {
+            reads: 2_001,
+            read_bytes: 49_152_000,
+            ..IoFigures::default()
+        }),
+        device: Some(IoFigures {
+            reads: 150,
+            read_bytes: 49_152_000,
+            busy_ratio: Some(0.42),
+            ..IoFigures::default()
+        }),
+        server: BTreeMap::from([
+            ("wiredTiger.cache.pages read into cache".into(), 2_002.0),
+            (
+                "wiredTiger.cache.bytes read into cache".into(),
+                65_601_536.0,
+            ),
+            ("metrics.counter 11".into(), 11.0),
+        ]),
+        ..before()
+    }
+}
+
+/// One build, and nothing done about the order.
+pub(crate) fn without_remedy() -> IndexBuildDocument {
+    let mut document = rewritten();
+    document.builds.truncate(1);
+    document.remedy = None;
+    document.disk = Some(DiskFacts {
+        device: "vda1".into(),
+        file_system: "ext4".into(),
+        ..DiskFacts::default()
+    });
+    if let Some(plan) = document.plan["index_build"].as_object_mut() {
+        plan.remove("remedy");
+        plan.remove("disk_iops");
+    }
+    document.caveats.clear();
+    document
+}
+
+/// It ended before the index was built.
+pub(crate) fn failed() -> IndexBuildDocument {
+    let mut document = rewritten();
+    document.status = RunStatus::Failed;
+    document.status_reason = Some("the server ended while `sdu.docs` was loaded".into());
+    document.builds.clear();
+    document.remedy = None;
+    document.collection.load_s = None;
+    document
+}
