@@ -3,8 +3,8 @@
 use crate::args::{IndexBuildArguments, TraceFormat};
 use crate::exit::{Exit, Failure};
 use crate::experiment::folder::ExperimentFolder;
+use crate::index_build::perform;
 use crate::index_build::reports::AnalysedBuilds;
-use crate::index_build::{Outcome, perform};
 use crate::messages::print_data;
 use crate::session::execute::Hands;
 use crate::session::{output, task};
@@ -32,7 +32,7 @@ pub(crate) fn index_build(
     folder.save_plan("plan.toml", &task.plan)?;
     let path = folder.path().to_owned();
     let embedded = arguments.start.embedded_server.as_deref();
-    let Outcome { failure, .. } = perform(&task, hands, embedded, folder)?;
+    let failure = perform(&task, hands, embedded, folder)?;
     let analysed = AnalysedBuilds::of(&path)?;
     analysed.write(&path)?;
     let format = match arguments.format {
@@ -44,8 +44,5 @@ pub(crate) fn index_build(
     print_data(&analysed.render(format, &options)?)?;
     let note = format!("the experiment is in `{}`", path.display());
     hands.messages.note(&note);
-    match failure {
-        None => Ok(Exit::Done),
-        Some(failure) => Err(failure),
-    }
+    failure.map_or(Ok(Exit::Done), Err)
 }

@@ -42,21 +42,14 @@ const CACHE_FOR_NAME: u64 = 4;
 /// And at least this one.
 const LEAST_CACHE_FOR_NAME: u64 = 512 << 20;
 
-/// What was found, and how it ended.
-pub(crate) struct Outcome {
-    /// The document, as it was written.
-    pub(crate) document: IndexBuildDocument,
-    /// What ended it early.
-    pub(crate) failure: Option<Failure>,
-}
-
-/// Does what the plan says, in this folder, which is discarded if no index was built.
+/// Does what the plan says, in this folder, which is discarded with an error if no index was built. Gives what ended it
+/// early after that, if something did.
 pub(crate) fn perform(
     task: &Task,
     hands: Hands<'_>,
     embedded: Option<&Path>,
     folder: ExperimentFolder,
-) -> Result<Outcome, Failure> {
+) -> Result<Option<Failure>, Failure> {
     let plan = task.plan.index_build.clone().unwrap_or_default();
     let path = folder.path().to_owned();
     let mut experiment = Experiment {
@@ -85,10 +78,7 @@ pub(crate) fn perform(
         None => {
             document.status = RunStatus::Complete;
             document.write(&path)?;
-            Ok(Outcome {
-                document,
-                failure: None,
-            })
+            Ok(None)
         }
         Some(failure) if document.builds.is_empty() => {
             let _ = std::fs::remove_dir_all(path.join("before"));
@@ -102,10 +92,7 @@ pub(crate) fn perform(
             };
             document.status_reason = Some(format!("{:#}", failure.error));
             document.write(&path)?;
-            Ok(Outcome {
-                document,
-                failure: Some(failure),
-            })
+            Ok(Some(failure))
         }
     }
 }
@@ -248,6 +235,7 @@ impl Experiment<'_> {
             plan: self.plan,
             collection: &self.collection,
             folder: self.path,
+            documents_bytes: self.document.collection.bytes,
         };
         self.must_remove_index = true;
         let Built { record, caveats } = builder.build(&mut self.place, name)?;
