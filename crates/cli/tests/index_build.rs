@@ -45,7 +45,7 @@ fn document(folder: &Path) -> Value {
 
 /// Score of the file with the documents in the JSON form of a report.
 fn score(report: &Value, build: usize) -> f64 {
-    let files = report["builds"][build]["access_patterns"]["files"]
+    let files = report["traces"][build]["access_patterns"]["files"]
         .as_array()
         .unwrap();
     let is_documents = |file: &&Value| {
