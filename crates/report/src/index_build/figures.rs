@@ -41,22 +41,40 @@ pub(super) fn figures(
             book.of_order(side.name),
         ))
     });
-    let reads = sides.iter().filter_map(|side| {
-        let file = side.file?;
-        let note = format!("{} in all", Quantity::bytes(file.bytes));
-        Some(headline(
-            label("read, times the file", side, sides),
-            Quantity::new(file.amplification?, Unit::Parameter),
-            Some(note),
-            book.of_order(side.name),
-        ))
-    });
+    let reads = reads(sides, book);
     let documents = document.remedy.as_ref().map(documents);
     durations
         .chain(scores)
         .chain(reads)
         .chain(documents)
         .collect()
+}
+
+/// How much was read in the end, as multiples of the size of the file.
+fn reads(sides: &[Side<'_>], book: &Book<'_>) -> Option<Figure> {
+    let known: Vec<(&Side<'_>, Quantity, u64)> = sides
+        .iter()
+        .filter_map(|side| {
+            let file = side.file?;
+            let times = Quantity::new(file.amplification?, Unit::Parameter);
+            Some((side, times, file.bytes))
+        })
+        .collect();
+    let (last, earlier) = known.split_last()?;
+    let (side, times, bytes) = last;
+    let earlier = earlier
+        .iter()
+        .map(|(side, times, _)| format!("; {} {times}", side.name));
+    let earlier: String = earlier.collect();
+    let mut marks: Vec<usize> = known
+        .iter()
+        .flat_map(|(side, ..)| book.of_order(side.name))
+        .collect();
+    marks.sort_unstable();
+    marks.dedup();
+    let note = format!("{} in all{earlier}", Quantity::bytes(*bytes));
+    let label = label("read, times the file", side, sides);
+    Some(headline(label, *times, Some(note), marks))
 }
 
 /// `score`, or `score before` where there are several builds.

@@ -55,43 +55,31 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
         figure("duration", &|build| Some(took(build.duration_s))),
         is_so("server restarted", |build| build.server_restarted),
         is_so("page cache dropped", |build| build.page_cache_dropped),
-        condition("in the page cache at the start", &|build| {
+        condition("page cache at start", &|build| {
             build.cached_bytes.map(Quantity::bytes)
         }),
-        condition("read by the server at its start", &|build| {
+        condition("read at server start", &|build| {
             build.read_at_start_bytes.map(Quantity::bytes)
         }),
         figure("data files", &|build| build.data_bytes.map(Quantity::bytes)),
+        figure("server: reads", &process(|io| Quantity::count(io.reads))),
         figure(
-            "reads of the server",
-            &process(|io| Quantity::count(io.reads)),
-        ),
-        figure(
-            "of these from devices",
+            "server: from devices",
             &process(|io| Quantity::bytes(io.read_bytes)),
         ),
         figure(
-            "written by the server",
+            "server: written",
             &process(|io| Quantity::bytes(io.written_bytes)),
         ),
+        figure("device: reads", &device(|io| Quantity::count(io.reads))),
+        figure("device: read", &device(|io| Quantity::bytes(io.read_bytes))),
+        figure("device: reads/s", &reads_per_second),
+        figure("device: writes", &device(|io| Quantity::count(io.writes))),
         figure(
-            "reads of the device",
-            &device(|io| Quantity::count(io.reads)),
-        ),
-        figure(
-            "read from the device",
-            &device(|io| Quantity::bytes(io.read_bytes)),
-        ),
-        figure("reads of the device per second", &reads_per_second),
-        figure(
-            "writes of the device",
-            &device(|io| Quantity::count(io.writes)),
-        ),
-        figure(
-            "written to the device",
+            "device: written",
             &device(|io| Quantity::bytes(io.written_bytes)),
         ),
-        condition("device busy", &|build| {
+        condition("device: busy", &|build| {
             build.device?.busy_ratio.map(Quantity::ratio)
         }),
     ];
@@ -115,7 +103,7 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
     }
     Section {
         title: "Builds",
-        lead: "How long, how cold, and what was read and written. The server is its process alone; the device is all that used it meanwhile."
+        lead: "How long, how cold, and what was read and written: by calls of the server, and by requests to the device, whoever made them."
             .into(),
         tables: vec![table("Builds", "", builds, rows.collect())],
         notes,
