@@ -31,6 +31,7 @@ fn read(number: usize, offset: i64, bytes: i64) -> Call {
         process: 7,
         thread: 7,
         operation: Operation::Read,
+        fetched: -1,
     }
 }
 

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use dyno_plan::units::{Bytes, Rate, Span};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A dynamometer for MongoDB: puts a server on the bench, loads it, and says what it saw and how far to trust it
 ///
@@ -833,12 +834,17 @@ pub(crate) struct TraceArguments {
     /// Leave the block layer out: what was read from the page cache is not told from what was read from the device
     #[arg(long, help_heading = "How")]
     pub(crate) no_block: bool,
+    /// Have the kernel count how long the probes run, which makes each of them a little slower
+    #[arg(long, help_heading = "How")]
+    pub(crate) cost: bool,
     /// Memory for events on their way from the kernel, a power of two; more of it loses fewer under bursts
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB", help_heading = "How")]
     pub(crate) buffer: Bytes,
     /// A call that begins at most this far behind the end of an earlier one of its stream still continues it
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "128KiB", help_heading = "Output")]
     pub(crate) gap: Bytes,
+    #[command(flatten)]
+    pub(crate) part: TracePart,
     /// Folder of the trace; default: `runs/TIME-trace`
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,
@@ -945,6 +951,52 @@ fn namespace(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Which part of a trace is looked at.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct TracePart {
+    /// Only calls that began in this part of the trace, such as `10s..40s`, counted from its start; either end can be absent
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_window, help_heading = "Output")]
+    pub(crate) window: Option<TraceWindow>,
+    /// Show the figures of each piece of this length too
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Output")]
+    pub(crate) slices: Option<Span>,
+}
+
+impl TracePart {
+    /// Whether it is the whole trace in one piece.
+    pub(crate) fn is_all(&self) -> bool {
+        self.window.is_none() && self.slices.is_none()
+    }
+}
+
+/// A part of a trace, from its start on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TraceWindow {
+    /// Its start; zero where none was given.
+    pub(crate) from: Duration,
+    /// Its end; `None` for that of the trace.
+    pub(crate) to: Option<Duration>,
+}
+
+/// Reads `FROM..TO`.
+fn parse_window(text: &str) -> Result<TraceWindow, String> {
+    let (from, to) = text
+        .split_once("..")
+        .ok_or("expected two times with `..` between them, such as `10s..40s`")?;
+    let time = |text: &str| match text {
+        "" => Ok(None),
+        text => span(text).map(|span| Some(span.0)),
+    };
+    let window = TraceWindow {
+        from: time(from)?.unwrap_or_default(),
+        to: time(to)?,
+    };
+    match window.to {
+        Some(to) if to <= window.from => Err("it ends before it begins".to_owned()),
+        _ => Ok(window),
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TraceFormat {
     /// Text for a terminal
@@ -966,6 +1018,12 @@ pub(crate) struct ReportArguments {
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Of a trace: a call that begins at most this far behind the end of an earlier one of its stream still continues
+    /// it; default: as when it was recorded
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Of a trace")]
+    pub(crate) gap: Option<Bytes>,
+    #[command(flatten)]
+    pub(crate) part: TracePart,
 }
 
 #[derive(Debug, Args)]
@@ -1291,6 +1349,20 @@ pub(crate) fn property(text: &str) -> Result<(String, String), String> {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    #[test]
+    fn a_part_of_a_trace_is_two_times_of_which_either_can_be_absent() {
+        let window = |from, to: Option<u64>| TraceWindow {
+            from: Duration::from_secs(from),
+            to: to.map(Duration::from_secs),
+        };
+        assert_eq!(parse_window("10s..40s"), Ok(window(10, Some(40))));
+        assert_eq!(parse_window("..40s"), Ok(window(0, Some(40))));
+        assert_eq!(parse_window("1m.."), Ok(window(60, None)));
+        for wrong in ["10s", "40s..10s", "5s..5s", "a..b", "1s..2s..3s"] {
+            assert!(parse_window(wrong).is_err(), "{wrong}");
+        }
+    }
 
     fn run(arguments: &[&str]) -> Result<Box<RunArguments>, clap::Error> {
         let all = ["dyno", "run", "a"].iter().chain(arguments);

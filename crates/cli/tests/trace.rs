@@ -470,3 +470,113 @@ fn a_trace_of_servers_that_run_already_is_refused_before_anything_happens() {
         bench.entries()
     );
 }
+
+/// A control group that lets so many reads per second through to the disk of a folder; taken away at the end.
+struct Limit(std::path::PathBuf);
+
+impl Limit {
+    fn of(folder: &Path, reads_per_s: u32) -> Option<Limit> {
+        use std::os::unix::fs::MetadataExt;
+        let device = std::fs::metadata(folder).ok()?.dev();
+        let (major, minor) = (libc::major(device), libc::minor(device));
+        let link = format!("/sys/dev/block/{major}:{minor}");
+        let link = Path::new(&link).canonicalize().ok()?;
+        let disk = match link.join("partition").exists() {
+            true => link.parent()?.to_owned(),
+            false => link,
+        };
+        let number = std::fs::read_to_string(disk.join("dev")).ok()?;
+        let name = format!("dyno-trace-cli-{}", std::process::id());
+        let limit = Limit(Path::new("/sys/fs/cgroup/blkio").join(name));
+        std::fs::create_dir(&limit.0).ok()?;
+        let rule = format!("{} {reads_per_s}", number.trim());
+        std::fs::write(limit.0.join("blkio.throttle.read_iops_device"), rule).ok()?;
+        Some(limit)
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        let _done = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn reads_that_are_held_back_by_a_limit_waited_for_the_device_all_the_same() {
+    let Some(bench) = tracing() else { return };
+    let file = data(&bench);
+    let Some(limit) = Limit::of(bench.folder.path(), 20) else {
+        let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
+        assert!(!required, "no control group limits a device here");
+        eprintln!("skipped: no control group limits a device here");
+        return;
+    };
+    let script = format!(
+        r#"
+import mmap, os
+fd = os.open("{file}", os.O_RDONLY)
+os.fsync(fd)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+open("{}/cgroup.procs", "w").write(str(os.getpid()))
+for i in range(64):
+    os.pread(fd, 4096, i * 3 * 4096)
+"#,
+        limit.0.display()
+    );
+    let program = ["python3", "-c", &script];
+    let options = ["--reads", "--file", "data.bin", "--format", "json"];
+    let report = traced(&bench, &options, &program).expect(0).json();
+    let device = &report["access_patterns"]["files"][0]["device"];
+    let ratio = device["waiting_ratio"].as_f64().unwrap();
+    // The first read comes before the device is known to the tracer.
+    assert!(ratio > 0.95, "{device}");
+    let bytes = device["device_ratio"].as_f64().unwrap();
+    assert!((0.95..1.05).contains(&bytes), "{device}");
+}
+
+#[test]
+fn the_gap_is_kept_and_a_part_and_its_pieces_can_be_asked_for() {
+    let Some(bench) = tracing() else { return };
+    let file = data(&bench);
+    // Every fourth page: sequential only for those to whom such a gap is one.
+    let script = format!(
+        "import os, time\nfd = os.open('{file}', os.O_RDONLY)\n\
+         for i in range(64):\n    os.pread(fd, 4096, i * 4 * 4096)\n    time.sleep(0.01)"
+    );
+    let program = ["python3", "-c", &script];
+    let options = [
+        "--file", "data.bin", "--gap", "4KiB", "--cost", "--format", "json",
+    ];
+    let first = traced(&bench, &options, &program).expect(0).json();
+    assert_eq!(document(&bench, "t")["gap_bytes"], 4096);
+    assert!(document(&bench, "t")["cost"]["programs"].is_array());
+    let file_of = |report: &Value| report["access_patterns"]["files"][0].clone();
+    let sequential = |report: &Value| file_of(report)["sequential_ratio"].as_f64().unwrap();
+    assert_eq!(sequential(&first), 0.0);
+    let again = bench
+        .dyno(&["report", "t", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(again["access_patterns"]["gap_bytes"], 4096);
+    assert_eq!(sequential(&again), 0.0);
+    let wide = ["report", "t", "--format", "json", "--gap", "64KiB"];
+    let wide = bench.dyno(&wide).expect(0).json();
+    assert!(sequential(&wide) > 0.9, "{}", file_of(&wide));
+    // The pieces are the whole, and a window is a part of it.
+    let pieces = ["report", "t", "--format", "json", "--slices", "200ms"];
+    let pieces = bench.dyno(&pieces).expect(0).json();
+    let slices = pieces["slices"].as_array().unwrap();
+    assert!(slices.len() >= 3, "{}", slices.len());
+    let calls = |part: &Value| part["calls"].as_u64().unwrap();
+    assert_eq!(slices.iter().map(calls).sum::<u64>(), 64);
+    let from = slices.iter().position(|slice| calls(slice) > 0).unwrap();
+    let window = format!("{}ms..{}ms", from * 200, (from + 1) * 200);
+    let part = ["report", "t", "--format", "json", "--window", &window];
+    let part = bench.dyno(&part).expect(0).json();
+    assert_eq!(calls(&part["access_patterns"]), calls(&slices[from]));
+    let shown = bench.dyno(&["report", "t", "--slices", "200ms"]).expect(0);
+    assert!(shown.stdout.contains("Piece by piece"), "{}", shown.stdout);
+    let wrong = ["report", "t", "--slices", "1us"];
+    bench.dyno(&wrong).expect(2).says("pieces");
+}

@@ -131,6 +131,7 @@ fn draw(trace: &Path, page: &Path) -> Result<(), Error> {
         scans_records: false,
     };
     let view = TraceView {
+        slices: &[],
         document,
         patterns: &patterns,
         activity: &activity,
@@ -242,6 +243,7 @@ impl Source {
             process: 100,
             thread: 100 + (number % 4) as u32,
             operation: FILES[file].1,
+            fetched: if waits { bytes } else { 0 },
         };
         let previous = self.ends[file];
         self.totals[file].add(&call, (previous > 0).then_some(previous));

@@ -28,6 +28,7 @@ fn activity() -> Activity {
 
 fn view<'a>(traced: &'a Traced, activity: &'a Activity) -> TraceView<'a> {
     TraceView {
+        slices: &[],
         document: &traced.document,
         patterns: &traced.patterns,
         activity,

@@ -1,5 +1,8 @@
 //! Why a trace cannot be made, and what to do about it.
 
+/// What is refused when the kernel does not take the programs at all.
+pub(crate) const PROGRAMS: &str = "the programs";
+
 /// Why a trace cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -41,6 +44,8 @@ pub enum TraceError {
         what: String,
         /// Each kind with its reason.
         reasons: String,
+        /// What the kernel would have to have.
+        needed: &'static str,
     },
     /// A process does not exist.
     #[error("there is no process {process}")]
@@ -108,8 +113,11 @@ impl TraceError {
             TraceError::NoTracefs { path } => {
                 return Some(format!("mount it: `mount -t tracefs tracefs {path}`"));
             }
-            TraceError::NoHook { .. } => {
-                "Linux 5.13 or later is needed; `dyno doctor` lists the hooks"
+            TraceError::NoHook { needed, .. } => {
+                return Some(format!("{needed}; `dyno doctor` lists the hooks"));
+            }
+            TraceError::Refused { what, .. } if what == PROGRAMS => {
+                "the programs use what came with Linux 5.13; an older kernel refuses them"
             }
             TraceError::Pattern { .. } => {
                 "`*` and `?` stand for characters, `**/` for folders, `[a-c]` for one of a set"

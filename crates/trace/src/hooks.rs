@@ -217,7 +217,42 @@ fn refusal(kernel: &dyn Kernel, watched: Watched, reasons: String) -> TraceError
         _ => TraceError::NoHook {
             what: watched.as_str().to_owned(),
             reasons,
+            needed: needed(watched),
         },
+    }
+}
+
+/// What a kernel has to have for something without which a trace says nothing.
+fn needed(watched: Watched) -> &'static str {
+    match watched {
+        Watched::Block => {
+            "a kernel with CONFIG_BLOCK and CONFIG_BPF_EVENTS has it; `--no-block` leaves it out"
+        }
+        Watched::Processes => "a kernel with CONFIG_BPF_EVENTS has it",
+        _ => {
+            "a kernel with CONFIG_FTRACE_SYSCALLS, CONFIG_KPROBE_EVENTS, or trampolines for BPF \
+             (CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) has one"
+        }
+    }
+}
+
+/// Since when there is a tracepoint; `None` of those that every kernel has on which the programs can be
+/// loaded at all.
+fn since(tracepoint: &str) -> Option<&'static str> {
+    match tracepoint {
+        // Before, it had another name and told less.
+        io_uring::SUBMIT => Some("6.4"),
+        faults::TRACEPOINT => Some("6.11"),
+        _ => None,
+    }
+}
+
+fn no_tracepoint(name: &str, reason: &str) -> String {
+    match since(name) {
+        Some(version) => {
+            format!("tracepoint {name}: {reason}; it came with Linux {version}")
+        }
+        None => format!("tracepoint {name}: {reason}"),
     }
 }
 
@@ -264,7 +299,7 @@ fn tracepoints(
     for name in names {
         kernel
             .tracepoint(name)
-            .map_err(|reason| format!("tracepoint {name}: {reason}"))?;
+            .map_err(|reason| no_tracepoint(name, &reason))?;
     }
     Ok(Hook {
         watched,
@@ -282,7 +317,7 @@ fn ring(kernel: &dyn Kernel) -> Result<Hook, String> {
         .map_err(|reason| format!("tracepoint {}: {reason}", io_uring::COMPLETE))?;
     let programs = io_uring::programs(arguments).ok_or_else(|| {
         format!(
-            "tracepoint {} of this kernel does not tell the request",
+            "tracepoint {} of this kernel does not tell the request, as it does since Linux 5.18",
             io_uring::COMPLETE
         )
     })?;

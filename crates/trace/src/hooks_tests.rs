@@ -295,3 +295,32 @@ fn possibilities_tell_each_way_with_its_own_reason() {
     assert_eq!(told.ways[1].1, Err("no breakpoints".to_owned()));
     assert_eq!(told.watched.len(), Watched::ALL.len());
 }
+
+#[test]
+fn a_version_is_named_only_where_the_hook_came_with_it() {
+    let missing = |name: &'static str, watched| {
+        let choice = choose_all(&Offer::tracepoints_only().without(&[name]));
+        let found = choice.missing.iter().find(|each| each.watched == watched);
+        found.unwrap().reason.clone()
+    };
+    let faults = missing(faults::TRACEPOINT, Watched::Faults);
+    assert!(faults.ends_with("it came with Linux 6.11"), "{faults}");
+    let ring = missing(io_uring::SUBMIT, Watched::IoUring);
+    assert!(ring.ends_with("it came with Linux 6.4"), "{ring}");
+    // What every kernel has that takes the programs is a matter of how it was built.
+    for (name, word) in [
+        ("sched_process_fork", "CONFIG_BPF_EVENTS"),
+        ("block_rq_issue", "--no-block"),
+    ] {
+        let offer = Offer::tracepoints_only().without(&[name]);
+        let refusal = choose(&offer, &Filter::default(), true, None).unwrap_err();
+        let hint = refusal.hint().unwrap();
+        assert!(hint.contains(word) && !hint.contains("Linux"), "{hint}");
+    }
+    let nothing = Offer::tracepoints_only().without(&["sys_enter", "sys_enter_read"]);
+    let hint = choose(&nothing, &Filter::default(), true, None)
+        .unwrap_err()
+        .hint()
+        .unwrap();
+    assert!(hint.contains("CONFIG_FTRACE_SYSCALLS"), "{hint}");
+}

@@ -6,7 +6,13 @@
 //! are those of the call under way when it was queued, which for read-ahead is the call that set it
 //! off, whoever needs the data later. Sectors are not compared with places in files. So a request
 //! may be given to another call of the process on another file; how often there was a choice is
-//! counted. Requests of processes that made no call, such as writing back by the kernel, are given
+//! counted.
+//!
+//! A read that is held back, by the limit of a control group or a layer that hands it on, becomes a
+//! request in the name of a thread of the kernel. So the bytes that a process asked devices for, which
+//! the kernel counts for each call before anything holds them back, are compared with those of the
+//! requests in its own name. As long as some are owed, requests of processes that made no call are
+//! given to its calls too. Where the record does not tell what was asked for, such requests are given
 //! to none.
 
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call};
@@ -16,6 +22,11 @@ use std::collections::{HashMap, VecDeque};
 const MEMORY_NS: i64 = 120_000_000_000;
 /// Most events of a process that are remembered.
 const MOST_EVENTS: usize = 1 << 18;
+/// How far below zero what is owed can fall: requests of calls that are not compared, such as writes
+/// that have to read, are given to reads too.
+const MOST_AHEAD: i64 = -(1 << 20);
+/// After so long without a call what is owed is given up.
+const OWED_NS: i64 = 1_000_000_000;
 /// Most events that are looked at for one call.
 const MOST_STEPS: usize = 1024;
 
@@ -37,16 +48,29 @@ struct Timeline(VecDeque<Event>);
 pub(super) struct Served {
     /// Requests that ended while it was under way, and that no earlier call had waited for.
     pub(super) waited: u64,
-    /// Bytes of the requests that it set off.
+    /// Bytes that it asked for; those of the requests that it set off where that is not recorded.
     pub(super) bytes: u64,
     /// Requests that another call could have waited for as well.
     pub(super) shared: u64,
+    /// Bytes of requests of other processes that it waited for.
+    pub(super) handed_on: u64,
 }
 
 /// Requests that still may belong to calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matcher {
     by_process: HashMap<u32, (Timeline, Timeline)>,
+    callers: HashMap<u32, Owed>,
+    /// Of what was owed, what was given up.
+    given_up: u64,
+}
+
+/// What a process has asked devices for and no request in its name has fetched: below zero for a
+/// while where a call ends after another one to which its requests were given.
+#[derive(Clone, Copy, Debug, Default)]
+struct Owed {
+    bytes: i64,
+    ended_ns: i64,
 }
 
 impl Matcher {
@@ -65,17 +89,51 @@ impl Matcher {
 
     /// What was done for a call. Calls come about in the order of their ends.
     pub(super) fn serve(&mut self, call: &Call) -> Served {
-        let Some((begins, ends)) = self.by_process.get_mut(&call.process) else {
-            return Served::default();
-        };
         let end_ns = call.start_ns.saturating_add(call.latency_ns as i64);
-        let begun = begins.take(call.start_ns, end_ns);
-        let ended = ends.take(call.start_ns, end_ns);
-        Served {
-            waited: ended.0,
-            bytes: begun.1,
-            shared: ended.2,
+        let mut served = Served::default();
+        let own = self.by_process.get_mut(&call.process);
+        if let Some((begins, ends)) = own {
+            let begun = begins.take(call.start_ns, end_ns, i64::MAX);
+            let ended = ends.take(call.start_ns, end_ns, i64::MAX);
+            served.waited = ended.0;
+            served.bytes = begun.1;
+            served.shared = ended.2;
         }
+        let owed = self.callers.entry(call.process).or_default();
+        let Ok(fetched) = u64::try_from(call.fetched) else {
+            return served;
+        };
+        if call.start_ns > owed.ended_ns.saturating_add(OWED_NS) {
+            self.given_up += u64::try_from(owed.bytes).unwrap_or(0);
+            owed.bytes = 0;
+        }
+        owed.ended_ns = owed.ended_ns.max(end_ns);
+        owed.bytes = owed.bytes.saturating_add(call.fetched) - served.bytes as i64;
+        owed.bytes = owed.bytes.max(MOST_AHEAD);
+        served.bytes = fetched;
+        let mut left = owed.bytes;
+        if left > 0 {
+            for (process, (_, ends)) in &mut self.by_process {
+                if self.callers.contains_key(process) {
+                    continue;
+                }
+                let (count, bytes, _) = ends.take(call.start_ns, end_ns, left);
+                served.waited += count;
+                served.handed_on += bytes;
+                left -= bytes as i64;
+            }
+            if let Some(owed) = self.callers.get_mut(&call.process) {
+                owed.bytes = left;
+            }
+        }
+        served
+    }
+
+    /// Bytes that were asked for and that no request is known to have fetched.
+    pub(super) fn owed_bytes(&self) -> u64 {
+        let owed = self.callers.values();
+        let now = owed.map(|owed| u64::try_from(owed.bytes).unwrap_or(0));
+        self.given_up + now.sum::<u64>()
     }
 }
 
@@ -103,13 +161,13 @@ impl Timeline {
         self.0.insert(place, event);
     }
 
-    /// Takes the events from `start_ns` to `end_ns`: how many, their bytes, and how many that were
-    /// taken before are found a second time.
-    fn take(&mut self, start_ns: i64, end_ns: i64) -> (u64, u64, u64) {
+    /// Takes the events from `start_ns` to `end_ns` until they have `wanted` bytes: how many, their
+    /// bytes, and how many that were taken before are found a second time.
+    fn take(&mut self, start_ns: i64, end_ns: i64, wanted: i64) -> (u64, u64, u64) {
         let first = self.0.partition_point(|event| event.at_ns < start_ns);
         let (mut count, mut bytes, mut shared) = (0, 0, 0);
         for event in self.0.range_mut(first..).take(MOST_STEPS) {
-            if event.at_ns > end_ns {
+            if event.at_ns > end_ns || bytes as i64 >= wanted {
                 break;
             }
             if !event.is_taken {
@@ -141,6 +199,7 @@ mod tests {
             process: 7,
             thread,
             operation: Operation::Read,
+            fetched: -1,
         }
     }
 
@@ -162,6 +221,7 @@ mod tests {
             waited,
             bytes,
             shared,
+            handed_on: 0,
         }
     }
 
@@ -191,5 +251,58 @@ mod tests {
         for start in [8_000, 28_000, 48_000, 88_000] {
             assert_eq!(matcher.serve(&read(7, start, 10_000)), served(1, 4096, 0));
         }
+    }
+
+    #[test]
+    fn what_a_thread_of_the_kernel_hands_on_belongs_to_the_call_that_asked_for_it() {
+        let of_kernel = |issue_ns| BlockRequest {
+            process: 2,
+            ..request(issue_ns, 0, 5_000)
+        };
+        let asking = |start_ns, fetched| Call {
+            fetched,
+            ..read(7, start_ns, 50_000)
+        };
+        let mut matcher = Matcher::default();
+        for issue_ns in [30_000, 130_000, 230_000, 330_000] {
+            matcher.add(&of_kernel(issue_ns));
+        }
+        let held_back = Served {
+            waited: 1,
+            bytes: 4096,
+            shared: 0,
+            handed_on: 4096,
+        };
+        assert_eq!(matcher.serve(&asking(0, 4096)), held_back);
+        // It asked for nothing, or that is not known: the request is somebody else's.
+        assert_eq!(matcher.serve(&asking(100_000, 0)), served(0, 0, 0));
+        assert_eq!(matcher.serve(&asking(200_000, -1)), served(0, 0, 0));
+        // What one call had read ahead is waited for by another.
+        assert_eq!(matcher.serve(&asking(250_000, 4096)), served(0, 4096, 0));
+        let waited = matcher.serve(&asking(300_000, 0));
+        assert_eq!((waited.waited, waited.handed_on), (1, 4096));
+        assert_eq!(matcher.owed_bytes(), 0);
+    }
+
+    #[test]
+    fn what_was_fetched_in_the_own_name_leaves_nothing_owed() {
+        let mut matcher = Matcher::default();
+        matcher.add(&request(10_000, 0, 5_000));
+        matcher.add(&BlockRequest {
+            process: 2,
+            ..request(20_000, 0, 5_000)
+        });
+        let call = Call {
+            fetched: 4096,
+            ..read(7, 0, 50_000)
+        };
+        assert_eq!(matcher.serve(&call), served(1, 4096, 0));
+        // And what was asked for without a request is told.
+        let unseen = Call {
+            start_ns: 100_000,
+            ..call
+        };
+        assert_eq!(matcher.serve(&unseen).waited, 0);
+        assert_eq!(matcher.owed_bytes(), 4096);
     }
 }

@@ -73,6 +73,37 @@ pub fn analyze<E>(
     block: impl IntoIterator<Item = Result<Vec<BlockRequest>, E>>,
 ) -> Result<AccessPatterns, E> {
     let mut analysis = Analysis::new(settings, document);
+    feed(std::slice::from_mut(&mut analysis), calls, block)?;
+    Ok(analysis.finish(document))
+}
+
+/// Analyses several parts of a trace in one pass over it; `settings.window` does not count.
+///
+/// # Errors
+/// The first error of an iterator.
+pub fn analyze_windows<E>(
+    settings: Settings,
+    windows: &[Window],
+    document: &TraceDocument,
+    calls: impl IntoIterator<Item = Result<CallBatch, E>>,
+    block: impl IntoIterator<Item = Result<Vec<BlockRequest>, E>>,
+) -> Result<Vec<AccessPatterns>, E> {
+    let of_window = |&window| {
+        let window = Some(window);
+        Analysis::new(Settings { window, ..settings }, document)
+    };
+    let mut all: Vec<Analysis> = windows.iter().map(of_window).collect();
+    feed(&mut all, calls, block)?;
+    let finish = |analysis: Analysis| analysis.finish(document);
+    Ok(all.into_iter().map(finish).collect())
+}
+
+/// Shows a trace to analyses, each request before the calls that end after it.
+fn feed<E>(
+    all: &mut [Analysis],
+    calls: impl IntoIterator<Item = Result<CallBatch, E>>,
+    block: impl IntoIterator<Item = Result<Vec<BlockRequest>, E>>,
+) -> Result<(), E> {
     let mut block = block.into_iter();
     let mut ended_ns = i64::MIN;
     for batch in calls {
@@ -86,14 +117,21 @@ pub fn analyze<E>(
             let requests = requests?;
             let ends = requests.iter().map(end_of);
             ended_ns = ended_ns.max(ends.max().unwrap_or(i64::MIN));
-            analysis.add_block(&requests);
+            for analysis in &mut *all {
+                analysis.add_block(&requests);
+            }
         }
-        analysis.add(&batch);
+        for analysis in &mut *all {
+            analysis.add(&batch);
+        }
     }
     for requests in block {
-        analysis.add_block(&requests?);
+        let requests = requests?;
+        for analysis in &mut *all {
+            analysis.add_block(&requests);
+        }
     }
-    Ok(analysis.finish(document))
+    Ok(())
 }
 
 fn end_of(request: &BlockRequest) -> i64 {
@@ -189,6 +227,7 @@ impl Analysis {
                 false => Served::default(),
             };
             self.block.matched_bytes += served.bytes;
+            self.block.handed_on_bytes += served.handed_on;
             match self.state(call.file, call.operation) {
                 Some(state) => state.add(&call, served),
                 None => self.unfollowed_calls += 1,
@@ -231,7 +270,8 @@ impl Analysis {
 
     /// What follows, with names and sizes of files from the document as it is at the end. Files of
     /// which there were totals only have what totals tell.
-    pub fn finish(self, document: &TraceDocument) -> AccessPatterns {
+    pub fn finish(mut self, document: &TraceDocument) -> AccessPatterns {
+        self.block.unseen_bytes = self.matcher.owed_bytes();
         let mut files = Vec::new();
         for (file, states) in self.files.into_iter().enumerate() {
             for (state, operation) in states.into_iter().zip(Operation::ALL) {
@@ -305,5 +345,7 @@ fn empty_block_summary() -> BlockSummary {
         write_ns: LogHistogram::new(BLOCK_PART_BITS),
         read_size_bytes: LogHistogram::new(BLOCK_PART_BITS),
         matched_bytes: 0,
+        handed_on_bytes: 0,
+        unseen_bytes: 0,
     }
 }

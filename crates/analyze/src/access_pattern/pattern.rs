@@ -267,4 +267,8 @@ pub struct BlockSummary {
     pub read_size_bytes: LogHistogram,
     /// Bytes read that belong to a call that was traced.
     pub matched_bytes: u64,
+    /// Of these, bytes of requests that threads of the kernel made for traced calls.
+    pub handed_on_bytes: u64,
+    /// Bytes that traced calls asked devices for and of which no request is known.
+    pub unseen_bytes: u64,
 }

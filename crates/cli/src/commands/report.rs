@@ -4,7 +4,7 @@ use crate::args::{ReportArguments, ReportFormat};
 use crate::exit::{Exit, Failure};
 use crate::experiment::folder::{self, DOCUMENT};
 use crate::index_build::reports::AnalysedBuilds;
-use crate::io_trace::reports::Analysed;
+use crate::io_trace::reports::{Analysed, Asked};
 use crate::messages::print_data;
 use crate::session::{analysis, output};
 use crate::surroundings::Surroundings;
@@ -24,12 +24,22 @@ pub(crate) fn report(
     };
     let folder = folder_of(&arguments.run);
     let has = |name| folder.join(name).is_file();
+    let part = &arguments.part;
+    let is_about_trace = arguments.gap.is_some() || !part.is_all();
+    if is_about_trace && (has(DOCUMENT) || has(index_build::FILE) || !has(io_trace::DOCUMENT)) {
+        let text = "`--gap`, `--window` and `--slices` are about traces of file I/O, and the folder holds none";
+        let hint = format!(
+            "the trace of a run is in its folder `{}`, those of an index build in `before` and `after`",
+            io_trace::FOLDER
+        );
+        return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+    }
     let text = if has(DOCUMENT) {
         of_experiment(folder, arguments.format, &options)?
     } else if has(index_build::FILE) {
         of_index_build(folder, arguments.format, &options)?
     } else if has(io_trace::DOCUMENT) {
-        of_trace(folder, arguments.format, &options)?
+        of_trace(folder, arguments, &options)?
     } else {
         of_run(folder, arguments.format, &options)?
     };
@@ -107,14 +117,18 @@ fn of_index_build(
 
 fn of_trace(
     folder: &Path,
-    format: ReportFormat,
+    arguments: &ReportArguments,
     options: &RenderOptions,
 ) -> Result<String, Failure> {
-    let Some(format) = without_ycsb(format) else {
+    let Some(format) = without_ycsb(arguments.format) else {
         let text = "this format has a run, and the folder holds a trace of file I/O";
         return Err(Failure::new(Exit::BadInput, text));
     };
-    Analysed::of(folder, None)?.render(format, options)
+    let asked = Asked {
+        gap_bytes: arguments.gap.map(|gap| gap.0),
+        part: arguments.part.clone(),
+    };
+    Analysed::of(folder, &asked)?.render(format, options)
 }
 
 /// The forms that everything but runs has.

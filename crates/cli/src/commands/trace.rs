@@ -1,11 +1,11 @@
 //! `dyno trace`: what processes read and write in files.
 
-use crate::args::{TraceArguments, TraceFormat};
+use crate::args::{TraceArguments, TraceFormat, TracePart};
 use crate::exit::{Exit, Failure};
 use crate::index_build::place::process_at;
 use crate::io_trace::child::Program;
 use crate::io_trace::recording::Recording;
-use crate::io_trace::reports::Analysed;
+use crate::io_trace::reports::{Analysed, Asked};
 use crate::io_trace::roles::Tables;
 use crate::io_trace::settings;
 use crate::io_trace::words::without_secrets;
@@ -39,6 +39,11 @@ pub(crate) fn trace(arguments: &TraceArguments, hands: Hands<'_>) -> Result<Exit
         let hint = "give `--pid PID`, `--server URI`, or a program after `--`";
         return Err(Failure::new(Exit::BadInput, "there is nothing to trace").with_hint(hint));
     }
+    if arguments.aggregated && !arguments.part.is_all() {
+        let text =
+            "`--window` and `--slices` need single calls, which `--aggregated` does not keep";
+        return Err(Failure::new(Exit::BadInput, text));
+    }
     let server = match &arguments.server {
         Some(text) => Some(Server::find(text, hands)?),
         None => None,
@@ -66,7 +71,22 @@ pub(crate) fn trace(arguments: &TraceArguments, hands: Hands<'_>) -> Result<Exit
     let document = ending.document;
     traced.tell_end(&document, &folder);
     let options = output::terminal_options(hands.surroundings);
-    let analysed = Analysed::of(&folder, Some(arguments.gap.0))?;
+    let asked = Asked {
+        gap_bytes: Some(arguments.gap.0),
+        part: arguments.part.clone(),
+    };
+    let analysed = match Analysed::of(&folder, &asked) {
+        Ok(analysed) => analysed,
+        // Its length was not known before: the trace is good, and has its reports without pieces.
+        Err(failure) => {
+            let plain = Asked {
+                part: TracePart::default(),
+                ..asked
+            };
+            Analysed::of(&folder, &plain)?.write(&folder)?;
+            return Err(failure);
+        }
+    };
     analysed.write(&folder)?;
     let format = match arguments.format {
         TraceFormat::Human => ExperimentFormat::Human,
@@ -142,7 +162,8 @@ impl Traced<'_> {
                 .as_ref()
                 .map(|server| format!("server `{}`", server.address)),
         };
-        let mut recording = Recording::start(settings, target, folder)?;
+        let gap_bytes = Some(self.arguments.gap.0);
+        let mut recording = Recording::start(settings, target, gap_bytes, folder)?;
         for process in &self.arguments.processes {
             recording.follow(*process)?;
         }

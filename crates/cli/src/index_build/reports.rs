@@ -1,7 +1,7 @@
 //! What an index build means: its traces analysed, and put into words, tables and pictures.
 
 use crate::exit::Failure;
-use crate::io_trace::reports::Analysed;
+use crate::io_trace::reports::{Analysed, Asked};
 use crate::session::output::{HTML, MARKDOWN, write_file};
 use dyno_analyze::access_pattern::Activity;
 use dyno_record::index_build::IndexBuildDocument;
@@ -28,7 +28,7 @@ impl AnalysedBuilds {
             if !folder.join(io_trace::DOCUMENT).is_file() {
                 continue;
             }
-            let mut analysed = Analysed::of(&folder, None)?;
+            let mut analysed = Analysed::of(&folder, &Asked::default())?;
             analysed.activity = Activity {
                 subject: "index build".to_owned(),
                 scans_records: true,

@@ -63,6 +63,7 @@ impl Recording {
     pub(crate) fn start(
         settings: Settings,
         target: TraceTarget,
+        gap_bytes: Option<u64>,
         folder: &Path,
     ) -> Result<Recording, Failure> {
         let now_ns = monotonic_ns();
@@ -76,6 +77,7 @@ impl Recording {
             operations: settings.filter.operations.clone(),
             smallest_bytes: settings.filter.smallest_bytes,
         };
+        document.gap_bytes = gap_bytes;
         document.block_traced = settings.block;
         let tracer = Tracer::start(settings)?;
         let writer = TraceWriter::create(folder, &document, PartLimits::default())?;

@@ -1,30 +1,77 @@
 //! What a trace means: analysed from its folder, and put into words and pictures.
 
-use crate::exit::Failure;
+use crate::args::TracePart;
+use crate::exit::{Exit, Failure};
 use crate::session::output::{HTML, MARKDOWN, write_file};
-use dyno_analyze::access_pattern::{AccessPatterns, Activity, Settings, analyze};
-use dyno_record::io_trace::document::{TraceDocument, TraceTarget};
+use dyno_analyze::access_pattern::{
+    AccessPatterns, Activity, Settings, Window, analyze, analyze_windows,
+};
+use dyno_record::io_trace::document::{TraceDocument, TraceMode, TraceTarget};
 use dyno_record::io_trace::reader::TraceReader;
 use dyno_report::RenderOptions;
 use dyno_report::experiment::ExperimentFormat;
 use dyno_report::io_trace::{TraceView, render};
 use std::path::Path;
+use std::time::Duration;
 
 /// A trace with what follows from it.
 pub(crate) struct Analysed {
     pub(crate) document: TraceDocument,
     pub(crate) patterns: AccessPatterns,
+    /// Of each piece of time, if that was asked for.
+    pub(crate) slices: Vec<AccessPatterns>,
     pub(crate) activity: Activity,
 }
 
+/// How a trace is to be looked at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// The gap that counts as sequential; `None` for that of the record, or else of the analysis.
+    pub(crate) gap_bytes: Option<u64>,
+    /// What is looked at.
+    pub(crate) part: TracePart,
+}
+
+/// Most pieces of time: each has its own rows in the report.
+const MOST_SLICES: i64 = 200;
+/// Files that are followed in each piece.
+const FOLLOWED_IN_SLICE: usize = 50;
+
 impl Analysed {
-    /// Reads and analyses the trace in a folder; without a gap with that of the analysis.
-    pub(crate) fn of(folder: &Path, gap_bytes: Option<u64>) -> Result<Analysed, Failure> {
+    /// Reads and analyses the trace in a folder.
+    pub(crate) fn of(folder: &Path, asked: &Asked) -> Result<Analysed, Failure> {
         let reader = TraceReader::open(folder)?;
         let document = reader.document().clone();
         let mut settings = Settings::default();
+        let gap_bytes = asked.gap_bytes.or(document.gap_bytes);
         settings.gap_bytes = gap_bytes.unwrap_or(settings.gap_bytes);
+        let part = &asked.part;
+        if document.mode == TraceMode::Aggregated && !part.is_all() {
+            let text =
+                "an aggregated trace has no single calls, so nothing can be said of parts of it";
+            let hint = "record it without `--aggregated`";
+            return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+        }
+        settings.window = window_of(&document, part);
         let patterns = analyze(settings, &document, reader.calls()?, reader.block()?)?;
+        let slices = match part.slices {
+            None => Vec::new(),
+            Some(length) => {
+                let windows = slices_of(&document, &patterns, length.0)?;
+                let settings = Settings {
+                    followed: FOLLOWED_IN_SLICE,
+                    pictures: 0,
+                    ..settings
+                };
+                analyze_windows(
+                    settings,
+                    &windows,
+                    &document,
+                    reader.calls()?,
+                    reader.block()?,
+                )?
+            }
+        };
         let activity = Activity {
             subject: subject(&document.target),
             scans_records: false,
@@ -32,6 +79,7 @@ impl Analysed {
         Ok(Analysed {
             document,
             patterns,
+            slices,
             activity,
         })
     }
@@ -50,6 +98,7 @@ impl Analysed {
         TraceView {
             document: &self.document,
             patterns: &self.patterns,
+            slices: &self.slices,
             activity: &self.activity,
         }
     }
@@ -65,6 +114,54 @@ impl Analysed {
         }
         Ok(())
     }
+}
+
+fn ns_of(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The part that was asked for, on the clock of the trace; `None` for all of it.
+fn window_of(document: &TraceDocument, part: &TracePart) -> Option<Window> {
+    let asked = part.window?;
+    let start_ns = (document.start_s * 1e9) as i64;
+    Some(Window {
+        from_ns: start_ns.saturating_add(ns_of(asked.from)),
+        to_ns: asked
+            .to
+            .map_or(i64::MAX, |to| start_ns.saturating_add(ns_of(to))),
+    })
+}
+
+/// Pieces of a length from the start of what is looked at to its end.
+fn slices_of(
+    document: &TraceDocument,
+    patterns: &AccessPatterns,
+    length: Duration,
+) -> Result<Vec<Window>, Failure> {
+    let start_ns = (document.start_s * 1e9) as i64;
+    let whole_end_ns = start_ns.saturating_add((document.duration_s * 1e9) as i64);
+    // Of a trace that was killed the length is not known.
+    let last_ns = patterns.last_ns.unwrap_or(start_ns).saturating_add(1);
+    let from_ns = patterns.window.map_or(start_ns, |window| window.from_ns);
+    let end_ns = whole_end_ns.max(last_ns);
+    let to_ns = patterns
+        .window
+        .map_or(end_ns, |window| window.to_ns.min(end_ns));
+    let step_ns = ns_of(length).max(1);
+    let count = (to_ns - from_ns).max(0) / step_ns + 1;
+    if count > MOST_SLICES {
+        let text = format!("`--slices` would make {count} pieces; at most {MOST_SLICES} are shown");
+        let hint = "give a greater length, or a shorter part with `--window`";
+        return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+    }
+    let starts = (0..count).map(|number| from_ns + number * step_ns);
+    let windows = starts.map(|start_ns| Window {
+        from_ns: start_ns,
+        to_ns: start_ns.saturating_add(step_ns).min(to_ns),
+    });
+    Ok(windows
+        .filter(|window| window.from_ns < window.to_ns)
+        .collect())
 }
 
 /// What was traced, as the subject of sentences.
@@ -86,6 +183,51 @@ fn subject(target: &TraceTarget) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_counted_from_the_start_of_the_trace_and_cut_into_pieces() {
+        let mut document = TraceDocument::new("0", "", TraceMode::Events);
+        (document.start_s, document.duration_s) = (2.0, 10.0);
+        let part = |from, to: Option<u64>| TracePart {
+            window: Some(crate::args::TraceWindow {
+                from: Duration::from_secs(from),
+                to: to.map(Duration::from_secs),
+            }),
+            slices: None,
+        };
+        let window = window_of(&document, &part(3, Some(8))).expect("one was asked for");
+        assert_eq!(
+            (window.from_ns, window.to_ns),
+            (5_000_000_000, 10_000_000_000)
+        );
+        let nothing: [Result<_, Failure>; 0] = [];
+        let no_requests: [Result<_, Failure>; 0] = [];
+        let settings = Settings {
+            window: Some(window),
+            ..Settings::default()
+        };
+        let Ok(patterns) = analyze(settings, &document, nothing, no_requests) else {
+            panic!("there is nothing that could fail");
+        };
+        let pieces = |length| slices_of(&document, &patterns, Duration::from_secs_f64(length));
+        let Ok(two) = pieces(3.0) else {
+            panic!("two are not too many");
+        };
+        let ends: Vec<_> = two
+            .iter()
+            .map(|piece| (piece.from_ns, piece.to_ns))
+            .collect();
+        assert_eq!(
+            ends,
+            [
+                (5_000_000_000, 8_000_000_000),
+                (8_000_000_000, 10_000_000_000)
+            ]
+        );
+        assert!(pieces(0.001).is_err());
+        let open = window_of(&document, &part(3, None)).expect("one was asked for");
+        assert_eq!(open.to_ns, i64::MAX);
+    }
 
     #[test]
     fn what_was_traced_has_a_name_for_people() {

@@ -60,6 +60,7 @@ pub(crate) fn of_arguments(arguments: &TraceArguments) -> Settings {
             false => TraceMode::Events,
         },
         block: !arguments.no_block,
+        measure_cost: arguments.cost,
         ring_bytes: u32::try_from(arguments.buffer.0).unwrap_or(u32::MAX),
         ..Settings::default()
     }

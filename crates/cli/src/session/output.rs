@@ -1,7 +1,7 @@
 //! What becomes of a recorded run: its caveats, the report files, and the text on standard output.
 
 use crate::exit::{Exit, Failure};
-use crate::io_trace::reports::Analysed;
+use crate::io_trace::reports::{Analysed, Asked};
 use crate::session::analysis;
 use crate::surroundings::Surroundings;
 use dyno_analyze::caveats::{IntervalTotals, caveats};
@@ -82,7 +82,7 @@ fn trace_of(directory: &Path) -> Option<Analysed> {
     if !folder.join(io_trace::DOCUMENT).is_file() {
         return None;
     }
-    Analysed::of(&folder, None)
+    Analysed::of(&folder, &Asked::default())
         .inspect_err(|failure| {
             tracing::warn!("the trace of the run cannot be read: {:#}", failure.error);
         })

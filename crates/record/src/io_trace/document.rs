@@ -31,6 +31,9 @@ pub struct TraceDocument {
     pub target: TraceTarget,
     /// What was let through.
     pub filter: TraceFilter,
+    /// The gap that counts as sequential, as it was asked for; absent where that of the analysis was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_bytes: Option<u64>,
     /// The hooks in the kernel.
     pub probes: Vec<ProbeUse>,
     /// Calls that are recorded, one by one or in the totals.
@@ -70,6 +73,7 @@ impl TraceDocument {
             mode,
             target: TraceTarget::default(),
             filter: TraceFilter::default(),
+            gap_bytes: None,
             probes: Vec::new(),
             calls: 0,
             lost_calls: 0,
@@ -269,10 +273,6 @@ pub enum TraceCaveatKind {
     Partial,
     /// The kernel did not tell what the probes cost.
     UnknownCost,
-    /// The device was slowed on purpose.
-    SlowedDevice,
-    /// Sectors of requests could not be told to be of a file, only of a device and time.
-    SharedDevice,
     /// Something else.
     Other,
 }

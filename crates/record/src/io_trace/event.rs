@@ -66,6 +66,9 @@ pub struct Call {
     pub thread: u32,
     /// What it did.
     pub operation: Operation,
+    /// Bytes that its thread asked devices for while it was under way, read-ahead included; -1 where
+    /// that is not known.
+    pub fetched: i64,
 }
 
 impl Call {
@@ -160,6 +163,8 @@ pub struct CallBatch {
     pub thread: Vec<u32>,
     /// [`Call::operation`].
     pub operation: Vec<Operation>,
+    /// [`Call::fetched`].
+    pub fetched: Vec<i64>,
 }
 
 impl CallBatch {
@@ -184,6 +189,7 @@ impl CallBatch {
         self.process.push(call.process);
         self.thread.push(call.thread);
         self.operation.push(call.operation);
+        self.fetched.push(call.fetched);
     }
 
     /// The call of a row.
@@ -201,6 +207,7 @@ impl CallBatch {
             process: self.process[row],
             thread: self.thread[row],
             operation: self.operation[row],
+            fetched: self.fetched[row],
         }
     }
 
@@ -220,6 +227,7 @@ impl CallBatch {
         self.process.clear();
         self.thread.clear();
         self.operation.clear();
+        self.fetched.clear();
     }
 }
 

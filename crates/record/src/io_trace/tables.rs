@@ -82,6 +82,7 @@ pub(super) struct Calls {
     process: Vec<i32>,
     thread: Vec<i32>,
     operation: Vec<ByteArray>,
+    fetched: Vec<i64>,
 }
 
 impl Table for Calls {
@@ -96,6 +97,7 @@ message calls {
   REQUIRED INT32 process;
   REQUIRED INT32 thread;
   REQUIRED BYTE_ARRAY operation (STRING);
+  REQUIRED INT64 fetched_bytes;
 }";
     type Row = Call;
 
@@ -109,6 +111,7 @@ message calls {
         self.process.push(call.process as i32);
         self.thread.push(call.thread as i32);
         self.operation.push(text(call.operation.as_str()));
+        self.fetched.push(call.fetched);
     }
 
     fn len(&self) -> usize {
@@ -125,6 +128,7 @@ message calls {
         self.process.clear();
         self.thread.clear();
         self.operation.clear();
+        self.fetched.clear();
     }
 
     fn write<W: Write + Send>(&self, group: &mut GroupWriter<'_, W>) -> Result<(), ParquetError> {
@@ -136,7 +140,8 @@ message calls {
         put::<Int32Type, _>(group, &self.file, None)?;
         put::<Int32Type, _>(group, &self.process, None)?;
         put::<Int32Type, _>(group, &self.thread, None)?;
-        put::<ByteArrayType, _>(group, &self.operation, None)
+        put::<ByteArrayType, _>(group, &self.operation, None)?;
+        put::<Int64Type, _>(group, &self.fetched, None)
     }
 }
 
@@ -399,6 +404,8 @@ pub(super) struct CallRows {
     process: Column<Int32Type>,
     thread: Column<Int32Type>,
     operation: Column<ByteArrayType>,
+    /// Absent of tables that were written before there was this column.
+    fetched: Option<Column<Int64Type>>,
 }
 
 impl GroupRows for CallRows {
@@ -415,6 +422,10 @@ impl GroupRows for CallRows {
             process: Column::open(group, 6, "process")?,
             thread: Column::open(group, 7, "thread")?,
             operation: Column::open(group, 8, "operation")?,
+            fetched: match group.metadata().num_columns() {
+                ..=9 => None,
+                _ => Some(Column::open(group, 9, "fetched_bytes")?),
+            },
         })
     }
 
@@ -432,6 +443,10 @@ impl GroupRows for CallRows {
             operation: operations
                 .map(|name| named(name, &Operation::ALL, Operation::as_str))
                 .collect::<Result<_, _>>()?,
+            fetched: match &mut self.fetched {
+                Some(column) => column.read(rows)?.to_vec(),
+                None => vec![-1; rows],
+            },
         })
     }
 }

@@ -107,6 +107,7 @@ mod tests {
             process: 1,
             thread: 1,
             operation: Operation::Read,
+            fetched: -1,
         }
     }
 

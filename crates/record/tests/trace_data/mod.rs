@@ -24,6 +24,7 @@ pub(crate) fn call(number: u32) -> Call {
         process: 100,
         thread: 100 + number % 3,
         operation: Operation::ALL[(number % 4) as usize],
+        fetched: i64::from(number % 3) * 4096 - 1,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::caveat::{NumberedCaveat, Severity};
 use crate::model::Status;
 use crate::quantity::Quantity;
-use dyno_analyze::access_pattern::AccessPatterns;
+use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary};
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceDocument};
 
 /// All caveats, the most serious first. Of several traces each is named.
@@ -25,6 +25,15 @@ pub(super) fn numbered(
                 severity,
                 said(&caveat.message),
                 hint,
+            ));
+        }
+        let block = patterns.get(place).and_then(|found| found.block.as_ref());
+        for (label, message) in block.into_iter().flat_map(of_block) {
+            all.push(NumberedCaveat::of(
+                label,
+                Severity::Doubt,
+                said(&message),
+                None,
             ));
         }
         let unfollowed = patterns
@@ -52,6 +61,30 @@ pub(super) fn numbered(
     all
 }
 
+/// Share of the bytes that the calls asked devices for, below which nothing is said.
+const SMALL_RATIO: f64 = 0.05;
+
+/// Doubts about what the calls waited for.
+fn of_block(block: &BlockSummary) -> Vec<(&'static str, String)> {
+    let ratio = |bytes: u64| bytes as f64 / block.matched_bytes.max(1) as f64;
+    let mut said = Vec::new();
+    if ratio(block.unseen_bytes) > SMALL_RATIO {
+        let message = format!(
+            "of {} that the calls asked devices for no request is known: more of them waited for a device than is told",
+            Quantity::bytes(block.unseen_bytes)
+        );
+        said.push(("unseen requests", message));
+    }
+    if ratio(block.handed_on_bytes) > SMALL_RATIO {
+        let message = format!(
+            "{} were requested by threads of the kernel, as under the limit of a control group; they are given to calls by time and amount",
+            Quantity::bytes(block.handed_on_bytes)
+        );
+        said.push(("requests handed on", message));
+    }
+    said
+}
+
 /// How the traces ended, with the caveats that touch everything.
 pub(super) fn status(documents: &[&TraceDocument], caveats: &[NumberedCaveat]) -> Status {
     let is_complete = documents.iter().all(|document| document.complete);
@@ -70,11 +103,9 @@ fn describe(kind: TraceCaveatKind) -> (&'static str, Severity) {
         TraceCaveatKind::Partial => ("partial trace", Serious),
         TraceCaveatKind::NotObserved => ("not observed", Doubt),
         TraceCaveatKind::UnknownOffsets => ("unknown places", Doubt),
-        TraceCaveatKind::SharedDevice => ("shared device", Doubt),
         TraceCaveatKind::Other => ("doubt", Doubt),
         TraceCaveatKind::NoBlockRequests => ("no block requests", Condition),
         TraceCaveatKind::UnknownFiles => ("unknown files", Condition),
         TraceCaveatKind::UnknownCost => ("unknown cost", Condition),
-        TraceCaveatKind::SlowedDevice => ("slowed device", Condition),
     }
 }

@@ -33,6 +33,8 @@ pub struct TraceView<'a> {
     pub document: &'a TraceDocument,
     /// What follows from it.
     pub patterns: &'a AccessPatterns,
+    /// The same of each piece of time, in order; none if nobody asked for pieces.
+    pub slices: &'a [AccessPatterns],
     /// What was traced, as the subject of sentences.
     pub activity: &'a Activity,
 }
@@ -53,6 +55,8 @@ pub struct TracePair<'a> {
 pub(crate) struct TraceJson<'a> {
     trace: &'a TraceDocument,
     access_patterns: &'a AccessPatterns,
+    #[serde(skip_serializing_if = "<[AccessPatterns]>::is_empty")]
+    slices: &'a [AccessPatterns],
     findings: Vec<Finding>,
 }
 
@@ -69,6 +73,7 @@ impl<'a> TraceView<'a> {
         TraceJson {
             trace: self.document,
             access_patterns: self.patterns,
+            slices: self.slices,
             findings: findings(self.patterns, self.activity),
         }
     }
@@ -176,6 +181,7 @@ pub fn pair_model(pair: &TracePair<'_>) -> ExperimentModel {
 pub fn sections(view: &TraceView<'_>) -> Vec<Section> {
     let shown = tables::worth_showing(view.patterns);
     let mut sections = vec![tables::files(&shown, view.patterns)];
+    sections.extend(tables::slices(&shown, view));
     sections.extend(pictures::offsets(&shown));
     sections.extend(pictures::latencies(&shown));
     sections.extend(histograms::latencies(&shown));

@@ -18,6 +18,9 @@ const COLOURS: &str = "The stronger the colour, the more calls, by the logarithm
 /// Rows of latencies that are shown beyond the values: a power of two.
 const LATENCY_ROOM: usize = 4;
 
+/// Calls whose place is known, below which there is no picture: a few dots are no pattern.
+const FEWEST_DRAWN: u64 = 16;
+
 /// A grid to be drawn, with what it is and the time that counts as 0.
 pub(super) struct Drawn<'a> {
     pub(super) label: &'static str,
@@ -93,7 +96,10 @@ fn section(title: &'static str, lead: &str, densities: Vec<DensityChart>) -> Opt
 }
 
 pub(super) fn drawn<'a>(files: &[&'a FilePattern]) -> impl Iterator<Item = Drawn<'a>> {
-    files.iter().filter_map(|file| {
+    let worth = files
+        .iter()
+        .filter(|file| file.placed_calls >= FEWEST_DRAWN);
+    worth.filter_map(|file| {
         Some(Drawn {
             label: "",
             file,
@@ -121,7 +127,8 @@ pub(super) fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<V
                 })
             })
             .collect();
-        (!drawn.is_empty()).then_some(drawn)
+        let is_worth = |one: &Drawn<'_>| one.file.placed_calls >= FEWEST_DRAWN;
+        drawn.iter().any(is_worth).then_some(drawn)
     };
     pairs.iter().filter_map(drawn).collect()
 }

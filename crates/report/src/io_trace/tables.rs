@@ -12,6 +12,8 @@ use dyno_record::io_trace::log_histogram::LogHistogram;
 
 /// Most rows of the table of the files.
 const MOST_FILES: usize = 20;
+/// Most files with a table of their pieces of time.
+const MOST_SLICED: usize = 6;
 
 /// What an operation did, in the past.
 pub(super) fn verb(operation: Operation) -> &'static str {
@@ -102,6 +104,43 @@ fn row(file: &FilePattern) -> Vec<Cell> {
     cells.extend(values.into_iter().map(|(_, text)| Cell::from(text)));
     cells.push(failed);
     cells
+}
+
+/// The pieces of time of the files with the most calls.
+pub(super) fn slices(shown: &[&FilePattern], view: &TraceView<'_>) -> Option<Section> {
+    if view.slices.is_empty() {
+        return None;
+    }
+    let start_s = view.document.start_s;
+    let table = |file: &&FilePattern| {
+        let mut columns = vec![Column::text("from"), Column::text("to")];
+        let names = values(file).into_iter().map(|(name, _)| name);
+        columns.extend(names.zip((0u8..).map(|place| 200 - place)).map(
+            |(name, rank)| match name {
+                "score" => Column::number(name, 250),
+                _ => Column::number(name, rank),
+            },
+        ));
+        let rows = view.slices.iter().filter_map(|slice| {
+            let window = slice.window?;
+            let at = |ns: i64| Quantity::seconds(ns as f64 * 1e-9 - start_s).to_string();
+            let mut cells = vec![at(window.from_ns).into(), at(window.to_ns).into()];
+            let known = slice.of(file.file, file.operation)?;
+            cells.extend(values(known).into_iter().map(|(_, text)| Cell::from(text)));
+            Some(cells)
+        });
+        let label = format!("{} of {}", noun(file.operation), file.name);
+        Table::new(label, columns, rows.collect())
+    };
+    let tables = shown.iter().take(MOST_SLICED).map(table);
+    Some(Section {
+        title: "Piece by piece",
+        lead: "The figures of each piece of time, counted from the start of the trace; pieces without calls are left out. \
+               A call belongs to the piece in which it began, and streams and what was read before begin anew in each."
+            .into(),
+        tables: tables.filter(|table| !table.rows.is_empty()).collect(),
+        ..Section::default()
+    })
 }
 
 /// What a file holds, in a few words.
@@ -219,7 +258,7 @@ fn change(pair: &Pair<'_>, name: &str) -> String {
 /// The block layer.
 pub(super) fn block(view: &TraceView<'_>) -> Option<Section> {
     let block = view.patterns.block.as_ref()?;
-    Some(block_section(&[("", block)], devices(view)))
+    block_section(&[("", block)], devices(view))
 }
 
 /// The block layer of two traces.
@@ -227,10 +266,7 @@ pub(super) fn block_pair(pair: &TracePair<'_>) -> Option<Section> {
     let before = pair.before.patterns.block.as_ref()?;
     let after = pair.after.patterns.block.as_ref()?;
     let devices = devices(&pair.after);
-    Some(block_section(
-        &[("before", before), ("after", after)],
-        devices,
-    ))
+    block_section(&[("before", before), ("after", after)], devices)
 }
 
 fn devices(view: &TraceView<'_>) -> String {
@@ -244,7 +280,8 @@ fn devices(view: &TraceView<'_>) -> String {
     names.join(", ")
 }
 
-fn block_section(blocks: &[(&str, &BlockSummary)], devices: String) -> Section {
+/// `None` if nothing reached a device.
+fn block_section(blocks: &[(&str, &BlockSummary)], devices: String) -> Option<Section> {
     let columns = vec![
         Column::text(""),
         Column::text("requests"),
@@ -274,7 +311,7 @@ fn block_section(blocks: &[(&str, &BlockSummary)], devices: String) -> Section {
         ));
     }
     rows.retain(|row| row[2].text != "0");
-    Section {
+    (!rows.is_empty()).then(|| Section {
         title: "Block layer",
         lead: format!(
             "What reached the devices ({devices}), of all processes that used them meanwhile. Times in the queue are of reads and writes \
@@ -282,7 +319,7 @@ fn block_section(blocks: &[(&str, &BlockSummary)], devices: String) -> Section {
         ),
         tables: vec![Table::new("Block layer", columns, rows)],
         ..Section::default()
-    }
+    })
 }
 
 fn block_row(

@@ -82,6 +82,7 @@ fn call(number: i64, offset: i64, latency_ns: u64, file: u32) -> Call {
         } else {
             Operation::Read
         },
+        fetched: -1,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::settings::Settings;
 use crate::traced::Traced;
 use dyno_record::io_trace::document::{TraceCaveat, TraceCaveatKind};
 use dyno_record::io_trace::event::Operation;
+use std::path::Path;
 
 /// What is known at the end of a trace.
 pub(super) struct Known<'a> {
@@ -105,6 +106,15 @@ fn unknown(known: &Known) -> Vec<TraceCaveat> {
     if nameless > 0 {
         let message = format!("the path of {nameless} files is not known");
         caveats.push(caveat(TraceCaveatKind::UnknownFiles, message));
+    }
+    // There exactly where the kernel accounts what threads ask devices for.
+    if known.settings.block && !Path::new("/proc/self/io").exists() {
+        let message = "the kernel does not account what threads read from devices: reads that are held back before they \
+                       become requests count as answered by the page cache";
+        caveats.push(TraceCaveat {
+            hint: Some("use a kernel with CONFIG_TASK_IO_ACCOUNTING".to_owned()),
+            ..caveat(TraceCaveatKind::NotObserved, message.to_owned())
+        });
     }
     if known.settings.measure_cost && known.traced.cost.is_none() {
         let message = "the kernel does not tell what its programs cost".to_owned();

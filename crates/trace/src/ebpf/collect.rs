@@ -1,7 +1,7 @@
 //! Takes the events of the kernel apart, and gives files and devices their places in the record.
 
 use super::devices::{self, DeviceTable};
-use super::layout::{self, BlockEvent, CallEvent, Fields, FileEvent, FileKey, NameEvent};
+use super::layout::{self, BlockEvent, CallEvent, Fields, FileEvent, FileKey, FileSlot, NameEvent};
 use super::names::FileTable;
 use super::totals::EventTotals;
 use crate::traced::Sink;
@@ -19,10 +19,14 @@ pub(super) struct Collector {
     pub(super) call_count: u64,
     pub(super) block_count: u64,
     pub(super) unknown_offsets: u64,
-    /// Files that the kernel shall not look at any more, with their numbers.
-    pub(super) denied: Vec<(FileKey, u32)>,
+    /// Files that the kernel shall not look at as long as they have the name of now.
+    pub(super) denied: Vec<(FileKey, FileSlot)>,
     /// Files that it need not ask about any more.
-    pub(super) allowed: Vec<(FileKey, u32)>,
+    pub(super) allowed: Vec<(FileKey, FileSlot)>,
+    /// Files that it was not to look at and that are gone.
+    pub(super) forgotten: Vec<(FileKey, FileSlot)>,
+    /// Numbers of traced files that were deleted.
+    pub(super) deleted: Vec<u32>,
     /// Devices whose requests are wanted from now on.
     pub(super) wanted_devices: Vec<u32>,
     /// Devices of file systems that were met.
@@ -43,6 +47,8 @@ impl Collector {
             unknown_offsets: 0,
             denied: Vec::new(),
             allowed: Vec::new(),
+            forgotten: Vec::new(),
+            deleted: Vec::new(),
             wanted_devices: Vec::new(),
             met: Vec::new(),
         }
@@ -55,7 +61,7 @@ impl Collector {
             layout::EVENT_CALL => self.call(CallEvent::read(&mut fields)),
             layout::EVENT_FILE => self.file(&FileEvent::read(&mut fields)),
             layout::EVENT_BLOCK => self.request(BlockEvent::read(&mut fields)),
-            layout::EVENT_NAME => self.files.rename(&NameEvent::read(&mut fields)),
+            layout::EVENT_NAME => self.name(&NameEvent::read(&mut fields)),
             _ => {}
         }
     }
@@ -82,6 +88,7 @@ impl Collector {
             process: event.process,
             thread: event.thread,
             operation,
+            fetched: event.fetched,
         };
         if call.offset < 0 && operation != Operation::Sync {
             self.unknown_offsets += 1;
@@ -93,11 +100,21 @@ impl Collector {
 
     fn file(&mut self, event: &FileEvent) {
         if !self.files.add(event) {
-            self.denied.push((event.key, event.id));
+            self.denied.push((event.key, event.slot));
             return;
         }
-        self.allowed.push((event.key, event.id));
+        self.allowed.push((event.key, event.slot));
         self.want_device(event.key.device, event.process, event.descriptor);
+    }
+
+    fn name(&mut self, event: &NameEvent) {
+        let changes = self.files.rename(event);
+        for file in changes.fitting {
+            self.allowed.push((file.key, file.slot));
+            self.want_device(file.key.device, file.process, file.descriptor);
+        }
+        self.forgotten.extend(changes.forgotten);
+        self.deleted.extend(changes.deleted);
     }
 
     /// Asks for the requests to all devices that a file's data reaches.

@@ -32,6 +32,8 @@ pub(super) enum Counter {
 
 pub(super) const COUNTERS: usize = 7;
 pub(super) const SYSCALLS: usize = 512;
+/// Files that have a place for where their last call ended.
+pub(super) const ENDS: u32 = 65_536;
 pub(super) const LATENCY_BUCKETS: usize = 168;
 pub(super) const SIZE_BUCKETS: usize = 41;
 pub(super) const SEEK_BUCKETS: usize = 48;
@@ -146,12 +148,41 @@ impl FileKey {
     }
 }
 
-/// The number of a file and the verdict on it, as the table of files has them.
-pub(super) fn slot_bytes(id: u32, verdict: u32) -> [u8; 8] {
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&id.to_ne_bytes());
-    bytes[4..].copy_from_slice(&verdict.to_ne_bytes());
-    bytes
+/// What the table of files has of a file: its number, the verdict on it, and by what the programs
+/// notice that it has another name since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileSlot {
+    pub(super) id: u32,
+    pub(super) verdict: u32,
+    /// Means nothing here; it is given back as it came, and so are the next two.
+    pub(super) name: u64,
+    pub(super) met_ns: u64,
+    pub(super) asked: u32,
+}
+
+impl FileSlot {
+    fn read(fields: &mut Fields) -> FileSlot {
+        let slot = FileSlot {
+            id: fields.u32(),
+            verdict: fields.u32(),
+            name: fields.u64(),
+            met_ns: fields.u64(),
+            asked: fields.u32(),
+        };
+        fields.u32();
+        slot
+    }
+
+    /// With a verdict, as the table of files has it.
+    pub(super) fn judged(self, verdict: u32) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes[..4].copy_from_slice(&self.id.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&verdict.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.name.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&self.met_ns.to_ne_bytes());
+        bytes[24..28].copy_from_slice(&self.asked.to_ne_bytes());
+        bytes
+    }
 }
 
 /// A call, with absolute times and the kernel's number of the file.
@@ -166,11 +197,13 @@ pub(super) struct CallEvent {
     pub(super) process: u32,
     pub(super) thread: u32,
     pub(super) operation: u32,
+    /// -1 where it is not known.
+    pub(super) fetched: i64,
 }
 
 impl CallEvent {
     pub(super) fn read(fields: &mut Fields) -> CallEvent {
-        CallEvent {
+        let mut event = CallEvent {
             file: fields.u32(),
             start_ns: fields.u64(),
             latency_ns: fields.u64(),
@@ -180,15 +213,19 @@ impl CallEvent {
             process: fields.u32(),
             thread: fields.u32(),
             operation: fields.u32(),
-        }
+            fetched: -1,
+        };
+        fields.u32();
+        event.fetched = fields.i64();
+        event
     }
 }
 
-/// A file that was seen the first time.
+/// A file that was seen the first time, or the first time under another name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileEvent {
-    pub(super) id: u32,
     pub(super) key: FileKey,
+    pub(super) slot: FileSlot,
     pub(super) process: u32,
     /// -1 where the call had none.
     pub(super) descriptor: i32,
@@ -200,8 +237,9 @@ pub(super) struct FileEvent {
 
 impl FileEvent {
     pub(super) fn read(fields: &mut Fields) -> FileEvent {
-        let id = fields.u32();
+        fields.u32();
         let key = FileKey::read(fields);
+        let slot = FileSlot::read(fields);
         let process = fields.u32();
         let descriptor = fields.i32();
         let used = fields.u32() as usize;
@@ -216,8 +254,8 @@ impl FileEvent {
         parts.push(String::new());
         parts.reverse();
         FileEvent {
-            id,
             key,
+            slot,
             process,
             descriptor,
             path: parts.join("/"),
@@ -309,6 +347,11 @@ impl KernelTotal {
             forward: fields.u64s(SEEK_BUCKETS),
             backward: fields.u64s(SEEK_BUCKETS),
         }
+    }
+
+    /// One of no calls.
+    pub(super) fn nothing() -> KernelTotal {
+        KernelTotal::read(&mut Fields::new(&[]))
     }
 
     pub(super) fn add(&mut self, other: &KernelTotal) {

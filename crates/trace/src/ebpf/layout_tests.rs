@@ -40,7 +40,7 @@ fn taken<T>(read: impl Fn(&mut Fields) -> T) -> usize {
 #[test]
 fn readers_take_what_the_programs_write() {
     // The kind is read before; numbers at the end that nobody reads stay.
-    assert_eq!(taken(CallEvent::read) + 4 + 4, size_of_struct("call_event"));
+    assert_eq!(taken(CallEvent::read) + 4, size_of_struct("call_event"));
     assert_eq!(
         taken(BlockEvent::read) + 4 + 4,
         size_of_struct("block_event")
@@ -52,19 +52,30 @@ fn readers_take_what_the_programs_write() {
         size_of_struct("file_event")
     );
     assert_eq!(taken(FileKey::read), size_of_struct("file_key"));
-    assert_eq!(slot_bytes(1, 2).len(), size_of_struct("file_slot"));
+    assert_eq!(taken(FileSlot::read), size_of_struct("file_slot"));
 }
 
 #[test]
 fn paths_come_from_the_file_up_to_the_root() {
     let mut bytes = Vec::new();
-    for number in [3u32, 1, 0, 5, 6, 7, u32::MAX, 11, 1] {
+    let key = [1, 0, 5, 6];
+    let slot = [3, 1, 9, 0, 8, 0, 2, 0];
+    let rest = [7, u32::MAX, 11, 1];
+    for number in [0].into_iter().chain(key).chain(slot).chain(rest) {
         bytes.extend(number.to_ne_bytes());
     }
     bytes.extend(b"data.wt\0db\0\0junk");
     let event = FileEvent::read(&mut Fields::new(&bytes));
     assert_eq!((event.path.as_str(), event.whole), ("/db/data.wt", true));
-    assert_eq!((event.id, event.key.inode, event.descriptor), (3, 1, -1));
+    assert_eq!(
+        (event.slot.id, event.key.inode, event.descriptor),
+        (3, 1, -1)
+    );
+    assert_eq!(event.slot.judged(1)[..8], [3, 0, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(
+        FileSlot::read(&mut Fields::new(&event.slot.judged(1))),
+        event.slot
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The tables that the programs share with us.
 
-use super::layout::{CHILDREN_ONLY, COUNTERS, Counter, Fields, FileKey, TRACED, slot_bytes};
+use super::layout::{CHILDREN_ONLY, COUNTERS, Counter, Fields, FileKey, FileSlot, TRACED};
 use super::object;
 use crate::error::TraceError;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
@@ -46,10 +46,21 @@ impl Maps {
     }
 
     /// Tells the kernel what becomes of a file.
-    pub(super) fn judge(&self, key: FileKey, id: u32, verdict: u32) -> Result<(), TraceError> {
+    pub(super) fn judge(
+        &self,
+        key: FileKey,
+        slot: FileSlot,
+        verdict: u32,
+    ) -> Result<(), TraceError> {
         self.files
-            .update(&key.to_bytes(), &slot_bytes(id, verdict), MapFlags::ANY)
+            .update(&key.to_bytes(), &slot.judged(verdict), MapFlags::ANY)
             .map_err(|error| object::refused("the verdict on a file", &error))
+    }
+
+    /// Forgets a file that is gone and was left out.
+    pub(super) fn forget_file(&self, key: FileKey) {
+        // It may never have had a place, the table being full.
+        let _gone = self.files.delete(&key.to_bytes());
     }
 
     /// Asks for the requests to a device.

@@ -2,7 +2,7 @@
 //! them.
 
 use super::devices;
-use super::layout::{FileEvent, FileKey, NameEvent};
+use super::layout::{FileEvent, FileKey, FileSlot, NameEvent};
 use super::mounts;
 use crate::settings::FilePatterns;
 use dyno_record::io_trace::document::FileEntry;
@@ -12,10 +12,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A file that is traced.
+/// A file that was met.
 #[derive(Debug)]
 struct Known {
     key: FileKey,
+    /// As the kernel had it when it last asked.
+    slot: FileSlot,
     process: u32,
     descriptor: i32,
     /// All paths that it had, the last one being that of now; none if it is not known.
@@ -34,6 +36,28 @@ pub(super) struct FileTable {
     /// Places of files that are traced; `None` of those that are not.
     places: HashMap<u32, Option<u32>>,
     known: Vec<Known>,
+    /// Files that fit no pattern, by their numbers: they may get a name that does.
+    left_out: HashMap<u32, Known>,
+}
+
+/// What follows from a name that was changed or taken away.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Files that were left out and are traced from now on.
+    pub(super) fitting: Vec<Fitting>,
+    /// Files that were left out and are gone.
+    pub(super) forgotten: Vec<(FileKey, FileSlot)>,
+    /// Numbers of traced files that were deleted.
+    pub(super) deleted: Vec<u32>,
+}
+
+/// A file that fits a pattern since it was renamed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fitting {
+    pub(super) key: FileKey,
+    pub(super) slot: FileSlot,
+    pub(super) process: u32,
+    pub(super) descriptor: i32,
 }
 
 impl FileTable {
@@ -49,64 +73,113 @@ impl FileTable {
         self.places.get(&id).copied().flatten()
     }
 
-    /// Takes a file that is met the first time, and says whether it is to be traced.
+    /// Takes a file that is met the first time, or the first time under another name, and says whether
+    /// it is to be traced. What fitted once is traced whatever it is called later.
     pub(super) fn add(&mut self, event: &FileEvent) -> bool {
+        let id = event.slot.id;
+        // Its renaming may have been told before.
+        if self.place_of(id).is_some() {
+            return true;
+        }
         let found = find_name(event);
         let name = found
             .as_ref()
             .map_or(event.path.as_str(), |found| found.path.as_str());
         let wanted = self.patterns.matches(name);
-        let place = wanted.then_some(self.known.len() as u32);
-        self.places.insert(event.id, place);
-        if wanted {
-            self.known.push(Known {
-                key: event.key,
-                process: event.process,
-                descriptor: event.descriptor,
-                deleted: found.as_ref().is_some_and(|found| found.deleted),
-                names: found.into_iter().map(|found| found.path).collect(),
-                partial: event.path.clone(),
-                elsewhere: has_other_root(event.process),
-            });
+        let before = self.left_out.remove(&id);
+        let mut names: Vec<String> = before
+            .and_then(|mut file| file.names.pop())
+            .into_iter()
+            .collect();
+        let deleted = found.as_ref().is_some_and(|found| found.deleted);
+        names.extend(found.map(|found| found.path));
+        names.dedup();
+        let file = Known {
+            key: event.key,
+            slot: event.slot,
+            process: event.process,
+            descriptor: event.descriptor,
+            deleted,
+            names,
+            partial: event.path.clone(),
+            elsewhere: false,
+        };
+        match wanted {
+            true => self.trace(file),
+            false => {
+                self.places.insert(id, None);
+                self.left_out.insert(id, file);
+            }
         }
         wanted
     }
 
-    /// Follows a name that a traced process changed or took away.
-    pub(super) fn rename(&mut self, event: &NameEvent) {
-        let Some(from) = whole_path(event.process, event.folder_from, &event.from) else {
-            return;
-        };
-        if event.to.is_empty() {
-            self.take_away(&from);
-            return;
-        }
-        let Some(to) = whole_path(event.process, event.folder_to, &event.to) else {
-            return;
-        };
-        if from == to {
-            return;
-        }
-        self.take_away(&to);
-        let below = format!("{from}/");
-        for file in self.known.iter_mut().filter(|file| !file.deleted) {
-            let Some(name) = file.names.last() else {
-                continue;
-            };
-            if *name == from {
-                file.names.push(to.clone());
-            } else if let Some(rest) = name.strip_prefix(&below) {
-                let moved = format!("{to}/{rest}");
-                file.names.push(moved);
-            }
-        }
+    /// Gives a file a place in the record.
+    fn trace(&mut self, mut file: Known) {
+        file.elsewhere = has_other_root(file.process);
+        self.places
+            .insert(file.slot.id, Some(self.known.len() as u32));
+        self.known.push(file);
     }
 
-    fn take_away(&mut self, path: &str) {
-        for file in &mut self.known {
-            if file.names.last().is_some_and(|name| name == path) {
-                file.deleted = true;
+    /// Follows a name that a traced process changed or took away.
+    pub(super) fn rename(&mut self, event: &NameEvent) -> Changes {
+        let mut changes = Changes::default();
+        let Some(from) = whole_path(event.process, event.folder_from, &event.from) else {
+            return changes;
+        };
+        if event.to.is_empty() {
+            self.take_away(&from, &mut changes);
+            return changes;
+        }
+        let Some(to) = whole_path(event.process, event.folder_to, &event.to) else {
+            return changes;
+        };
+        if from == to {
+            return changes;
+        }
+        self.take_away(&to, &mut changes);
+        for file in self.known.iter_mut().filter(|file| !file.deleted) {
+            let moved = file.names.last().and_then(|name| moved(name, &from, &to));
+            file.names.extend(moved);
+        }
+        let mut fitting = Vec::new();
+        for (&id, file) in &mut self.left_out {
+            let Some(moved) = file.names.last().and_then(|name| moved(name, &from, &to)) else {
+                continue;
+            };
+            if self.patterns.matches(&moved) {
+                fitting.push(id);
+            } else {
+                // Names that never fitted are of no use.
+                file.names.clear();
             }
+            file.names.push(moved);
+        }
+        fitting.sort_unstable();
+        for id in fitting {
+            let Some(file) = self.left_out.remove(&id) else {
+                continue;
+            };
+            changes.fitting.push(Fitting {
+                key: file.key,
+                slot: file.slot,
+                process: file.process,
+                descriptor: file.descriptor,
+            });
+            self.trace(file);
+        }
+        changes
+    }
+
+    fn take_away(&mut self, path: &str, changes: &mut Changes) {
+        let is_it = |file: &Known| file.names.last().is_some_and(|name| name == path);
+        for file in self.known.iter_mut().filter(|file| is_it(file)) {
+            file.deleted = true;
+            changes.deleted.push(file.slot.id);
+        }
+        for (_, file) in self.left_out.extract_if(|_, file| is_it(file)) {
+            changes.forgotten.push((file.key, file.slot));
         }
     }
 
@@ -198,6 +271,12 @@ impl Known {
                 Some((entry.file_name().to_string_lossy().into_owned(), metadata))
             })
     }
+}
+
+/// What a path becomes when a file, or a folder above it, is renamed; `None` if it is not touched.
+fn moved(path: &str, from: &str, to: &str) -> Option<String> {
+    let rest = path.strip_prefix(from)?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| format!("{to}{rest}"))
 }
 
 struct FoundName {

@@ -8,7 +8,13 @@ fn event(id: u32, file: &File) -> FileEvent {
     let metadata = file.metadata().unwrap();
     let device = metadata.dev();
     FileEvent {
-        id,
+        slot: FileSlot {
+            id,
+            verdict: 0,
+            name: 0,
+            met_ns: 0,
+            asked: 1,
+        },
         key: FileKey {
             inode: metadata.ino(),
             device: devices::kernel_number(libc::major(device), libc::minor(device)),
@@ -158,4 +164,69 @@ fn a_file_whose_descriptor_is_closed_is_found_by_its_file_system() {
     table.add(&event);
     let entry = table.into_entries().remove(0);
     assert!(Path::new(&entry.name).exists(), "{}", entry.name);
+}
+
+#[test]
+fn a_file_that_is_renamed_into_the_pattern_is_judged_again() {
+    let folder = folder();
+    let (first, second) = (path(&folder, "a.tmp"), path(&folder, "a.wt"));
+    let file = File::create(&first).unwrap();
+    let mut table = FileTable::new(FilePatterns::new(&["*.wt".to_owned()]).unwrap());
+    assert!(!table.add(&event(4, &file)));
+    fs::rename(&first, &second).unwrap();
+    let changes = table.rename(&renamed(&first, Some(&second)));
+    let fitting: Vec<u32> = changes.fitting.iter().map(|each| each.slot.id).collect();
+    assert_eq!(fitting, [4]);
+    assert_eq!(table.place_of(4), Some(0));
+    // The kernel notices the name too, and asks.
+    assert!(table.add(&event(4, &file)));
+    let entry = table.into_entries().remove(0);
+    assert_eq!(Path::new(&entry.name), second);
+    assert_eq!(entry.names.len(), 2);
+}
+
+#[test]
+fn a_file_that_others_renamed_into_the_pattern_is_judged_again_when_it_is_met() {
+    let folder = folder();
+    let (first, second) = (path(&folder, "a.tmp"), path(&folder, "a.wt"));
+    let file = File::create(&first).unwrap();
+    let mut table = FileTable::new(FilePatterns::new(&["*.wt".to_owned()]).unwrap());
+    assert!(!table.add(&event(4, &file)));
+    fs::rename(&first, &second).unwrap();
+    assert!(table.add(&event(4, &file)));
+    let entry = table.into_entries().remove(0);
+    assert_eq!(Path::new(&entry.name), second);
+    assert_eq!(Path::new(&entry.names[0]), first);
+}
+
+#[test]
+fn a_folder_that_is_renamed_into_the_pattern_takes_its_files_along() {
+    let folder = folder();
+    let (first, second) = (path(&folder, "one"), path(&folder, "two"));
+    fs::create_dir(&first).unwrap();
+    let file = File::create(first.join("a")).unwrap();
+    let mut table = FileTable::new(FilePatterns::new(&["**/two/*".to_owned()]).unwrap());
+    assert!(!table.add(&event(1, &file)));
+    fs::rename(&first, &second).unwrap();
+    let changes = table.rename(&renamed(&first, Some(&second)));
+    assert_eq!((changes.fitting.len(), table.place_of(1)), (1, Some(0)));
+}
+
+#[test]
+fn what_is_deleted_is_told_whether_it_was_traced_or_left_out() {
+    let folder = folder();
+    let (wanted, other) = (path(&folder, "a.wt"), path(&folder, "a.log"));
+    let files = [
+        File::create(&wanted).unwrap(),
+        File::create(&other).unwrap(),
+    ];
+    let mut table = FileTable::new(FilePatterns::new(&["*.wt".to_owned()]).unwrap());
+    table.add(&event(1, &files[0]));
+    table.add(&event(2, &files[1]));
+    let changes = table.rename(&renamed(&wanted, None));
+    assert_eq!((changes.deleted, changes.forgotten.len()), (vec![1], 0));
+    let changes = table.rename(&renamed(&other, None));
+    let forgotten: Vec<u32> = changes.forgotten.iter().map(|(_, slot)| slot.id).collect();
+    assert_eq!((changes.deleted.len(), forgotten), (0, vec![2]));
+    assert!(table.left_out.is_empty());
 }

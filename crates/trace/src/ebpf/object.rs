@@ -1,7 +1,7 @@
 //! Loads the programs into the kernel and attaches them.
 
 use super::layout::{KernelSettings, LATENCY_BUCKETS, SEEK_BUCKETS, SIZE_BUCKETS};
-use crate::error::TraceError;
+use crate::error::{PROGRAMS as ALL_PROGRAMS, TraceError};
 use crate::probes::{Attachment, Place};
 use libbpf_rs::{
     Link, MapCore, MapHandle, MapMut, Object, ObjectBuilder, OpenObject, ProgramMut,
@@ -23,7 +23,7 @@ pub(super) fn open() -> Result<OpenObject, TraceError> {
     let mut open = ObjectBuilder::default()
         .name("dyno_tracer")
         .and_then(|builder| builder.open_memory(&PROGRAMS.0))
-        .map_err(|error| refused("the programs", &error))?;
+        .map_err(|error| refused(ALL_PROGRAMS, &error))?;
     for mut program in open.progs_mut() {
         program.set_autoload(false);
     }
@@ -82,7 +82,7 @@ fn total_entries() -> u32 {
 }
 
 pub(super) fn load(open: OpenObject) -> Result<Object, TraceError> {
-    open.load().map_err(|error| refused("the programs", &error))
+    open.load().map_err(|error| refused(ALL_PROGRAMS, &error))
 }
 
 /// A map of a loaded object.

@@ -1,12 +1,13 @@
 //! Totals by file and operation: counted here from events, or read from the kernel's tables.
 
-use super::layout::{Fields, KernelTotal};
+use super::layout::{ENDS, Fields, KernelTotal};
 use super::names::FileTable;
 use dyno_record::io_trace::event::{Call, Operation};
 use dyno_record::io_trace::log_histogram::LogHistogram;
 use dyno_record::io_trace::totals::{FileTotals, TimeSlice};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Parts of a power of two in histograms of latency, as bits; the kernel's are the same.
 const LATENCY_PARTS: u8 = 2;
@@ -71,16 +72,28 @@ fn add_to_slice(slices: &mut Vec<TimeSlice>, call: &Call) {
 #[derive(Debug)]
 pub(super) struct KernelTotals {
     map: MapHandle,
+    /// Where the last call of each file and operation ended.
+    ends: MapHandle,
     /// By the kernel's number of the file: what was read last, and the pieces of time until then.
     read: BTreeMap<Key, (KernelTotal, Vec<TimeSlice>)>,
+    /// What the kernel's table does not have any more: the rest of the total.
+    kept: BTreeMap<Key, KernelTotal>,
+    /// Of these, what was taken from the table since it was last read.
+    fresh: Vec<Key>,
+    /// Numbers of files that were freed since then: a call that was under way may have come after.
+    freed: Vec<u32>,
     last_ns: i64,
 }
 
 impl KernelTotals {
-    pub(super) fn new(map: MapHandle, start_ns: i64) -> KernelTotals {
+    pub(super) fn new(map: MapHandle, ends: MapHandle, start_ns: i64) -> KernelTotals {
         KernelTotals {
             map,
+            ends,
             read: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            fresh: Vec::new(),
+            freed: Vec::new(),
             last_ns: start_ns,
         }
     }
@@ -92,6 +105,9 @@ impl KernelTotals {
 
     /// Reads the tables, and makes a piece of time of what came since the last time.
     pub(super) fn read(&mut self, now_ns: i64) -> Result<(), libbpf_rs::Error> {
+        for id in std::mem::take(&mut self.freed) {
+            self.delete(id);
+        }
         let keys: Vec<Vec<u8>> = self.map.keys().collect();
         for key in keys {
             let Some(per_cpu) = self.map.lookup_percpu(&key, MapFlags::empty())? else {
@@ -105,23 +121,67 @@ impl KernelTotals {
             else {
                 continue;
             };
-            let mut sum: Option<KernelTotal> = None;
-            for bytes in &per_cpu {
-                let one = KernelTotal::read(&mut Fields::new(bytes));
-                match &mut sum {
-                    Some(sum) => sum.add(&one),
-                    None => sum = Some(one),
-                }
-            }
-            if let Some(sum) = sum {
+            if let Some(sum) = sum_of(per_cpu.iter().map(Vec::as_slice)) {
                 self.put((file, operation), sum, now_ns);
+                self.fresh.retain(|key| *key != (file, operation));
             }
+        }
+        for key in std::mem::take(&mut self.fresh) {
+            self.put(key, KernelTotal::nothing(), now_ns);
         }
         self.last_ns = now_ns;
         Ok(())
     }
 
-    fn put(&mut self, key: Key, total: KernelTotal, now_ns: i64) {
+    /// Gives up what was counted of a file that is left out.
+    pub(super) fn free(&mut self, id: u32) {
+        self.delete(id);
+        self.freed.push(id);
+        for operation in Operation::ALL {
+            self.read.remove(&(id, operation));
+            self.kept.remove(&(id, operation));
+        }
+    }
+
+    fn delete(&self, id: u32) {
+        for operation in Operation::ALL {
+            // Most files have not seen every operation.
+            let _absent = self.map.delete(&key_bytes(id, operation));
+            self.forget_end(id, operation);
+        }
+    }
+
+    /// Keeps here what was counted of a file that is deleted, so that others have its place in the
+    /// kernel's table. If it is used still, it gets a place again, and both are added.
+    pub(super) fn keep(&mut self, id: u32) {
+        for operation in Operation::ALL {
+            let Some(sum) = take(&self.map, &key_bytes(id, operation)) else {
+                continue;
+            };
+            let key = (id, operation);
+            match self.kept.get_mut(&key) {
+                Some(kept) => kept.add(&sum),
+                None => {
+                    self.kept.insert(key, sum);
+                }
+            }
+            self.fresh.push(key);
+        }
+    }
+
+    fn forget_end(&self, id: u32, operation: Operation) {
+        let place = id % ENDS * Operation::ALL.len() as u32 + operation as u32;
+        let nothing = 0u64.to_ne_bytes();
+        let _kept = self
+            .ends
+            .update(&place.to_ne_bytes(), &nothing, MapFlags::ANY);
+    }
+
+    /// Takes what the kernel's table has now.
+    fn put(&mut self, key: Key, mut total: KernelTotal, now_ns: i64) {
+        if let Some(kept) = self.kept.get(&key) {
+            total.add(kept);
+        }
         let last = self
             .read
             .get(&key)
@@ -151,6 +211,38 @@ impl KernelTotals {
         };
         self.read.into_iter().filter_map(one).collect()
     }
+}
+
+fn key_bytes(id: u32, operation: Operation) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&id.to_ne_bytes());
+    bytes[4..].copy_from_slice(&(operation as u32).to_ne_bytes());
+    bytes
+}
+
+fn sum_of<'a>(per_cpu: impl Iterator<Item = &'a [u8]>) -> Option<KernelTotal> {
+    let each = per_cpu.map(|bytes| KernelTotal::read(&mut Fields::new(bytes)));
+    each.reduce(|mut sum, one| {
+        sum.add(&one);
+        sum
+    })
+}
+
+/// Takes an entry out of a table in one step, so that no call between reading and deleting is lost.
+fn take(map: &MapHandle, key: &[u8; 8]) -> Option<KernelTotal> {
+    let cpus = libbpf_rs::num_possible_cpus().ok()?;
+    let length = (map.value_size() as usize).next_multiple_of(8);
+    let mut values = vec![0u8; length * cpus];
+    // SAFETY: the key has the size of the table's keys, and the kernel writes as many bytes as there are
+    // possible CPUs with a value of this size each, rounded up to eight; both outlive the call.
+    let status = unsafe {
+        libbpf_sys::bpf_map_lookup_and_delete_elem(
+            map.as_fd().as_raw_fd(),
+            key.as_ptr().cast(),
+            values.as_mut_ptr().cast(),
+        )
+    };
+    (status == 0).then(|| sum_of(values.chunks_exact(length)))?
 }
 
 fn to_record(
@@ -189,6 +281,7 @@ mod tests {
             process: 1,
             thread: 1,
             operation: Operation::Read,
+            fetched: -1,
         }
     }
 

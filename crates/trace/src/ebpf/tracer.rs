@@ -79,7 +79,8 @@ impl Tracer {
         tracer.start_ns = tracer.now();
         if tracer.settings.mode == TraceMode::Aggregated {
             let map = object::map(&mut tracer.object, "totals")?;
-            tracer.kernel_totals = Some(KernelTotals::new(map, tracer.start_ns));
+            let ends = object::map(&mut tracer.object, "ends")?;
+            tracer.kernel_totals = Some(KernelTotals::new(map, ends, tracer.start_ns));
         }
         Ok(tracer)
     }
@@ -259,11 +260,21 @@ impl Tracer {
             }
             let mut collector = lock(&self.collector);
             collector.hand_over(sink);
-            for (key, id) in std::mem::take(&mut collector.denied) {
-                self.maps.judge(key, id, layout::DENIED)?;
+            let totals = &mut self.kernel_totals;
+            for (key, slot) in std::mem::take(&mut collector.denied) {
+                self.maps.judge(key, slot, layout::DENIED)?;
+                totals.iter_mut().for_each(|totals| totals.free(slot.id));
             }
-            for (key, id) in std::mem::take(&mut collector.allowed) {
-                self.maps.judge(key, id, layout::ALLOWED)?;
+            // After the denials: of a file that is judged twice here, the last word is that it is traced.
+            for (key, slot) in std::mem::take(&mut collector.allowed) {
+                self.maps.judge(key, slot, layout::ALLOWED)?;
+            }
+            for (key, slot) in std::mem::take(&mut collector.forgotten) {
+                self.maps.forget_file(key);
+                totals.iter_mut().for_each(|totals| totals.free(slot.id));
+            }
+            for id in std::mem::take(&mut collector.deleted) {
+                totals.iter_mut().for_each(|totals| totals.keep(id));
             }
             for device in std::mem::take(&mut collector.wanted_devices) {
                 self.maps.want_device(device)?;

@@ -56,6 +56,8 @@ struct hlist_head {
 };
 
 struct qstr {
+	u32 hash;
+	u32 len;
 	const unsigned char *name;
 };
 
@@ -116,12 +118,18 @@ struct thread_info {
 	u32 status;
 };
 
+/* Where the kernel counts what a thread asks devices for. */
+struct task_io_accounting {
+	u64 read_bytes;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;
 	int tgid;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct task_io_accounting ioac;
 };
 
 struct gendisk {

@@ -69,6 +69,10 @@ enum { PENDING, ALLOWED, DENIED };
 struct file_slot {
 	u32 id;
 	u32 verdict;
+	u64 name;   /* what the name was when it was judged: see `name_of` */
+	u64 met_ns; /* when user space was last asked for a verdict */
+	u32 asked;  /* how often that was */
+	u32 unused;
 };
 
 struct {
@@ -97,6 +101,8 @@ struct thread_state {
 	u64 file;
 	u32 id;
 	u32 operation;
+	u64 fetched; /* what the thread had asked devices for before */
+	u64 fault_fetched;
 	u64 fault_start_ns; /* 0: no page fault is under way */
 	u64 fault_offset;
 	u32 fault_id;
@@ -141,6 +147,7 @@ struct call_event {
 	u32 thread;
 	u32 operation;
 	u32 unused;
+	s64 fetched; /* -1: not known */
 };
 
 #define PATH_BYTES 2048
@@ -149,8 +156,9 @@ struct call_event {
 
 struct file_event {
 	u32 kind;
-	u32 id;
+	u32 unused;
 	struct file_key key;
+	struct file_slot slot;
 	u32 process;
 	s32 descriptor;
 	u32 path_bytes;
@@ -225,10 +233,13 @@ struct {
 	__type(value, struct total);
 } empty_total SEC(".maps");
 
-/* One more than where the last call of a file and operation ended; 0: there was none. */
+#define ENDS 65536
+
+/* One more than where the last call of a file and operation ended; 0: there was none. By the lower half
+ * of the file's number: as many files as have a slot have a place. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 65536 * OPERATIONS);
+	__uint(max_entries, ENDS * OPERATIONS);
 	__type(key, u32);
 	__type(value, u64);
 } ends SEC(".maps");

@@ -1,6 +1,8 @@
 //! Requests of the block layer.
 
-use crate::support::{Everything, can_trace, file_of, files, folder, has, python, wait};
+use crate::support::{
+    Everything, can_trace, file_of, files, folder, has, python, python_in_steps, skip, wait,
+};
 use dyno_record::io_trace::event::{BlockOperation, Operation};
 use dyno_trace::{Settings, Tracer};
 use std::io::{BufRead, BufReader, Write};
@@ -133,7 +135,7 @@ fn a_slow_device_is_told_from_a_slow_program_by_its_device_time() {
     Command::new("sync").arg(&image).status().unwrap();
     let slow = disk_of(folder.path()).and_then(|disk| Slow::device(&disk, 20));
     let (Some(slow), Some(device)) = (slow, Loop::over(&image)) else {
-        println!("skipped: {test}: no loop device, or no control group that limits one");
+        skip(test, "no loop device, or no control group that limits one");
         return;
     };
     // What waits for the disk below is the device time of the loop device above it. The first read makes
@@ -201,4 +203,55 @@ for i in range(20):
     // The first few may pass at once.
     assert!(mean_ms > 30.0, "{mean_ms} ms");
     assert!(device_ns as f64 > 0.7 * call_ns as f64, "{call_ns} ns");
+}
+
+#[test]
+fn what_a_read_asked_the_device_for_is_known_though_others_hand_it_on() {
+    let test = "what_a_read_asked_the_device_for_is_known_though_others_hand_it_on";
+    if !can_trace(test) {
+        return;
+    }
+    let folder = folder();
+    let path = file_of(folder.path(), "data", 8 << 20);
+    let Some(slow) = disk_of(folder.path()).and_then(|disk| Slow::device(&disk, 20)) else {
+        skip(test, "no control group that limits a device");
+        return;
+    };
+    // Under the limit most of the requests are made by a thread of the kernel. After the stop the device is known.
+    let script = format!(
+        r#"
+import mmap, os, sys
+fd = os.open(sys.argv[1] + "/data", os.O_RDONLY)
+os.fsync(fd)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+open("{}/cgroup.procs", "w").write(str(os.getpid()))
+os.pread(fd, 4096, 0)
+print(flush=True)
+input()
+direct = os.open(sys.argv[1] + "/data", os.O_RDONLY | os.O_DIRECT)
+block = mmap.mmap(-1, 4096)
+for i in range(1, 31):
+    os.preadv(direct, [block], i * 65536)
+for i in range(31, 61):
+    os.pread(fd, 4096, i * 65536)
+for i in range(31, 61):
+    os.pread(fd, 4096, i * 65536)
+"#,
+        slow.folder.display()
+    );
+    let everything = python_in_steps(files("data"), folder.path(), &script, |_| ());
+    let reads = everything.calls_on(&path, Operation::Read);
+    let fetched: Vec<i64> = reads.iter().skip(1).map(|call| call.fetched).collect();
+    assert_eq!(fetched, [vec![4096; 60], vec![0; 30]].concat());
+    let process = reads[0].process;
+    let handed_on = everything
+        .block
+        .iter()
+        .filter(|request| request.operation == BlockOperation::Read && request.process != process);
+    let handed_on = handed_on.count();
+    assert!(
+        handed_on >= 15,
+        "only {handed_on} were handed on: the limit does not limit"
+    );
 }

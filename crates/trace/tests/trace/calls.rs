@@ -184,3 +184,51 @@ fn what_the_probes_cost_is_told_when_it_is_asked_for() {
     assert!(programs.iter().all(|program| program.run_time_ns > 0));
     assert!(!everything.traced.probes.is_empty());
 }
+
+/// A ring of io_uring by hand, with functions to submit an entry and to wait for so many results.
+const RING: &str = r#"
+import ctypes, mmap, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+params = bytearray(120)
+ring = libc.syscall(425, 8, (ctypes.c_char * 120).from_buffer(params))
+assert ring >= 0, ctypes.get_errno()
+entries, results = struct.unpack_from("II", params, 0)
+tail_at, mask_at = struct.unpack_from("II", params, 44)
+array_at, = struct.unpack_from("I", params, 64)
+end_at, = struct.unpack_from("I", params, 100)
+rings = mmap.mmap(ring, max(array_at + entries * 4, end_at + results * 16))
+slots = mmap.mmap(ring, entries * 64, offset=0x10000000)
+buffer = ctypes.create_string_buffer(4096)
+def submit(opcode, flags, fd, length, wait):
+    tail, = struct.unpack_from("I", rings, tail_at)
+    mask, = struct.unpack_from("I", rings, mask_at)
+    place = tail & mask
+    slots[place * 64:place * 64 + 64] = struct.pack(
+        "<BBHiQQIIQHHIQQ", opcode, flags, 0, fd, 0, ctypes.addressof(buffer) if opcode == 22 else 0, length, 0, 0, 0, 0, 0, 0, 0)
+    struct.pack_into("I", rings, array_at + place * 4, place)
+    struct.pack_into("I", rings, tail_at, tail + 1)
+    assert libc.syscall(426, ring, 1, wait, 1, None, 0) == 1
+"#;
+
+#[test]
+fn a_request_that_asks_for_no_result_does_not_get_that_of_another() {
+    if !can_trace("a_request_that_asks_for_no_result_does_not_get_that_of_another") {
+        return;
+    }
+    let folder = folder();
+    let path = crate::support::file_of(folder.path(), "data", 1 << 16);
+    // The memory of the first read is used again by the advices, which are no reads.
+    let script = format!(
+        r#"{RING}
+fd = os.open(sys.argv[1] + "/data", os.O_RDONLY)
+READ, ADVICE, NO_RESULT = 22, 24, 1 << 6
+submit(READ, NO_RESULT, fd, 4096, 0)
+for i in range(32):
+    submit(ADVICE, 0, fd, 0, 1)
+submit(READ, 0, fd, 100, 1)
+"#
+    );
+    let everything = python(files("data"), folder.path(), &script);
+    let reads = everything.calls_on(&path, Operation::Read);
+    assert_eq!(offsets(&reads), [(0, 100, 100)]);
+}

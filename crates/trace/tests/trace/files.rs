@@ -1,6 +1,7 @@
 //! Which file a call was on, whatever becomes of its name.
 
-use crate::support::{Everything, can_trace, file_of, files, folder, python};
+use crate::support::{Everything, can_trace, file_of, files, folder, python, python_in_steps};
+use dyno_record::io_trace::document::TraceMode;
 use dyno_record::io_trace::event::Operation;
 use dyno_trace::{Settings, Tracer};
 use std::io::{BufRead, BufReader, Write};
@@ -154,4 +155,117 @@ fn views_of_the_kernel_are_no_files() {
     assert_eq!(views.count(), 0);
     assert!(!files.is_empty(), "python reads files of its own");
     assert!(files.iter().all(|file| file.name.starts_with('/')));
+}
+
+const RENAMED: &str = r#"
+import os, sys
+os.chdir(sys.argv[1])
+def stop():
+    print(flush=True)
+    input()
+fd = os.open("a.tmp", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x")
+stop()
+os.write(fd, b"x")
+if os.path.exists("rename-yourself"):
+    os.rename("a.tmp", "a.wt")
+stop()
+for i in range(100):
+    os.write(fd, b"y" * 10)
+"#;
+
+#[test]
+fn a_file_that_is_renamed_into_the_pattern_is_traced_from_then_on() {
+    if !can_trace("a_file_that_is_renamed_into_the_pattern_is_traced_from_then_on") {
+        return;
+    }
+    for by_itself in [true, false] {
+        let folder = folder();
+        if by_itself {
+            file_of(folder.path(), "rename-yourself", 0);
+        }
+        let (from, to) = (folder.path().join("a.tmp"), folder.path().join("a.wt"));
+        let everything = python_in_steps(files("*.wt"), folder.path(), RENAMED, |stop| {
+            // Nobody traces who renames it here: the file tells.
+            if stop == 1 && !by_itself {
+                std::fs::rename(&from, &to).unwrap();
+            }
+        });
+        let writes = everything.calls_on(&to, Operation::Write);
+        let sizes: Vec<i64> = writes.iter().map(|call| call.returned).collect();
+        assert_eq!(sizes, vec![10; 100], "by itself: {by_itself}");
+        let (_, file) = everything.file(&to);
+        assert_eq!(file.names.len(), 2, "{file:?}");
+    }
+}
+
+#[test]
+fn names_of_one_file_that_are_used_in_turns_do_not_fill_the_buffer() {
+    if !can_trace("names_of_one_file_that_are_used_in_turns_do_not_fill_the_buffer") {
+        return;
+    }
+    let folder = folder();
+    let script = r#"
+import os, sys
+os.chdir(sys.argv[1])
+first = os.open("a.tmp", os.O_RDWR | os.O_CREAT)
+os.link("a.tmp", "b.tmp")
+second = os.open("b.tmp", os.O_RDWR)
+for i in range(5000):
+    os.pwrite(first, b"x", 0)
+    os.pwrite(second, b"x", 0)
+"#;
+    let mut settings = files("*.wt");
+    settings.ring_bytes = 1 << 20;
+    let everything = python(settings, folder.path(), script);
+    assert!(everything.traced.files.is_empty());
+}
+
+#[test]
+fn totals_of_files_that_are_left_out_or_deleted_leave_room_for_others() {
+    if !can_trace("totals_of_files_that_are_left_out_or_deleted_leave_room_for_others") {
+        return;
+    }
+    // More files than the table of totals has room for.
+    let script = r#"
+import os, sys
+os.chdir(sys.argv[1])
+for i in range(4000):
+    fd = os.open("%d.tmp" % i, os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"x" * 10)
+    if i % 2 or sys.argv[1].endswith("deleted"):
+        os.unlink("%d.tmp" % i)
+        os.write(fd, b"x" * 10)
+    os.close(fd)
+fd = os.open("last.wt", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x" * 100)
+"#;
+    for (name, patterns, calls, bytes) in
+        [("left-out", "*.wt", 1, 100), ("deleted", "*", 8001, 80_100)]
+    {
+        let folder = folder();
+        let inner = folder.path().join(name);
+        std::fs::create_dir(&inner).unwrap();
+        let mut settings = files(format!("**/{name}/{patterns}"));
+        settings.mode = TraceMode::Aggregated;
+        settings.block = false;
+        let everything = python(settings, &inner, script);
+        let totals = &everything.traced.totals;
+        assert_eq!(
+            totals.iter().map(|total| total.calls).sum::<u64>(),
+            calls,
+            "{name}"
+        );
+        assert_eq!(
+            totals.iter().map(|total| total.bytes).sum::<u64>(),
+            bytes,
+            "{name}"
+        );
+        let sliced = totals.iter().flat_map(|total| &total.slices);
+        assert_eq!(
+            sliced.map(|slice| slice.calls).sum::<u64>(),
+            calls,
+            "{name}"
+        );
+    }
 }

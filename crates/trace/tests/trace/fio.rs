@@ -290,3 +290,96 @@ fn totals_made_in_the_kernel_are_those_of_fio() {
         assert_eq!(totals.seek_forward_bytes.count(), forward);
     }
 }
+
+/// Percentiles that are compared, as fio names them.
+const PERCENTILES: [(&str, f64); 3] = [("50.000000", 0.5), ("90.000000", 0.9), ("99.000000", 0.99)];
+/// How often fio can lose the CPU in an attempt before that is a disturbance: the percentile 99 rests on twenty calls.
+const MOST_SWITCHES: i64 = 5;
+
+/// How often programs that this one waited for have lost the CPU against their will.
+fn lost_cpu() -> i64 {
+    use nix::sys::resource::{UsageWho, getrusage};
+    getrusage(UsageWho::RUSAGE_CHILDREN)
+        .unwrap()
+        .involuntary_context_switches()
+}
+
+/// Runs fio once and holds the percentiles of its own histogram against those of the calls. What is wrong, with how
+/// often fio lost the CPU.
+fn compare_percentiles() -> Result<(), (String, i64)> {
+    let folder = folder();
+    let path = file_of(folder.path(), "fio.data", FILE_BYTES);
+    let mut command = Command::new("fio");
+    command.current_dir(folder.path()).args([
+        "--name=job",
+        "--ioengine=psync",
+        "--rw=randread",
+        "--bs=256k",
+        "--direct=1",
+        "--thread",
+        "--loops=8",
+        "--randrepeat=1",
+        "--percentile_list=50:90:99",
+        "--output-format=json",
+        "--output=fio.json",
+    ]);
+    command.arg(format!("--filename={}", path.display()));
+    let before = lost_cpu();
+    let everything = trace(files("fio.data"), &mut command);
+    let lost = lost_cpu() - before;
+    let text = std::fs::read_to_string(folder.path().join("fio.json")).unwrap();
+    // Notes may come before the document.
+    let document: serde_json::Value =
+        serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+    let theirs = &document["jobs"][0]["read"]["clat_ns"];
+    let calls = everything.calls_on(&path, Operation::Read);
+    assert_eq!(Some(calls.len() as u64), theirs["N"].as_u64());
+    let mut ours: Vec<u64> = calls.iter().map(|call| call.latency_ns).collect();
+    ours.sort_unstable();
+    let mut wrong = Vec::new();
+    for (name, share) in PERCENTILES {
+        let rank = (ours.len() as f64 * share).ceil() as usize - 1;
+        let (ours, theirs) = (
+            ours[rank] as f64,
+            theirs["percentile"][name].as_f64().unwrap(),
+        );
+        // The system call around the work, and fio's own clock, take a microsecond or two.
+        assert!(theirs > 50_000.0, "{theirs} ns: too short to be compared");
+        let off = ours / theirs - 1.0;
+        println!(
+            "{name}: {ours} ns, fio {theirs} ns, off by {:.2} %",
+            100.0 * off
+        );
+        if off.abs() > 0.05 {
+            wrong.push(format!("{name}: {ours} ns, fio {theirs} ns"));
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err((wrong.join("; "), lost)),
+    }
+}
+
+#[test]
+fn percentiles_are_those_of_fios_own_histogram() {
+    let test = "percentiles_are_those_of_fios_own_histogram";
+    if !can_trace(test) || !has("fio", test) {
+        return;
+    }
+    let (mut failures, mut disturbed) = (Vec::new(), Vec::new());
+    for pause_s in [0, 0, 1, 3, 8] {
+        std::thread::sleep(std::time::Duration::from_secs(pause_s));
+        match compare_percentiles() {
+            Ok(()) => return,
+            Err((wrong, lost)) if lost > MOST_SWITCHES => {
+                disturbed.push(format!("{wrong}; fio lost the CPU {lost} times"));
+            }
+            Err((wrong, _)) => failures.push(wrong),
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "wrong though undisturbed: {failures:#?}; disturbed: {disturbed:#?}"
+    );
+    println!("SKIP: fio lost the CPU in every attempt: {disturbed:#?}");
+}

@@ -1,6 +1,6 @@
 //! Page faults of mapped files.
 
-use crate::support::{can_trace, file_of, files, folder, python};
+use crate::support::{can_trace, file_of, files, folder, python, python_in_steps};
 use dyno_record::io_trace::document::TraceCaveatKind;
 use dyno_record::io_trace::event::Operation;
 
@@ -62,4 +62,37 @@ for page in [5, 50]:
         "{}",
         told.message
     );
+}
+
+#[test]
+fn a_fault_without_an_end_does_not_get_that_of_another_file() {
+    if !can_trace("a_fault_without_an_end_does_not_get_that_of_another_file") {
+        return;
+    }
+    let folder = folder();
+    let path = file_of(folder.path(), "data", 1 << 20);
+    file_of(folder.path(), "other", 1 << 20);
+    // The first fault finds its page in memory; the second waits for the device, on a file that is left out.
+    let script = r#"
+import mmap, os, sys
+data = os.open(sys.argv[1] + "/data", os.O_RDONLY)
+other = os.open(sys.argv[1] + "/other", os.O_RDONLY)
+os.fsync(other)
+os.posix_fadvise(other, 0, 0, os.POSIX_FADV_DONTNEED)
+private = mmap.mmap(data, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+cold = mmap.mmap(other, 0, prot=mmap.PROT_READ)
+cold.madvise(mmap.MADV_RANDOM)
+assert cold[4096] == 7
+print(flush=True)
+input()
+private[5 * 4096] = 1
+assert cold[100 * 4096] == 7
+"#;
+    let everything = python_in_steps(files("data"), folder.path(), script, |_| ());
+    let faults = everything.calls_on(&path, Operation::Fault);
+    let found: Vec<_> = faults
+        .iter()
+        .map(|call| (call.offset / 4096, call.latency_ns))
+        .collect();
+    assert_eq!(found, [(5, 0)]);
 }

@@ -4,8 +4,9 @@ use dyno_record::io_trace::document::FileEntry;
 use dyno_record::io_trace::event::{BlockRequest, Call, Operation};
 use dyno_trace::kernel::Kernel;
 use dyno_trace::{LiveKernel, Settings, Sink, Traced, Tracer};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Whether tracing is possible here. Where it is not, the test says so and is left out, unless
@@ -14,10 +15,15 @@ pub(crate) fn can_trace(test: &str) -> bool {
     let Err(refusal) = LiveKernel::new().admits() else {
         return true;
     };
-    let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
-    assert!(!required, "{test}: {refusal}");
-    println!("skipped: {test}: {refusal}");
+    skip(test, &refusal.to_string());
     false
+}
+
+/// Says that a test is left out, and fails where that is not allowed.
+pub(crate) fn skip(test: &str, reason: &str) {
+    let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
+    assert!(!required, "{test}: {reason}");
+    println!("skipped: {test}: {reason}");
 }
 
 /// Whether a program is installed that a test needs; as above.
@@ -26,10 +32,8 @@ pub(crate) fn has(program: &str, test: &str) -> bool {
         .args(["-c", &format!("command -v {program}")])
         .output()
         .is_ok_and(|output| output.status.success());
-    let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
-    assert!(found || !required, "{test}: `{program}` is not installed");
     if !found {
-        println!("skipped: {test}: `{program}` is not installed");
+        skip(test, &format!("`{program}` is not installed"));
     }
     found
 }
@@ -131,4 +135,35 @@ pub(crate) fn file_of(folder: &Path, name: &str, bytes: usize) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, vec![7; bytes]).unwrap();
     path
+}
+
+/// Traces a script of Python that stops now and then: it prints a line and reads one. Whenever it stops, everything
+/// that came until then is taken, and `between` is called with the number of the stop.
+pub(crate) fn python_in_steps(
+    settings: Settings,
+    folder: &Path,
+    script: &str,
+    mut between: impl FnMut(usize),
+) -> Everything {
+    let mut everything = Everything::default();
+    let mut tracer = Tracer::start(settings).unwrap_or_else(|error| panic!("{error}"));
+    let mut command = Command::new("python3");
+    command.arg("-c").arg(script).arg(folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = tracer.spawn(&mut command).unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    for (number, line) in output.lines().enumerate() {
+        line.unwrap();
+        tracer
+            .poll(&mut everything, Duration::from_millis(1))
+            .unwrap();
+        between(number);
+        input.write_all(b"\n").unwrap();
+    }
+    let status = wait(&mut tracer, &mut everything, child);
+    everything.traced = tracer.stop(&mut everything).unwrap();
+    assert!(status.success(), "{status}");
+    assert_eq!(everything.traced.lost_calls, 0);
+    everything
 }

@@ -4,7 +4,7 @@
 use super::{Over, Window, kind_of};
 use crate::exit::{Exit, Failure};
 use crate::io_trace::recording::{Recorded, Recording};
-use crate::io_trace::reports::Analysed;
+use crate::io_trace::reports::{Analysed, Asked};
 use crate::io_trace::roles::Tables;
 use crate::io_trace::{FOLDER, settings};
 use dyno_load::clock::Clock;
@@ -71,7 +71,7 @@ impl Attached {
             name: Some("the servers of the run".to_owned()),
         };
         let settings = settings::of_plan(trace, settings::zero_of(clock));
-        let recording = Recording::start(settings, target, &run.join(FOLDER))?;
+        let recording = Recording::start(settings, target, None, &run.join(FOLDER))?;
         Ok(Some(Attached {
             recording,
             plan: trace.clone(),
@@ -162,7 +162,7 @@ impl RunTrace {
         let finished = taken.recorded.and_then(|recorded| {
             let document = recorded.finish(&tables())?;
             let folder = self.run.join(FOLDER);
-            Analysed::of(&folder, None)?.write(&folder)?;
+            Analysed::of(&folder, &Asked::default())?.write(&folder)?;
             Ok(document)
         });
         let fault = match (&finished, record.start_s) {

@@ -105,6 +105,47 @@ static __always_inline bool is_view_of_kernel(struct inode *inode)
 	}
 }
 
+/* What tells one name of a file from another: its own name and the folder that it is in. Folders that
+ * are renamed above it are not seen by it. */
+static __always_inline u64 name_of(struct dentry *dentry)
+{
+	u64 folder, name;
+
+	if (!dentry)
+		return 0;
+	if (HAS_CAST) {
+		dentry = CAST(struct dentry, dentry);
+		folder = (u64)dentry->d_parent;
+		name = dentry->d_name.hash;
+	} else {
+		folder = (u64)BPF_CORE_READ(dentry, d_parent);
+		name = BPF_CORE_READ(dentry, d_name.hash);
+	}
+	return (folder << 16 | folder >> 48) ^ name;
+}
+
+static __always_inline struct dentry *dentry_of(struct inode *inode, struct file *file)
+{
+	if (!file)
+		return any_dentry_of(inode);
+	return HAS_CAST ? CAST(struct file, file)->f_path.dentry : BPF_CORE_READ(file, f_path.dentry);
+}
+
+/* Asks user space for a verdict. The name is asked for while the process still has the file open. */
+static __always_inline void send_file(struct file_event *event, struct file_key *key, struct file_slot *slot,
+				      struct dentry *dentry, s32 descriptor)
+{
+	event->kind = EVENT_FILE;
+	event->unused = 0;
+	event->key = *key;
+	event->slot = *slot;
+	event->process = current_process();
+	event->descriptor = descriptor;
+	event->whole = 0;
+	event->path_bytes = dentry ? write_path(event, dentry) : 0;
+	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
+}
+
 /* A file that was not seen before: gets a number, and user space is told. Returns its verdict in the
  * upper and its number in the lower half; all ones if it could not be done. */
 static __noinline u64 new_file(struct file_key *key, struct inode *inode, struct file *file, s32 descriptor)
@@ -118,6 +159,10 @@ static __noinline u64 new_file(struct file_key *key, struct inode *inode, struct
 		return -1;
 	slot.id = __sync_fetch_and_add(&next_file, 1);
 	slot.verdict = settings.first_verdict;
+	dentry = dentry_of(inode, file);
+	slot.name = name_of(dentry);
+	slot.met_ns = bpf_ktime_get_ns();
+	slot.asked = 1;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
 		count(LOST_FILES);
@@ -132,16 +177,7 @@ static __noinline u64 new_file(struct file_key *key, struct inode *inode, struct
 		}
 		return (u64)known->verdict << 32 | known->id;
 	}
-	event->kind = EVENT_FILE;
-	event->id = slot.id;
-	event->key = *key;
-	event->process = current_process();
-	event->descriptor = descriptor;
-	event->whole = 0;
-	dentry = file ? BPF_CORE_READ(file, f_path.dentry) : any_dentry_of(inode);
-	event->path_bytes = dentry ? write_path(event, dentry) : 0;
-	/* The name is asked for while the process still has the file open. */
-	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
+	send_file(event, key, &slot, dentry, descriptor);
 	if (slot.verdict == ALLOWED) {
 		u32 device = key->device;
 
@@ -150,6 +186,51 @@ static __noinline u64 new_file(struct file_key *key, struct inode *inode, struct
 		bpf_map_update_elem(&devices, &device, &one, BPF_ANY);
 	}
 	return (u64)slot.verdict << 32 | slot.id;
+}
+
+/* A file that is left out may have got another name since: then it is judged again, and its calls are
+ * sent until it is. Names of one file that are used in turns must not fill the buffer. */
+#define FREE_QUESTIONS 16
+#define QUESTION_GAP_NS 10000000
+
+static __noinline u64 judge_again(struct file_slot *slot, struct file_key *key, struct inode *inode,
+				  struct file *file, s32 descriptor)
+{
+	struct dentry *dentry = dentry_of(inode, file);
+	struct file_slot asked = {};
+	struct file_event *event;
+	u64 denied = (u64)DENIED << 32;
+	u64 now, name, before;
+
+	if (!slot || !key)
+		return denied;
+	before = slot->name;
+	name = name_of(dentry);
+	if (!dentry || name == before)
+		return denied | slot->id;
+	now = bpf_ktime_get_ns();
+	if (slot->asked >= FREE_QUESTIONS && now - slot->met_ns < QUESTION_GAP_NS)
+		return denied | slot->id;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		count(LOST_FILES);
+		return denied | slot->id;
+	}
+	asked.id = slot->id;
+	/* Another thread may have come here first. */
+	if (__sync_val_compare_and_swap(&slot->name, before, name) != before) {
+		bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
+		return (u64)PENDING << 32 | asked.id;
+	}
+	slot->met_ns = now;
+	slot->asked += 1;
+	slot->verdict = PENDING;
+	asked.verdict = PENDING;
+	asked.name = name;
+	asked.met_ns = now;
+	asked.asked = slot->asked;
+	send_file(event, key, &asked, dentry, descriptor);
+	return (u64)PENDING << 32 | asked.id;
 }
 
 /* The verdict on a file in the upper and its number in the lower half. */
@@ -161,6 +242,8 @@ static __always_inline u64 verdict_on(struct inode *inode, struct file *file, s3
 	if (!identify_inode(inode, &key))
 		return -1;
 	slot = bpf_map_lookup_elem(&files, &key);
+	if (slot && slot->verdict == DENIED)
+		return judge_again(slot, &key, inode, file, descriptor);
 	if (slot)
 		return (u64)slot->verdict << 32 | slot->id;
 	return new_file(&key, inode, file, descriptor);
@@ -221,6 +304,7 @@ static __always_inline void send_call(struct call *call)
 	event->thread = call->thread;
 	event->operation = call->operation;
 	event->unused = 0;
+	event->fetched = call->fetched;
 	bpf_ringbuf_submit(event, wakeup());
 }
 
@@ -247,6 +331,20 @@ static __always_inline struct thread_state *traced_thread(struct task_struct *ta
 	return state;
 }
 
+/* What a thread has asked devices for so far, as the kernel accounts it: at the moment when a read is
+ * handed to the block layer, before limits or other threads delay it. */
+static __always_inline u64 fetched_by(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->ioac.read_bytes) ? task->ioac.read_bytes : 0;
+}
+
+static __always_inline s64 fetched_since(u64 before)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return bpf_core_field_exists(task->ioac.read_bytes) ? (s64)(task->ioac.read_bytes - before) : -1;
+}
+
 /* A call begins. `offset` -1 stands for the position of the open file. The clock is read last: what
  * the probe takes is not part of the call. */
 static __always_inline void begin_call(struct thread_state *state, struct file *file, s32 descriptor,
@@ -254,19 +352,22 @@ static __always_inline void begin_call(struct thread_state *state, struct file *
 {
 	s64 id;
 
+	/* A write to a file that must be written through syncs in its own function, inside of the write. */
+	if (operation == SYNC && state->start_ns && state->operation == WRITE)
+		return;
+	/* Whatever follows: the end of this call is not that of one before it, whose end was not seen. */
+	state->start_ns = 0;
 	if (operation != SYNC && requested < settings.smallest_bytes)
 		return;
 	id = number_for(state, inode_of(file), file, descriptor);
 	if (id < 0)
-		return;
-	/* A write to a file that must be written through syncs in its own function, inside of the write. */
-	if (operation == SYNC && state->start_ns && state->operation == WRITE)
 		return;
 	state->requested = requested;
 	state->offset = offset;
 	state->file = (u64)file;
 	state->id = id;
 	state->operation = operation;
+	state->fetched = fetched_by(bpf_get_current_task_btf());
 	state->start_ns = bpf_ktime_get_ns();
 }
 
@@ -310,6 +411,7 @@ static __always_inline void end_call(struct thread_state *state, u64 now, s64 re
 		.operation = state->operation,
 		.process = both >> 32,
 		.thread = (u32)both,
+		.fetched = fetched_since(state->fetched),
 	};
 
 	state->start_ns = 0;

@@ -5,10 +5,11 @@
  * timed from the one to the other.
  * Missed: reads of mapped pages that are in memory, which no kernel sees, and pages that are mapped
  * around a missing one. A fault that found its page in memory after all has no end that could be
- * hooked; it is recorded with a latency of 0. */
+ * hooked; it is recorded with a latency of 0 when the next one of its thread begins, whatever file that
+ * is on, so that it does not get the end of that one. */
 #include "../calls/calls.bpf.h"
 
-static __always_inline void record_fault(struct thread_state *state, u64 latency_ns)
+static __always_inline void record_fault(struct thread_state *state, u64 latency_ns, s64 fetched)
 {
 	u64 both = bpf_get_current_pid_tgid();
 	struct call call = {
@@ -21,6 +22,7 @@ static __always_inline void record_fault(struct thread_state *state, u64 latency
 		.operation = FAULT,
 		.process = both >> 32,
 		.thread = (u32)both,
+		.fetched = fetched,
 	};
 
 	state->fault_start_ns = 0;
@@ -38,16 +40,17 @@ int fault_begin(u64 *ctx)
 	if (!state)
 		return 0;
 	id = number_of(mapping->host, 0, -1);
-	if (id < 0)
-		return 0;
 	if (state->fault_start_ns) {
 		/* The kernel comes here again when it had to wait: that is the same fault. */
 		if (state->fault_id == id && state->fault_offset == offset)
 			return 0;
-		record_fault(state, 0);
+		record_fault(state, 0, -1);
 	}
+	if (id < 0)
+		return 0;
 	state->fault_id = id;
 	state->fault_offset = offset;
+	state->fault_fetched = fetched_by(bpf_get_current_task_btf());
 	state->fault_start_ns = bpf_ktime_get_ns();
 	return 0;
 }
@@ -59,7 +62,7 @@ int fault_end(void *ctx)
 	struct thread_state *state = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 
 	if (state && state->fault_start_ns)
-		record_fault(state, now - state->fault_start_ns);
+		record_fault(state, now - state->fault_start_ns, fetched_since(state->fault_fetched));
 	return 0;
 }
 
@@ -70,6 +73,6 @@ int fault_exit(u64 *ctx)
 	struct thread_state *state = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 
 	if (state && state->fault_start_ns)
-		record_fault(state, 0);
+		record_fault(state, 0, -1);
 	return 0;
 }

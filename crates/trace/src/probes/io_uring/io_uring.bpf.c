@@ -69,6 +69,8 @@ int ring_submit(u64 *ctx)
 	struct ring_call call = { .operation = ring_operation(opcode), .offset = -1 };
 	u64 key = ctx[0];
 
+	/* Requests that ask for no result leave theirs here, and their memory is used again. */
+	bpf_map_delete_elem(&ring_calls, &key);
 	if (call.operation >= OPERATIONS || !(settings.operations & 1 << call.operation))
 		return 0;
 	if (!is_traced(both >> 32))
@@ -109,6 +111,8 @@ static __always_inline int ring_end(u64 key, s64 returned)
 	call.operation = begun->operation;
 	call.process = begun->process;
 	call.thread = begun->thread;
+	/* It may have been carried out by another thread. */
+	call.fetched = -1;
 	if (call.operation != SYNC && returned > 0 && (u64)returned > call.requested)
 		call.requested = returned;
 	file = BPF_CORE_READ((struct io_kiocb *)key, file);

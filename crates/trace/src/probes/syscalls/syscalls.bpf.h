@@ -52,6 +52,8 @@ static __always_inline int enter_syscall(u8 code, u64 first, u64 second, u64 thi
 
 	if (!state)
 		return 0;
+	/* A thread that enters a call is in no other: the end of one before was not seen. */
+	state->start_ns = 0;
 	if (settings.compat_bit && task->thread_info.status & settings.compat_bit)
 		return 0;
 	if (!(code & CODE_CALL))
@@ -79,8 +81,9 @@ static __always_inline int exit_syscall(u8 code, s64 returned)
 		return 0;
 	if (code & CODE_NAME)
 		end_name(state, returned);
-	else if (state->start_ns)
+	else if (code & CODE_CALL && state->start_ns && state->operation == (code & CODE_OPERATION))
 		end_call(state, bpf_ktime_get_ns(), returned);
+	state->start_ns = 0;
 	return 0;
 }
 

@@ -47,6 +47,7 @@ struct call {
 	u32 operation;
 	u32 process;
 	u32 thread;
+	s64 fetched; /* -1: not known */
 };
 
 static __always_inline struct total *total_of(struct call *call)
@@ -67,7 +68,7 @@ static __always_inline struct total *total_of(struct call *call)
 static __always_inline void add_to_total(struct call *call)
 {
 	struct total *total = total_of(call);
-	u32 place = call->file * OPERATIONS + call->operation;
+	u32 place = call->file % ENDS * OPERATIONS + call->operation;
 	u64 *end = bpf_map_lookup_elem(&ends, &place);
 	u32 bucket;
 
