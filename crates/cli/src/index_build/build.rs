@@ -141,7 +141,7 @@ impl Builder<'_> {
         let mut building = place.control()?;
         building.set_limit(None);
         building.set_patience(self.hands.interrupt.patience());
-        let mut recording = Recording::start(settings, target, &folder)?;
+        let mut recording = Recording::start(settings, target, None, &folder)?;
         for process in place.processes() {
             recording.follow(*process)?;
         }

@@ -33,8 +33,9 @@ use std::time::{Duration, Instant};
 const SERVER_DATA: &str = "server-data";
 /// Distance between lines that say how far it is.
 const SAY_EVERY: Duration = Duration::from_secs(10);
-/// A disk has room for this many times the documents: two copies, what WiredTiger leaves in its files, logs, the index.
-const DISK_FOR_DATA: u64 = 6;
+/// A disk has room for this many times the documents: three copies of them, each with as much in the logs of changes and of WiredTiger,
+/// and what is left unused in files. Its file is sparse, so that only what is used takes space.
+const DISK_FOR_DATA: u64 = 24;
 /// And for this much besides.
 const DISK_BESIDES: u64 = 512 << 20;
 /// A rename in one transaction needs a cache of this many times the documents.
