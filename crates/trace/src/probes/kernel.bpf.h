@@ -79,6 +79,7 @@ struct inode {
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
+	struct inode *d_inode;
 	union {
 		struct hlist_node d_alias;
 	} d_u;
