@@ -126,6 +126,7 @@ struct task_io_accounting {
 
 struct task_struct {
 	struct thread_info thread_info;
+	unsigned int flags;
 	int pid;
 	int tgid;
 	struct files_struct *files;
