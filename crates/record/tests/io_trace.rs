@@ -227,7 +227,12 @@ fn the_golden_trace_of_version_1_gives_its_known_events() {
     let mut expected = document();
     (expected.calls, expected.block_requests, expected.complete) = (80, 20, true);
     assert_eq!(reader.document(), &expected);
-    assert_eq!(calls_of(&reader), (0..80).map(call).collect::<Vec<_>>());
+    // It was written before there was a column for what was fetched.
+    let without = (0..80).map(|number| Call {
+        fetched: -1,
+        ..call(number)
+    });
+    assert_eq!(calls_of(&reader), without.collect::<Vec<_>>());
     assert_eq!(blocks_of(&reader), (0..20).map(block).collect::<Vec<_>>());
 }
 

@@ -11,8 +11,8 @@
 //! A read that is held back, by the limit of a control group or a layer that hands it on, becomes a
 //! request in the name of a thread of the kernel. So the bytes that a process asked devices for, which
 //! the kernel counts for each call before anything holds them back, are compared with those of the
-//! requests in its own name. As long as some are owed, requests of processes that made no call are
-//! given to its calls too. Where the record does not tell what was asked for, such requests are given
+//! requests in its own name. As long as some are owed, requests of threads of the kernel are given to
+//! its calls too. Where the record does not tell what was asked for, such requests are given
 //! to none.
 
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call};
@@ -25,6 +25,8 @@ const MOST_EVENTS: usize = 1 << 18;
 /// How far below zero what is owed can fall: requests of calls that are not compared, such as writes
 /// that have to read, are given to reads too.
 const MOST_AHEAD: i64 = -(1 << 20);
+/// The process of requests that threads of the kernel made.
+const KERNEL: u32 = 0;
 /// After so long without a call what is owed is given up.
 const OWED_NS: i64 = 1_000_000_000;
 /// Most events that are looked at for one call.
@@ -113,18 +115,13 @@ impl Matcher {
         served.bytes = fetched;
         let mut left = owed.bytes;
         if left > 0 {
-            for (process, (_, ends)) in &mut self.by_process {
-                if self.callers.contains_key(process) {
-                    continue;
-                }
+            if let Some((_, ends)) = self.by_process.get_mut(&KERNEL) {
                 let (count, bytes, _) = ends.take(call.start_ns, end_ns, left);
                 served.waited += count;
-                served.handed_on += bytes;
-                left -= bytes as i64;
+                served.handed_on = bytes.min(left as u64);
+                left -= served.handed_on as i64;
             }
-            if let Some(owed) = self.callers.get_mut(&call.process) {
-                owed.bytes = left;
-            }
+            owed.bytes = left;
         }
         served
     }
@@ -256,7 +253,7 @@ mod tests {
     #[test]
     fn what_a_thread_of_the_kernel_hands_on_belongs_to_the_call_that_asked_for_it() {
         let of_kernel = |issue_ns| BlockRequest {
-            process: 2,
+            process: KERNEL,
             ..request(issue_ns, 0, 5_000)
         };
         let asking = |start_ns, fetched| Call {
@@ -289,7 +286,7 @@ mod tests {
         let mut matcher = Matcher::default();
         matcher.add(&request(10_000, 0, 5_000));
         matcher.add(&BlockRequest {
-            process: 2,
+            process: KERNEL,
             ..request(20_000, 0, 5_000)
         });
         let call = Call {

@@ -137,8 +137,8 @@ pub struct BlockRequest {
     pub device: u32,
     /// What it did.
     pub operation: BlockOperation,
-    /// Process that put it into the queue or issued it; 0 if that is not known. Data that is written
-    /// later, and much that is read ahead, is that of a thread of the kernel.
+    /// Process that put it into the queue or issued it; 0 if that is a thread of the kernel, or not known.
+    /// Data that is written later is that of such a thread, and so is what was held back before.
     pub process: u32,
 }
 

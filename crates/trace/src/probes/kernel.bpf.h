@@ -79,6 +79,7 @@ struct inode {
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
+	struct inode *d_inode;
 	union {
 		struct hlist_node d_alias;
 	} d_u;
@@ -125,6 +126,7 @@ struct task_io_accounting {
 
 struct task_struct {
 	struct thread_info thread_info;
+	unsigned int flags;
 	int pid;
 	int tgid;
 	struct files_struct *files;

@@ -8,6 +8,7 @@ use dyno_trace::{Settings, Tracer};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 #[test]
@@ -85,7 +86,9 @@ struct Slow {
 
 impl Slow {
     fn device(number: &str, reads_per_s: u32) -> Option<Slow> {
-        let name = format!("dyno-trace-test-{}", std::process::id());
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number_of_test = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("dyno-trace-test-{}-{number_of_test}", std::process::id());
         let folder = Path::new("/sys/fs/cgroup/blkio").join(name);
         std::fs::create_dir(&folder).ok()?;
         let slow = Slow { folder };

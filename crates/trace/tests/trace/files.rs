@@ -231,6 +231,9 @@ fn totals_of_files_that_are_left_out_or_deleted_leave_room_for_others() {
 import os, sys
 os.chdir(sys.argv[1])
 for i in range(4000):
+    if i % 400 == 0:
+        print(flush=True)
+        input()
     fd = os.open("%d.tmp" % i, os.O_RDWR | os.O_CREAT)
     os.write(fd, b"x" * 10)
     if i % 2 or sys.argv[1].endswith("deleted"):
@@ -249,7 +252,7 @@ os.write(fd, b"x" * 100)
         let mut settings = files(format!("**/{name}/{patterns}"));
         settings.mode = TraceMode::Aggregated;
         settings.block = false;
-        let everything = python(settings, &inner, script);
+        let everything = python_in_steps(settings, &inner, script, |_| ());
         let totals = &everything.traced.totals;
         assert_eq!(
             totals.iter().map(|total| total.calls).sum::<u64>(),

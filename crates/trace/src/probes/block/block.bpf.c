@@ -54,6 +54,15 @@ static __always_inline u32 block_operation(u32 flags)
 	}
 }
 
+/* `PF_KTHREAD` of the kernel. */
+#define KERNEL_THREAD 0x00200000
+
+/* Who makes a request; 0 for a thread of the kernel, which does so for others. */
+static __always_inline u32 requester(void)
+{
+	return bpf_get_current_task_btf()->flags & KERNEL_THREAD ? 0 : current_process();
+}
+
 /* The whole device if it or the partition is looked at, else 0. */
 static __always_inline u32 traced_device(struct request *request)
 {
@@ -82,7 +91,7 @@ int block_insert(u64 *ctx)
 	state.device = traced_device(request);
 	if (!state.device)
 		return 0;
-	state.process = current_process();
+	state.process = requester();
 	state.insert_ns = bpf_ktime_get_ns();
 	bpf_map_update_elem(&requests, &key, &state, BPF_ANY);
 	return 0;
@@ -103,8 +112,9 @@ int block_issue(u64 *ctx)
 		state.device = traced_device(request);
 	if (!state.device)
 		return 0;
-	if (!state.process)
-		state.process = current_process();
+	/* Who issues what was queued may be anybody. */
+	if (!state.insert_ns)
+		state.process = requester();
 	/* Others may have been merged into it while it waited. */
 	state.sector = request->__sector;
 	state.bytes = request->__data_len;

@@ -115,13 +115,13 @@ static __always_inline u64 name_of(struct dentry *dentry)
 		return 0;
 	if (HAS_CAST) {
 		dentry = CAST(struct dentry, dentry);
-		folder = (u64)dentry->d_parent;
+		folder = dentry->d_parent->d_inode->i_ino;
 		name = dentry->d_name.hash;
 	} else {
-		folder = (u64)BPF_CORE_READ(dentry, d_parent);
+		folder = BPF_CORE_READ(dentry, d_parent, d_inode, i_ino);
 		name = BPF_CORE_READ(dentry, d_name.hash);
 	}
-	return (folder << 16 | folder >> 48) ^ name;
+	return folder * 0x9e3779b97f4a7c15ull ^ name;
 }
 
 static __always_inline struct dentry *dentry_of(struct inode *inode, struct file *file)
