@@ -65,7 +65,8 @@ impl Counters {
                 ..between(from.figures, to.figures)
             }
         });
-        let grown = later.server.iter().filter_map(|(name, now)| {
+        let counters = later.server.iter().filter(|(name, _)| !is_gauge(name));
+        let grown = counters.filter_map(|(name, now)| {
             let grown = now - self.server.get(name)?;
             (grown > 0.0).then(|| (name.clone(), grown))
         });
@@ -81,6 +82,22 @@ impl Counters {
             server: grown.into_iter().collect(),
         }
     }
+}
+
+/// Whether a number of WiredTiger says how much there is now, and not how much there was so far.
+fn is_gauge(name: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "currently",
+        "tracked",
+        "maximum",
+        "configured",
+        "percentage",
+        "bytes allocated for updates",
+        "not belonging to page images",
+        "total in use",
+        "connections.current",
+    ];
+    WORDS.iter().any(|word| name.contains(word))
 }
 
 /// Sum over processes; `None` if one cannot be read.
@@ -305,6 +322,13 @@ mod tests {
             busy.is_some_and(|busy| (busy - 0.5).abs() < 1e-9),
             "{busy:?}"
         );
+    }
+
+    #[test]
+    fn what_there_is_now_is_no_counter() {
+        assert!(is_gauge("wiredTiger.cache.bytes currently in the cache"));
+        assert!(is_gauge("wiredTiger.cache.tracked dirty bytes in the cache"));
+        assert!(!is_gauge("wiredTiger.cache.bytes read into cache"));
     }
 
     #[test]
