@@ -92,12 +92,12 @@ impl Load {
             written,
             work: 1000,
         };
-        let mut block = aligned_block();
+        let block = aligned_block();
         for _ in 0..8 {
             // What the calls themselves take does not shrink with the work.
-            let with_work = 1.0 / load.rate(&mut block);
+            let with_work = 1.0 / load.rate(block);
             let work = std::mem::replace(&mut load.work, 0);
-            let without = 1.0 / load.rate(&mut block);
+            let without = 1.0 / load.rate(block);
             let round = ((with_work - without) / work as f64).max(1e-10);
             load.work = ((1.0 / CALLS_PER_S - without) / round).max(1.0) as u64;
         }

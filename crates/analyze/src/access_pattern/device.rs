@@ -65,6 +65,8 @@ pub(super) struct Matcher {
     callers: HashMap<u32, Owed>,
     /// Of what was owed, what was given up.
     given_up: u64,
+    /// When the first request was queued: before, the device was not watched yet.
+    first_ns: Option<i64>,
 }
 
 /// What a process has asked devices for and no request in its name has fetched: below zero for a
@@ -83,6 +85,7 @@ impl Matcher {
             return;
         }
         let queued = request.issue_ns.saturating_sub(request.queue_ns as i64);
+        self.first_ns = Some(self.first_ns.map_or(queued, |first| first.min(queued)));
         let done = request.issue_ns.saturating_add(request.device_ns as i64);
         let (begins, ends) = self.by_process.entry(request.process).or_default();
         begins.insert(queued, request.bytes);
@@ -120,6 +123,12 @@ impl Matcher {
                 served.waited += count;
                 served.handed_on = bytes.min(left as u64);
                 left -= served.handed_on as i64;
+            }
+            // The device gets known by the first calls on its files. One that asked for as much as it moved waited.
+            let is_unwatched = self.first_ns.is_none_or(|first| end_ns < first);
+            if is_unwatched && fetched > 0 && fetched >= call.bytes() {
+                served.waited += 1;
+                left -= call.fetched;
             }
             owed.bytes = left;
         }
@@ -279,6 +288,20 @@ mod tests {
         let waited = matcher.serve(&asking(300_000, 0));
         assert_eq!((waited.waited, waited.handed_on), (1, 4096));
         assert_eq!(matcher.owed_bytes(), 0);
+    }
+
+    #[test]
+    fn before_the_device_is_watched_a_call_that_asked_for_what_it_moved_waited() {
+        let mut matcher = Matcher::default();
+        matcher.add(&request(500_000, 0, 5_000));
+        let asking = |start_ns, fetched| Call {
+            fetched,
+            ..read(7, start_ns, 50_000)
+        };
+        assert_eq!(matcher.serve(&asking(0, 4096)), served(1, 4096, 0));
+        assert_eq!(matcher.serve(&asking(100_000, 0)), served(0, 0, 0));
+        assert_eq!(matcher.serve(&asking(600_000, 4096)), served(0, 4096, 0));
+        assert_eq!(matcher.owed_bytes(), 4096);
     }
 
     #[test]
