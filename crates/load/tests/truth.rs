@@ -194,11 +194,10 @@ fn in_a_quiet_moment(attempt: impl Fn() -> Result<(), String>) {
     }
     if disturbed.len() > failures.len() {
         // Not `eprintln!`: the test harness would swallow it, and skips must be seen.
-        writeln!(
+        let _ = writeln!(
             std::io::stderr(),
             "SKIP: the hypervisor took CPU time in most attempts: {disturbed:#?}"
-        )
-        .unwrap();
+        );
         return;
     }
     panic!("wrong in every attempt: {failures:#?}; disturbed: {disturbed:#?}");
