@@ -885,7 +885,7 @@ pub(crate) struct IndexBuildArguments {
     /// Take this collection as it is, and load nothing; of `--uri` or `--data-dir`
     #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = namespace, help_heading = "Data")]
     pub(crate) collection: Option<(String, String)>,
-    /// Documents that are loaded; default of the built-in layouts: 60000, of 3 KB each
+    /// Documents that are loaded; default of the built-in layouts: 40000, of 3 KB each
     #[arg(
         long,
         value_name = "N",

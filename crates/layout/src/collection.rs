@@ -35,7 +35,10 @@ pub struct Shape {
 
 fn refused(intent: impl Into<String>) -> impl FnOnce(ControlError) -> LayoutError {
     let intent = intent.into();
-    move |source| LayoutError::Command { intent, source }
+    move |source| LayoutError::Command {
+        intent,
+        source: Box::new(source),
+    }
 }
 
 /// Whether an error says that a command is not known.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum LayoutError {
     /// A connection could not be made.
     #[error("cannot connect to the server")]
-    Connect(#[source] ConnectError),
+    Connect(#[source] Box<ConnectError>),
     /// A command failed.
     #[error("cannot {intent}")]
     Command {
@@ -17,7 +17,7 @@ pub enum LayoutError {
         intent: String,
         /// Why it failed.
         #[source]
-        source: ControlError,
+        source: Box<ControlError>,
     },
     /// An answer is not what it should be.
     #[error("the server's answer to `{command}` cannot be understood: {reason}")]
@@ -140,5 +140,11 @@ impl LayoutError {
             LayoutError::Unsupported { .. } => "take the remedy `rewrite`".into(),
             _ => return None,
         })
+    }
+}
+
+impl From<ConnectError> for LayoutError {
+    fn from(error: ConnectError) -> Self {
+        LayoutError::Connect(Box::new(error))
     }
 }

@@ -119,14 +119,11 @@ impl Loading<'_> {
                 .map(|_| std::thread::Builder::new().spawn_scoped(scope, work))
                 .collect();
             let workers = workers.map_err(LayoutError::Thread)?;
-            workers
-                .into_iter()
-                .map(|worker| {
-                    worker
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                })
-                .collect()
+            workers.into_iter().try_for_each(|worker| {
+                worker
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
         })
     }
 

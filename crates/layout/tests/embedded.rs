@@ -43,7 +43,7 @@ impl Fixture {
         work: impl FnOnce(&Bench<'_>) -> T,
     ) -> T {
         work(&Bench {
-            connect: &|| self.connector.control().map_err(LayoutError::Connect),
+            connect: &|| self.connector.control().map_err(LayoutError::from),
             interrupted: &|| stop.load(Ordering::Relaxed),
             progress: &|what, done, _| seen(what, done),
         })

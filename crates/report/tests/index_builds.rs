@@ -50,6 +50,7 @@ fn with_view<T>(
     let views = traces.iter().map(|(name, traced)| {
         let view = TraceView {
             document: &traced.document,
+            slices: &[],
             patterns: &traced.patterns,
             activity: &activity,
         };

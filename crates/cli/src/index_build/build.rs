@@ -17,6 +17,9 @@ use jiff::Timestamp;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Counter of a server that tells how often WiredTiger gave a transaction up because the cache was full of its changes.
+const ROLLED_BACK: &str =
+    "wiredTiger.transaction.oldest pinned transaction ID rolled back for eviction";
 /// Name of the index.
 pub(super) const INDEX: &str = "dyno_index_build";
 /// Memory for events on their way: random reads come in the tens of thousands per second.
@@ -102,6 +105,15 @@ impl Builder<'_> {
                     mebibytes(self.documents_bytes)
                 ),
                 "give it a smaller cache, or more documents; with compressed blocks it reads less than the documents have",
+            );
+        }
+        if let Some(times) = grown.server.get(ROLLED_BACK).filter(|times| **times >= 1.0) {
+            caveat(
+                format!(
+                    "the server rolled transactions back {times} times to make room in its cache, and began anew: what the index adds \
+                     did not fit, and the documents were read again each time"
+                ),
+                "give it a larger cache, or fewer documents",
             );
         }
         let record = BuildRecord {

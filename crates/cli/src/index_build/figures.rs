@@ -327,7 +327,9 @@ mod tests {
     #[test]
     fn what_there_is_now_is_no_counter() {
         assert!(is_gauge("wiredTiger.cache.bytes currently in the cache"));
-        assert!(is_gauge("wiredTiger.cache.tracked dirty bytes in the cache"));
+        assert!(is_gauge(
+            "wiredTiger.cache.tracked dirty bytes in the cache"
+        ));
         assert!(!is_gauge("wiredTiger.cache.bytes read into cache"));
     }
 

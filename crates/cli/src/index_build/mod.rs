@@ -422,7 +422,7 @@ impl From<LayoutError> for Failure {
         };
         let failure = match error {
             LayoutError::Connect(source) => {
-                Failure::from(source).context("cannot connect to the server")
+                Failure::from(*source).context("cannot connect to the server")
             }
             other => Failure::of(exit, other),
         };

@@ -185,7 +185,7 @@ impl<'a> Place<'a> {
     pub(super) fn connector(&self) -> impl Fn() -> Result<Control, LayoutError> + Sync + use<> {
         let connector = self.running().connector.clone();
         move || {
-            let mut control = connector.control().map_err(LayoutError::Connect)?;
+            let mut control = connector.control().map_err(LayoutError::from)?;
             // Copies and verifications take their time.
             control.set_limit(None);
             Ok(control)
