@@ -3,9 +3,10 @@
 //! --bench throughput` prints the throughput that is lost, with the interval in which its median lies, and whether
 //! that keeps the limits.
 //!
-//! The load is one thread in a closed loop: reads that the page cache answers, reads that the device answers, and
-//! writes, with work between them that makes up the rest of the time. So what a call takes longer is missing from the
-//! calls per second. Time is that of the clock: what the reader of the events takes counts as well, and so does what
+//! The load is two threads in closed loops, as on a small server with two CPUs: reads that the page cache answers, reads
+//! that the device answers, and writes, with work between them that makes up the rest of the time. Together they make
+//! 20,000 calls a second, so that what a call takes longer is missing from the calls per second. (One thread that made as
+//! many would lose twice as much, and on more CPUs they would lose less: what a call costs is what `--bench cost` prints.) Time is that of the clock: what the reader of the events takes counts as well, and so does what
 //! others do on the machine, which widens the interval.
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
@@ -13,7 +14,6 @@
 use dyno_record::io_trace::document::TraceMode;
 use dyno_record::io_trace::event::{BlockRequest, Call};
 use dyno_trace::{Settings, Sink, Tracer};
-use std::alloc::{Layout, alloc_zeroed};
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// Calls per second that the load makes without a trace.
 const CALLS_PER_S: f64 = 20_000.0;
+/// Threads that make them.
+const THREADS: u64 = 2;
 /// Calls of one turn: a second.
 const CALLS: u64 = 20_000;
 /// Calls after which the kinds begin anew: of these one is answered by the device, and some are writes.
@@ -58,11 +60,8 @@ impl Sink for Count {
 }
 
 /// A block at an address that a device can be read to without the page cache.
-fn aligned_block() -> &'static mut [u8] {
-    let layout = Layout::from_size_align(BLOCK_BYTES, BLOCK_BYTES).unwrap();
-    // SAFETY: the layout has a size; the memory is of that size, zeroed, given to nobody else and never freed.
-    unsafe { std::slice::from_raw_parts_mut(alloc_zeroed(layout), BLOCK_BYTES) }
-}
+#[repr(C, align(4096))]
+struct Block([u8; BLOCK_BYTES]);
 
 /// A program that reads and writes blocks and works with them, again and again.
 struct Load {
@@ -92,24 +91,34 @@ impl Load {
             written,
             work: 1000,
         };
-        let block = aligned_block();
         for _ in 0..8 {
             // What the calls themselves take does not shrink with the work.
-            let with_work = 1.0 / load.rate(block);
+            let with_work = 1.0 / load.rate();
             let work = std::mem::replace(&mut load.work, 0);
-            let without = 1.0 / load.rate(block);
+            let without = 1.0 / load.rate();
             let round = ((with_work - without) / work as f64).max(1e-10);
             load.work = ((1.0 / CALLS_PER_S - without) / round).max(1.0) as u64;
         }
         load
     }
 
-    /// Calls per second.
-    fn rate(&self, block: &mut [u8]) -> f64 {
+    /// Calls per second of all threads.
+    fn rate(&self) -> f64 {
         let start = Instant::now();
-        for number in 0..CALLS {
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                scope.spawn(move || self.make_calls(thread));
+            }
+        });
+        CALLS as f64 / start.elapsed().as_secs_f64()
+    }
+
+    /// The calls of one thread.
+    fn make_calls(&self, thread: u64) {
+        let block = &mut Box::new(Block([0; BLOCK_BYTES])).0;
+        for number in (thread..CALLS).step_by(THREADS as usize) {
             let place = number * 4099 % BLOCKS * BLOCK_BYTES as u64;
-            match number % CYCLE {
+            match number / THREADS % CYCLE {
                 0 => self.direct.read_exact_at(block, place).unwrap(),
                 1..=WRITES => self.written.write_all_at(block, place).unwrap(),
                 _ => self.cached.read_exact_at(block, place).unwrap(),
@@ -120,10 +129,9 @@ impl Load {
             }
             black_box(value);
         }
-        CALLS as f64 / start.elapsed().as_secs_f64()
     }
 
-    fn traced(&self, mode: TraceMode, block: &mut [u8]) -> f64 {
+    fn traced(&self, mode: TraceMode) -> f64 {
         let mut settings = Settings {
             mode,
             ..Settings::default()
@@ -135,7 +143,7 @@ impl Load {
         let mut rate = 0.0;
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                rate = self.rate(block);
+                rate = self.rate();
                 done.store(true, Ordering::Release);
             });
             while !done.load(Ordering::Acquire) {
@@ -184,17 +192,16 @@ fn main() {
     let pairs = pairs.unwrap_or(PAIRS).max(1);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let load = Load::calibrated(folder.path());
-    let block = aligned_block();
     let mut lost = [Vec::new(), Vec::new()];
     let mut plain_rates = Vec::new();
     for pair in 0..pairs {
         for ((_, mode, _), lost) in MODES.iter().zip(&mut lost) {
             // The order within a pair changes, so that a drift of the machine favours nobody.
             let (plain, traced) = match pair % 2 {
-                0 => (load.rate(block), load.traced(*mode, block)),
+                0 => (load.rate(), load.traced(*mode)),
                 _ => {
-                    let traced = load.traced(*mode, block);
-                    (load.rate(block), traced)
+                    let traced = load.traced(*mode);
+                    (load.rate(), traced)
                 }
             };
             plain_rates.push(plain);
@@ -203,7 +210,7 @@ fn main() {
     }
     let (rate, _, _) = median_with_interval(&mut plain_rates);
     println!(
-        "load: {rate:.0} calls per second without a trace, of each {CYCLE} one read from the device, {WRITES} writes, the \
+        "load: {rate:.0} calls per second of {THREADS} threads without a trace, of each {CYCLE} one read from the device, {WRITES} writes, the \
          rest reads from the page cache; {pairs} pairs of a second each"
     );
     for ((name, _, limit), lost) in MODES.iter().zip(&mut lost) {

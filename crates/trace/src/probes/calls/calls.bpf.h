@@ -47,6 +47,9 @@ static __always_inline struct file *file_of(struct task_struct *task, u32 descri
 
 	if (descriptor >= table->max_fds)
 		return 0;
+	/* What has a pointer at its beginning is read without a call. */
+	if (HAS_CAST)
+		return (void *)CAST(struct hlist_node, table->fd + descriptor)->next;
 	if (bpf_probe_read_kernel(&file, sizeof(file), table->fd + descriptor))
 		return 0;
 	return file;
@@ -367,7 +370,9 @@ static __always_inline void begin_call(struct thread_state *state, struct file *
 	state->file = (u64)file;
 	state->id = id;
 	state->operation = operation;
-	state->fetched = fetched_by(bpf_get_current_task_btf());
+	/* Totals have no room for it. */
+	if (!settings.aggregated)
+		state->fetched = fetched_by(bpf_get_current_task_btf());
 	state->start_ns = bpf_ktime_get_ns();
 }
 
@@ -401,7 +406,6 @@ static __always_inline s64 offset_of(struct thread_state *state, s64 returned)
 /* A call ends. The clock was read before what follows here. */
 static __always_inline void end_call(struct thread_state *state, u64 now, s64 returned)
 {
-	u64 both = bpf_get_current_pid_tgid();
 	struct call call = {
 		.start_ns = state->start_ns,
 		.latency_ns = now - state->start_ns,
@@ -409,10 +413,16 @@ static __always_inline void end_call(struct thread_state *state, u64 now, s64 re
 		.returned = returned,
 		.file = state->id,
 		.operation = state->operation,
-		.process = both >> 32,
-		.thread = (u32)both,
-		.fetched = fetched_since(state->fetched),
 	};
+
+	/* Of no use for totals. */
+	if (!settings.aggregated) {
+		u64 both = bpf_get_current_pid_tgid();
+
+		call.process = both >> 32;
+		call.thread = (u32)both;
+		call.fetched = fetched_since(state->fetched);
+	}
 
 	state->start_ns = 0;
 	call.offset = offset_of(state, returned);
