@@ -298,7 +298,13 @@ class Cases(unittest.TestCase):
     def outlives(self, mode):
         relay = Relay(self.uri)
         self.addCleanup(relay.close)
-        program = self.from_empty(mode, uri=relay.uri, between=relay.cut)
+
+        def cut():
+            # The consumer waits for the next message then, and is not about to open its cursor.
+            time.sleep(0.4)
+            relay.cut()
+
+        program = self.from_empty(mode, uri=relay.uri, between=cut)
         if mode == "tailable":
             reopened = program.named("reopened")
             self.assertIn("connection", {event["reason"] for event in reopened}, reopened)
