@@ -181,7 +181,7 @@ class Consumer:
         self.stamps = common.Stamps(options.output)
         self.control = common.Control()
         self.seen = common.Seen()
-        self.opened = self.position_lost = self.empty = 0
+        self.opened = self.position_lost = self.empty = self.caught_up = 0
         self.back_off_s = common.BACK_OFF_FIRST_S
         self.collection = connect(options)
         self.source = None
@@ -193,12 +193,13 @@ class Consumer:
         seen_filter = {} if everything else self.seen.filter()
         self.source = SOURCES[self.options.mode](self.collection, self.options, seen_filter)
         self.opened += 1
+        self.catch_up_ns = self.options.clock() + common.CATCH_UP_NS if self.options.mode == "tailable" else None
 
     def run(self):
         options, control = self.options, self.control
         control.ready()
-        last_ns = control.start_ns
-        lost, polls = None, options.mode == "poll"
+        self.last_ns = control.start_ns
+        lost, idle, polls = None, False, options.mode == "poll"
         while self.seen.count < options.messages and not control.stopping:
             document = None
             try:
@@ -206,15 +207,18 @@ class Consumer:
                     self._open(lost)
                     if not polls and lost and not lost.pop("told", False):
                         common.emit(event="reopened", at_ns=options.clock(), **lost)
+                elif self.catch_up_ns and (idle or options.clock() > self.catch_up_ns):
+                    self._catch_up(newer=idle)
                 document = self.source.try_next()
                 if document is None and not self.source.alive():
                     lost = self._ended(lost)
             except PyMongoError as error:
                 lost = self._broken(error)
-            if document is not None:
-                last_ns = self._receive(document)
+            idle = document is None
+            if not idle:
+                self._receive(document)
                 lost = None
-            elif options.clock() - last_ns > options.idle_s * 1e9:
+            elif options.clock() - self.last_ns > options.idle_s * 1e9:
                 control.exit_code = 5
                 break
         self.stamps.close()
@@ -225,18 +229,25 @@ class Consumer:
             reopened=0 if polls else self.opened - 1,
             reopened_empty=self.empty,
             position_lost=self.position_lost,
+            caught_up=self.caught_up,
             duplicates_skipped=self.seen.duplicates,
         )
         return control.exit_code
 
+    def _catch_up(self, newer):
+        """Asks for what is missing, once for each cursor."""
+        self.catch_up_ns, before = None, self.seen.count
+        for document in self.collection.find(self.seen.filter(newer)):
+            self._receive(document)
+        self.caught_up += self.seen.count - before
+
     def _receive(self, document):
-        received_ns = self.options.clock()
+        received_ns = self.last_ns = self.options.clock()
         if self.seen.accept(document["p"], document["n"]):
             self.stamps.consumed(document["n"], document["s"], received_ns, document["p"])
             if self.options.delay_us:
                 time.sleep(self.options.delay_us / 1e6)
         self.back_off_s = common.BACK_OFF_FIRST_S
-        return received_ns
 
     def _ended(self, lost):
         """The cursor is dead without an error: all was read, or a tailable cursor found nothing at all.
