@@ -40,15 +40,12 @@ async def connect(options):
 
 
 async def wait_until(control, clock, at_ns):
-    """As `Control.wait_until`. The timer of the event loop wakes late by up to a millisecond, as epoll does."""
+    """As `Control.wait_until`; the event loop waits in whole milliseconds, so it may wake one late."""
     while (left_ns := at_ns - clock()) > 0:
         if control.stopping:
             return False
-        if left_ns > 1_100_000:
-            await asyncio.sleep(min(left_ns - 1_100_000, common.SLICE_NS) / 1e9)
-        elif left_ns > common.SPIN_NS:
-            # Other tasks run; nothing else is spun for.
-            await asyncio.sleep(0)
+        if left_ns > common.SPIN_NS:
+            await asyncio.sleep(min(left_ns, common.SLICE_NS) / 1e9)
     return not control.stopping
 
 
