@@ -27,7 +27,7 @@ void fail(int code, const char *format, ...) {
         if (*at == '\n') *at = ' ';
     }
     fprintf(stderr, "%s\n", line);
-    fflush(NULL);
+    fflush(stdout);
     _exit(code);
 }
 

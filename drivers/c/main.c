@@ -272,6 +272,8 @@ static bool catch_up(bool newer, bson_error_t *error) {
 static bool try_next(bson_t *copy, bson_error_t *error) {
     const bson_t *document;
     memset(error, 0, sizeof *error);
+    /* To read from a dead cursor is an error. */
+    if (cursor && !mongoc_cursor_more(cursor)) return false;
     if (cursor) {
         if (!mongoc_cursor_next(cursor, &document)) {
             mongoc_cursor_error(cursor, error);
@@ -399,6 +401,7 @@ int main(int count, char **arguments) {
     } else {
         consume();
     }
-    fflush(NULL);
+    /* Not all streams: the reading thread holds the lock of the input. */
+    fflush(stdout);
     _exit(control_exit_code());
 }

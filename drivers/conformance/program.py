@@ -9,8 +9,8 @@ import subprocess
 import threading
 import time
 
-READY_S = 60
-END_S = 60
+READY_S = 30
+END_S = 30
 
 
 class Wrong(AssertionError):
