@@ -11,27 +11,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-pub const NO_BATCH: u32 = u32::MAX;
-pub const PRODUCER_SHIFT: u32 = 40;
-pub const POSITION_LOST: i32 = 136;
+pub(crate) const NO_BATCH: u32 = u32::MAX;
+pub(crate) const PRODUCER_SHIFT: u32 = 40;
+pub(crate) const POSITION_LOST: i32 = 136;
 /// After a request to stop, inserts in flight have this long to be answered.
-pub const GRACE: Duration = Duration::from_secs(2);
-pub const EMPTY_PAUSE: Duration = Duration::from_millis(5);
-pub const BACK_OFF_FIRST: Duration = Duration::from_millis(10);
-pub const BACK_OFF_LAST: Duration = Duration::from_secs(1);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const EMPTY_PAUSE: Duration = Duration::from_millis(5);
+pub(crate) const BACK_OFF_FIRST: Duration = Duration::from_millis(10);
+pub(crate) const BACK_OFF_LAST: Duration = Duration::from_secs(1);
 /// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded
 /// server): so long after the opening, or when nothing more comes, what is missing is asked for once.
-pub const CATCH_UP_NS: i64 = 100_000_000;
+pub(crate) const CATCH_UP_NS: i64 = 100_000_000;
 /// Longest spinning before an intended start.
-pub const SPIN_NS: i64 = 50_000;
+pub(crate) const SPIN_NS: i64 = 50_000;
 /// Numbers below the newest that a consumer still expects, for each producer: more than any pool reorders.
 const WINDOW: i64 = 4096;
 const MOST_MESSAGES: i64 = (1 << PRODUCER_SHIFT) - 1;
 
 /// Options by name.
-pub struct Options {
+pub(crate) struct Options {
     values: BTreeMap<&'static str, String>,
-    pub uri: String,
+    pub(crate) uri: String,
 }
 
 /// What an option may be: (name, default, rule). Without a default it must be given.
@@ -84,7 +84,7 @@ const CONSUME: &[Known] = &[
 
 impl Options {
     /// Reads pairs of a name and a value; the error is one line that names the option.
-    pub fn parse(role: &str, arguments: &[String]) -> Result<Self, String> {
+    pub(crate) fn parse(role: &str, arguments: &[String]) -> Result<Self, String> {
         let own = if role == "produce" { PRODUCE } else { CONSUME };
         let known: Vec<Known> = COMMON.iter().chain(own).copied().collect();
         let mut values = BTreeMap::new();
@@ -114,25 +114,25 @@ impl Options {
         Ok(Options { values, uri })
     }
 
-    pub fn text(&self, name: &str) -> &str {
+    pub(crate) fn text(&self, name: &str) -> &str {
         self.values.get(name).map_or("", String::as_str)
     }
 
     /// The option as a number; `None` for a word.
-    pub fn number(&self, name: &str) -> Option<i64> {
+    pub(crate) fn number(&self, name: &str) -> Option<i64> {
         self.text(name).parse().ok()
     }
 
     /// The option as a number; 0 for a word.
-    pub fn whole(&self, name: &str) -> i64 {
+    pub(crate) fn whole(&self, name: &str) -> i64 {
         self.number(name).unwrap_or(0)
     }
 
-    pub fn idle_ns(&self) -> i64 {
+    pub(crate) fn idle_ns(&self) -> i64 {
         (self.text("idle-s").parse::<f64>().unwrap_or(30.0) * 1e9) as i64
     }
 
-    pub fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> Clock {
         match self.text("clock") {
             "realtime" => Clock(ClockId::CLOCK_REALTIME),
             _ => Clock(ClockId::CLOCK_MONOTONIC),
@@ -140,7 +140,7 @@ impl Options {
     }
 
     /// Intended starts in ns after the start instant, `None` for a closed loop.
-    pub fn schedule(&self) -> Result<Option<Vec<i64>>, String> {
+    pub(crate) fn schedule(&self) -> Result<Option<Vec<i64>>, String> {
         let path = self.text("schedule");
         if path.is_empty() {
             return Ok(None);
@@ -162,7 +162,7 @@ impl Options {
     }
 
     /// The same bytes in every driver.
-    pub fn padding(&self) -> Vec<u8> {
+    pub(crate) fn padding(&self) -> Vec<u8> {
         let mut state = 42_u32;
         let next = |_| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -196,17 +196,17 @@ impl Rule {
 
 /// The clock that all programs of a run share.
 #[derive(Clone, Copy)]
-pub struct Clock(ClockId);
+pub(crate) struct Clock(ClockId);
 
 impl Clock {
-    pub fn now(self) -> i64 {
+    pub(crate) fn now(self) -> i64 {
         let now = clock_gettime(self.0).expect("these clocks exist on every Linux");
         now.tv_sec() * 1_000_000_000 + now.tv_nsec()
     }
 }
 
 /// One line of JSON on standard output.
-pub fn emit(event: &Value) {
+pub(crate) fn emit(event: &Value) {
     let mut output = std::io::stdout().lock();
     // Nobody reads any more: the run is over.
     let _ = writeln!(output, "{event}").and_then(|()| output.flush());
@@ -214,27 +214,27 @@ pub fn emit(event: &Value) {
 
 /// Ends the program with one line on standard error.
 #[allow(clippy::exit, reason = "exit codes are part of the contract")]
-pub fn fail(code: i32, message: &str) -> ! {
+pub(crate) fn fail(code: i32, message: &str) -> ! {
     let line: Vec<&str> = message.split_whitespace().collect();
     let _ = writeln!(std::io::stderr(), "{}", line.join(" "));
     process::exit(code)
 }
 
 #[allow(clippy::exit, reason = "exit codes are part of the contract")]
-pub fn end(code: i32) -> ! {
+pub(crate) fn end(code: i32) -> ! {
     process::exit(code)
 }
 
 /// The barrier on standard input, and every reason to stop.
 #[derive(Default)]
-pub struct Control {
+pub(crate) struct Control {
     start_ns: AtomicI64,
     stopping: AtomicBool,
     exit_code: AtomicI32,
 }
 
 impl Control {
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let control = Arc::new(Control::default());
         let signalled = Arc::clone(&control);
         let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
@@ -256,7 +256,7 @@ impl Control {
     }
 
     /// Says that all is open, and waits for the start.
-    pub fn ready(self: &Arc<Self>) {
+    pub(crate) fn ready(self: &Arc<Self>) {
         let _ = writeln!(std::io::stdout(), "ready");
         let control = Arc::clone(self);
         let (started, wait) = std::sync::mpsc::channel();
@@ -281,28 +281,28 @@ impl Control {
         let _ = wait.recv();
     }
 
-    pub fn start_ns(&self) -> i64 {
+    pub(crate) fn start_ns(&self) -> i64 {
         self.start_ns.load(Ordering::SeqCst)
     }
 
-    pub fn stopping(&self) -> bool {
+    pub(crate) fn stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    pub fn exit_code(&self) -> i32 {
+    pub(crate) fn exit_code(&self) -> i32 {
         self.exit_code.load(Ordering::SeqCst)
     }
 
-    pub fn set_exit_code(&self, code: i32) {
+    pub(crate) fn set_exit_code(&self, code: i32) {
         self.exit_code.store(code, Ordering::SeqCst);
     }
 }
 
 /// Records of 32 bytes; on disk at the latest after a second.
-pub struct Stamps(Mutex<BufWriter<File>>);
+pub(crate) struct Stamps(Mutex<BufWriter<File>>);
 
 impl Stamps {
-    pub fn create(path: &str) -> Result<Arc<Self>, String> {
+    pub(crate) fn create(path: &str) -> Result<Arc<Self>, String> {
         let file = File::create(path).map_err(|error| format!("option `--output`: {error}"))?;
         let stamps = Arc::new(Stamps(Mutex::new(BufWriter::with_capacity(1 << 16, file))));
         let flushed = Arc::clone(&stamps);
@@ -315,7 +315,7 @@ impl Stamps {
         Ok(stamps)
     }
 
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = buffer.flush() {
             fail(1, &format!("cannot write stamps: {error}"));
@@ -323,7 +323,7 @@ impl Stamps {
     }
 
     /// Of a producer: n, intended, send and acknowledged; of a consumer: n, send, received and its last two fields.
-    pub fn write(&self, fields: [i64; 4]) {
+    pub(crate) fn write(&self, fields: [i64; 4]) {
         let mut record = [0; 32];
         for (bytes, field) in record.as_chunks_mut::<8>().0.iter_mut().zip(fields) {
             *bytes = field.to_le_bytes();
@@ -338,15 +338,15 @@ impl Stamps {
 }
 
 /// The last two fields of a consumer's stamp.
-pub fn producer_and_batch(producer: i32, batch: u32) -> i64 {
+pub(crate) fn producer_and_batch(producer: i32, batch: u32) -> i64 {
     i64::from(producer) | (i64::from(batch) << 32)
 }
 
 /// Which messages came: inserts in flight overtake each other.
 #[derive(Default)]
-pub struct Seen {
-    pub count: i64,
-    pub duplicates: i64,
+pub(crate) struct Seen {
+    pub(crate) count: i64,
+    pub(crate) duplicates: i64,
     producers: BTreeMap<i32, Progress>,
 }
 
@@ -357,7 +357,7 @@ struct Progress {
 
 impl Seen {
     /// Whether the message is new.
-    pub fn accept(&mut self, producer: i32, n: i64) -> bool {
+    pub(crate) fn accept(&mut self, producer: i32, n: i64) -> bool {
         let state = self.producers.entry(producer).or_insert(Progress {
             newest: -1,
             missing: BTreeSet::new(),
@@ -378,7 +378,7 @@ impl Seen {
 
     /// Ranges of `_id` (above, below; both excluded) that are newer than what came, and single ones that were
     /// overtaken. Everything if nothing came.
-    pub fn open_ids(&self) -> (Vec<(i64, i64)>, Vec<i64>) {
+    pub(crate) fn open_ids(&self) -> (Vec<(i64, i64)>, Vec<i64>) {
         let (mut ranges, mut missing, mut above) = (Vec::new(), Vec::new(), i64::MIN);
         for (producer, state) in &self.producers {
             let first = i64::from(*producer) << PRODUCER_SHIFT;
@@ -395,16 +395,16 @@ impl Seen {
 
 /// What a consumer counts besides messages.
 #[derive(Default)]
-pub struct Counters {
-    pub opened: i64,
-    pub empty: i64,
-    pub position_lost: i64,
-    pub caught_up: i64,
+pub(crate) struct Counters {
+    pub(crate) opened: i64,
+    pub(crate) empty: i64,
+    pub(crate) position_lost: i64,
+    pub(crate) caught_up: i64,
 }
 
 impl Counters {
     /// The last event of a consumer.
-    pub fn done(&self, seen: &Seen, polls: bool) -> Value {
+    pub(crate) fn done(&self, seen: &Seen, polls: bool) -> Value {
         serde_json::json!({
             "event": "done", "messages": seen.count, "failed": 0,
             "reopened": if polls { 0 } else { self.opened - 1 }, "reopened_empty": self.empty,
@@ -415,15 +415,15 @@ impl Counters {
 }
 
 /// Why a source had to be opened again.
-pub struct Lost {
-    pub reason: &'static str,
-    pub code: Option<i32>,
-    pub message: String,
-    pub told: bool,
+pub(crate) struct Lost {
+    pub(crate) reason: &'static str,
+    pub(crate) code: Option<i32>,
+    pub(crate) message: String,
+    pub(crate) told: bool,
 }
 
 impl Lost {
-    pub fn tell(&mut self, at_ns: i64) {
+    pub(crate) fn tell(&mut self, at_ns: i64) {
         if !std::mem::replace(&mut self.told, true) {
             emit(&serde_json::json!({
                 "event": "reopened", "reason": self.reason, "at_ns": at_ns, "code": self.code,

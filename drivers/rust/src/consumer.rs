@@ -22,7 +22,7 @@ enum Source {
     Stream(ChangeStream<ChangeStreamEvent<Document>>),
 }
 
-pub struct Consumer<'a> {
+pub(crate) struct Consumer<'a> {
     options: &'a Options,
     control: &'a Arc<Control>,
     stamps: &'a Stamps,
@@ -38,7 +38,7 @@ pub struct Consumer<'a> {
 }
 
 impl<'a> Consumer<'a> {
-    pub fn new(
+    pub(crate) fn new(
         options: &'a Options,
         control: &'a Arc<Control>,
         stamps: &'a Stamps,
@@ -75,7 +75,7 @@ impl<'a> Consumer<'a> {
     }
 
     /// What a lost position left behind is read from the oldest message on: `everything`.
-    pub async fn open(&mut self, everything: bool) -> Result<()> {
+    pub(crate) async fn open(&mut self, everything: bool) -> Result<()> {
         let wait = Duration::from_millis(self.options.whole("await-ms") as u64);
         let batch_size = Some(self.options.whole("batch-size") as u32).filter(|size| *size > 0);
         let filter = if everything || self.seen.count == 0 {
@@ -117,7 +117,7 @@ impl<'a> Consumer<'a> {
         Ok(())
     }
 
-    pub async fn run(&mut self) -> Value {
+    pub(crate) async fn run(&mut self) -> Value {
         let ready = Arc::clone(self.control);
         let _ = tokio::task::spawn_blocking(move || ready.ready()).await;
         let polls = self.options.text("mode") == "poll";

@@ -41,7 +41,7 @@ async fn wait_until(control: &Control, now: impl Fn() -> i64, at_ns: i64) -> boo
     }
 }
 
-pub async fn run(
+pub(crate) async fn run(
     options: &Options,
     control: &Arc<Control>,
     stamps: &Arc<Stamps>,
