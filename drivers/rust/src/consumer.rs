@@ -6,6 +6,7 @@ use crate::common::{
     NO_BATCH, Options, POSITION_LOST, Seen, Stamps, producer_and_batch,
 };
 use futures_util::TryStreamExt;
+use mongodb::action::Action;
 use mongodb::bson::{Document, doc};
 use mongodb::change_stream::ChangeStream;
 use mongodb::change_stream::event::{ChangeStreamEvent, ResumeToken};
@@ -29,6 +30,7 @@ pub(crate) struct Consumer<'a> {
     collection: Collection<Document>,
     clock: Clock,
     source: Source,
+    exhausted: bool,
     token: Option<ResumeToken>,
     seen: Seen,
     counters: Counters,
@@ -51,6 +53,7 @@ impl<'a> Consumer<'a> {
             collection,
             clock: options.clock(),
             source: Source::Closed,
+            exhausted: false,
             token: None,
             seen: Seen::default(),
             counters: Counters::default(),
@@ -113,6 +116,7 @@ impl<'a> Consumer<'a> {
                 })
             }
         };
+        self.exhausted = false;
         self.counters.opened += 1;
         Ok(())
     }
@@ -170,10 +174,19 @@ impl<'a> Consumer<'a> {
             Source::Cursor(cursor) if self.options.text("mode") == "poll" => {
                 cursor.try_next().await
             }
-            Source::Cursor(cursor) => Ok(match cursor.try_advance().await? {
-                true => Some(cursor.deserialize_current()?),
-                false => None,
-            }),
+            Source::Cursor(cursor) => {
+                // The stream of a tailable cursor goes on through empty replies. To drop this future loses
+                // nothing: what is under way stays in the cursor.
+                let wait = Duration::from_millis(self.options.whole("await-ms").unsigned_abs());
+                match tokio::time::timeout(wait, cursor.try_next()).await {
+                    Ok(document) => {
+                        let document = document?;
+                        self.exhausted = document.is_none();
+                        Ok(document)
+                    }
+                    Err(_) => Ok(None),
+                }
+            }
             Source::Stream(stream) => {
                 let event = stream.next_if_any().await?;
                 self.token = stream.resume_token();
@@ -185,7 +198,7 @@ impl<'a> Consumer<'a> {
     fn is_dead(&self) -> bool {
         match &self.source {
             Source::Closed => true,
-            Source::Cursor(cursor) => cursor.is_exhausted(),
+            Source::Cursor(_) => self.exhausted,
             Source::Stream(stream) => !stream.is_alive(),
         }
     }
