@@ -26,7 +26,7 @@ drivers: setup ## build the drivers of `dyno tail`; DRIVERS="go node" builds onl
 	@scripts/drivers.sh $(DRIVERS)
 
 drivers-test: drivers ## check every driver that is built against drivers/README.md
-	@cd drivers && python3 -m conformance $(addprefix --driver ,$(DRIVERS))
+	@cd drivers && python3 -m unittest --quiet conformance.test_checks && python3 -m conformance $(addprefix --driver ,$(DRIVERS))
 
 run: build ## measure workload WORKLOAD (default: a) on the embedded server
 	@target/release/dyno run $(WORKLOAD) $(ARGS)
