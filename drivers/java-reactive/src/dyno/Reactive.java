@@ -41,10 +41,22 @@ public final class Reactive {
         most = options.isUnbounded() ? Integer.MAX_VALUE : (int) options.number("in-flight");
         slots = new Semaphore(most);
         MongoClient client = MongoClients.create(options.clientSettings());
-        CompletableFuture<Throwable> answer = new CompletableFuture<>();
-        subscribe(client.getDatabase("admin").runCommand(new Document("ping", 1)), answer::complete);
-        if (answer.join() instanceof RuntimeException error) {
-            throw error;
+        // The first calls load hundreds of classes and open connections; the clock has not started yet.
+        int together = (int) Math.min(8, Math.min(most, options.number("pool")));
+        for (int round = 0; round < 50; round++) {
+            List<CompletableFuture<Throwable>> answers = new java.util.ArrayList<>();
+            for (int ping = 0; ping < together; ping++) {
+                CompletableFuture<Throwable> answer = new CompletableFuture<>();
+                Document command = new Document("ping", 1);
+                // An end without an error is null.
+                subscribe(client.getDatabase("admin").runCommand(command), answer::complete);
+                answers.add(answer);
+            }
+            for (CompletableFuture<Throwable> answer : answers) {
+                if (answer.join() instanceof RuntimeException error) {
+                    throw error;
+                }
+            }
         }
         collection = client.getDatabase(options.text("database"))
                 .getCollection(options.text("collection"))
