@@ -19,7 +19,7 @@ use std::time::Duration;
 
 enum Source {
     Closed,
-    Cursor(Cursor<Document>),
+    Cursor(Box<Cursor<Document>>),
     Stream(ChangeStream<ChangeStreamEvent<Document>>),
 }
 
@@ -106,14 +106,14 @@ impl<'a> Consumer<'a> {
                     .collection
                     .find(filter)
                     .optional(batch_size, |find, size| find.batch_size(size));
-                Source::Cursor(if mode == "tailable" {
+                Source::Cursor(Box::new(if mode == "tailable" {
                     self.catch_up_ns = Some(self.clock.now() + CATCH_UP_NS);
                     find.cursor_type(CursorType::TailableAwait)
                         .max_await_time(wait)
                         .await?
                 } else {
                     find.sort(doc! { "_id": 1 }).await?
-                })
+                }))
             }
         };
         self.exhausted = false;
