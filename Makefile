@@ -8,8 +8,10 @@ CARGO := scripts/cargo
 WORKLOAD ?= a
 # More options for `dyno run`, such as: make run ARGS="--duration 2m --clients 64"
 ARGS ?=
+# Drivers to build and check: all, unless some are named.
+DRIVERS ?=
 
-.PHONY: help setup build run test bench bench-parts bench-verdict bench-trace-report lint clean-runs
+.PHONY: help setup build drivers drivers-test run test bench bench-parts bench-verdict bench-trace-report lint clean-runs
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -19,6 +21,12 @@ setup: ## install what is missing to build and run
 
 build: setup ## build the release binary, target/release/dyno
 	@$(CARGO) build --release --locked --package mongodyno
+
+drivers: setup ## build the drivers of `dyno tail`; DRIVERS="go node" builds only those
+	@scripts/drivers.sh $(DRIVERS)
+
+drivers-test: drivers ## check every driver that is built against drivers/README.md
+	@cd drivers && python3 -m unittest --quiet conformance.test_checks && python3 -m conformance $(addprefix --driver ,$(DRIVERS))
 
 run: build ## measure workload WORKLOAD (default: a) on the embedded server
 	@target/release/dyno run $(WORKLOAD) $(ARGS)

@@ -1,0 +1,109 @@
+"""The embedded server, and a relay that counts connections and can cut them."""
+
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Embedded:
+    """A replica set of one, so that change streams work."""
+
+    def __init__(self):
+        built = PROJECT / ".cache/secantus/bin/secantusd-rs"
+        program = os.environ.get("DYNO_EMBEDDED_SERVER") or str(built)
+        if not os.access(program, os.X_OK):
+            raise SystemExit(f"there is no embedded server at {program}: run `make setup`, or give --uri")
+        self.folder = tempfile.mkdtemp(prefix="conformance-")
+        config = os.path.join(self.folder, "empty.toml")
+        open(config, "w").close()
+        log = os.path.join(self.folder, "log")
+        arguments = ["--config", config, "--host", "127.0.0.1", "--port", "0", "--cache-size", "256M"]
+        with open(log, "wb") as output:
+            self.process = subprocess.Popen(
+                [program, *arguments, "--storage-path", os.path.join(self.folder, "data")],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        deadline = time.monotonic() + 60
+        while True:
+            text = pathlib.Path(log).read_text(errors="replace")
+            if found := re.search(r"listening on 127\.0\.0\.1:(\d+)\n", text):
+                break
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.close()
+                raise SystemExit(f"the embedded server does not start:\n{text}")
+            time.sleep(0.05)
+        self.uri = f"mongodb://127.0.0.1:{found[1]}/?directConnection=true"
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Relay:
+    """Passes bytes between drivers and the server."""
+
+    def __init__(self, uri):
+        address = re.search(r"//([^/:]+):(\d+)", uri)
+        self.server = (address[1], int(address[2]))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.uri = uri.replace(address[0], f"//127.0.0.1:{self.listener.getsockname()[1]}")
+        self.open = []
+        self.with_inserts = set()
+        self.lock = threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self.server)
+            except OSError:
+                client.close()
+                continue
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self.lock:
+                self.open += [client, server]
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=self._pass, args=pair, daemon=True).start()
+
+    def _pass(self, source, target):
+        try:
+            while data := source.recv(1 << 16):
+                if b"\x02insert\0" in data:
+                    self.with_inserts.add(source)
+                target.sendall(data)
+        except OSError:
+            pass
+        self._cut([source, target])
+
+    def _cut(self, ends):
+        for end in ends:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def cut(self):
+        """Breaks every connection; new ones are accepted."""
+        with self.lock:
+            ends, self.open = self.open, []
+        self._cut(ends)
+
+    def close(self):
+        self.listener.close()
+        self.cut()

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	mongoOptions "go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+const (
+	emptyPause   = 5 * time.Millisecond
+	backOffFirst = 10 * time.Millisecond
+	backOffLast  = time.Second
+	// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
+	// so long after the opening, or when nothing more comes, what is missing is asked for once.
+	catchUpAfter = 100 * time.Millisecond
+)
+
+// source is what cursors and change streams have in common.
+type source interface {
+	TryNext(context.Context) bool
+	ID() int64
+	Err() error
+	RemainingBatchLength() int
+	Close(context.Context) error
+}
+
+// stream is a change stream, and remembers where it was.
+type stream struct {
+	*mongo.ChangeStream
+	token *bson.Raw
+}
+
+func (s stream) TryNext(ctx context.Context) bool {
+	found := s.ChangeStream.TryNext(ctx)
+	*s.token = s.ResumeToken()
+	return found
+}
+
+// lost says why a source had to be opened again.
+type lost struct {
+	reason, text string
+	code         any
+	told         bool
+}
+
+type consumer struct {
+	options    *options
+	control    *control
+	stamps     *stamps
+	collection *mongo.Collection
+
+	seen                                  seen
+	source                                source
+	token                                 bson.Raw
+	batch                                 uint32
+	opened, empty, positionLost, caughtUp int64
+	lastNs, catchUpNs                     int64
+	backOff                               time.Duration
+}
+
+func newConsumer(o *options, c *control, s *stamps, collection *mongo.Collection) *consumer {
+	return &consumer{
+		options: o, control: c, stamps: s, collection: collection, backOff: backOffFirst,
+		seen: seen{producers: map[int32]*progress{}},
+	}
+}
+
+func (c *consumer) open(reason string) (err error) {
+	o, ctx := c.options, context.Background()
+	await := time.Duration(o.awaitMs) * time.Millisecond
+	// What a lost position left behind is read from the oldest message on.
+	filter := bson.D{}
+	if reason != "position-lost" {
+		filter = c.seen.filter(true)
+	}
+	find := mongoOptions.Find()
+	if o.batchSize > 0 {
+		find.SetBatchSize(int32(o.batchSize))
+	}
+	// An interface with a nil pointer in it is not nil: sources are set only without an error.
+	switch o.mode {
+	case "tailable":
+		find.SetCursorType(mongoOptions.TailableAwait).SetMaxAwaitTime(await)
+		cursor, failure := c.collection.Find(ctx, filter, find)
+		if err = failure; err == nil {
+			c.source = cursor
+			c.catchUpNs = o.now() + catchUpAfter.Nanoseconds()
+		}
+	case "poll":
+		cursor, failure := c.collection.Find(ctx, filter, find.SetSort(bson.D{{Key: "_id", Value: 1}}))
+		if err = failure; err == nil {
+			c.source = cursor
+		}
+	default:
+		watch := mongoOptions.ChangeStream().SetMaxAwaitTime(await)
+		if o.batchSize > 0 {
+			watch.SetBatchSize(int32(o.batchSize))
+		}
+		if c.token != nil {
+			watch.SetResumeAfter(c.token)
+		}
+		inserts := bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}}
+		opened, failure := c.collection.Watch(ctx, inserts, watch)
+		if err = failure; err == nil {
+			c.source = stream{opened, &c.token}
+		}
+	}
+	if err == nil {
+		c.opened++
+	}
+	return err
+}
+
+func (c *consumer) run() any {
+	o := c.options
+	c.lastNs = c.control.startNs.Load()
+	var why *lost
+	idle := false
+	for c.seen.count < o.messages && !c.control.stopping() {
+		found, err := c.step(why, idle)
+		idle = !found
+		switch {
+		case err != nil:
+			why = c.broken(err)
+		case found:
+			why = nil
+		case c.source.ID() == 0 && c.source.RemainingBatchLength() == 0:
+			why = c.ended(why)
+		}
+		if idle && time.Duration(o.now()-c.lastNs) > o.idle {
+			c.control.exitCode.Store(5)
+			break
+		}
+	}
+	reopened := c.opened - 1
+	if o.mode == "poll" {
+		reopened = 0
+	}
+	return map[string]any{
+		"event": "done", "messages": c.seen.count, "failed": 0, "reopened": reopened, "reopened_empty": c.empty,
+		"position_lost": c.positionLost, "caught_up": c.caughtUp, "duplicates_skipped": c.seen.duplicates,
+	}
+}
+
+// step opens what is closed and reads one message; false if there is none now.
+func (c *consumer) step(why *lost, idle bool) (bool, error) {
+	o := c.options
+	if c.source == nil {
+		reason := ""
+		if why != nil {
+			reason = why.reason
+		}
+		if err := c.open(reason); err != nil {
+			return false, err
+		}
+		if why != nil && !why.told {
+			why.told = true
+			emit(map[string]any{
+				"event": "reopened", "reason": reason, "at_ns": o.now(), "code": why.code, "message": why.text,
+			})
+		}
+	} else if c.catchUpNs != 0 && (idle || o.now() > c.catchUpNs) {
+		if err := c.catchUp(idle); err != nil {
+			return false, err
+		}
+	}
+	isNewBatch := c.source.RemainingBatchLength() == 0
+	if !c.source.TryNext(context.Background()) {
+		return false, c.source.Err()
+	}
+	if isNewBatch {
+		c.batch++
+	}
+	switch source := c.source.(type) {
+	case *mongo.Cursor:
+		return true, c.receive(source.Current, c.batch)
+	case stream:
+		return true, c.receive(source.Current.Lookup("fullDocument").Document(), c.batch)
+	}
+	return true, nil
+}
+
+func (c *consumer) receive(document bson.Raw, batch uint32) error {
+	receivedNs := c.options.now()
+	c.lastNs, c.backOff = receivedNs, backOffFirst
+	var received message
+	if err := bson.Unmarshal(document, &received); err != nil {
+		return err
+	}
+	if !c.seen.accept(received.Producer, received.N) {
+		return nil
+	}
+	c.stamps.consumed(received.N, received.Send, receivedNs, uint32(received.Producer), batch)
+	if c.options.delayUs > 0 {
+		c.control.sleep(time.Duration(c.options.delayUs) * time.Microsecond)
+	}
+	return nil
+}
+
+// catchUp asks for what is missing, once for each cursor.
+func (c *consumer) catchUp(newer bool) error {
+	c.catchUpNs = 0
+	before, ctx := c.seen.count, context.Background()
+	cursor, err := c.collection.Find(ctx, c.seen.filter(newer))
+	if err != nil {
+		return err
+	}
+	defer cursor.Close(ctx)
+	for cursor.Next(ctx) {
+		if err := c.receive(cursor.Current, noBatch); err != nil {
+			return err
+		}
+	}
+	c.caughtUp += c.seen.count - before
+	return cursor.Err()
+}
+
+// ended has a cursor that is dead without an error: all was read, or a tailable cursor found nothing at all.
+func (c *consumer) ended(why *lost) *lost {
+	c.close()
+	if c.options.mode == "poll" {
+		c.control.sleep(time.Duration(c.options.pollMs) * time.Millisecond)
+		return nil
+	}
+	c.empty++
+	c.control.sleep(emptyPause)
+	told := why != nil && why.reason == "empty"
+	return &lost{reason: "empty", text: "the cursor found nothing and died", told: told}
+}
+
+func (c *consumer) broken(err error) *lost {
+	c.close()
+	code, text := describe(err)
+	why := &lost{reason: "other", code: code, text: text}
+	if code == positionLost {
+		c.positionLost++
+		why.reason = "position-lost"
+		return why
+	}
+	if mongo.IsNetworkError(err) || mongo.IsTimeout(err) {
+		why.reason = "connection"
+	}
+	c.control.sleep(c.backOff)
+	c.backOff = min(2*c.backOff, backOffLast)
+	return why
+}
+
+func (c *consumer) close() {
+	if c.source != nil {
+		_ = c.source.Close(context.Background())
+		c.source = nil
+	}
+}

@@ -1,0 +1,445 @@
+package dyno;
+
+import com.mongodb.ConnectionString;
+import com.mongodb.MongoClientSettings;
+import com.mongodb.MongoException;
+import com.mongodb.MongoNamespace;
+import com.mongodb.WriteConcern;
+import com.mongodb.client.model.Filters;
+import java.io.BufferedReader;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.LongBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
+import java.util.function.LongSupplier;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.bson.Document;
+import org.bson.conversions.Bson;
+
+/** What both Java drivers share: options, clock, barrier, pacing, stamps, and what a consumer has seen. */
+final class Common {
+    static final int NO_BATCH = -1;
+    static final int PRODUCER_SHIFT = 40;
+    static final int POSITION_LOST = 136;
+    static final long SPIN_NS = 50_000;
+    /** After a request to stop, inserts in flight have this long to be answered. */
+    static final long GRACE_MS = 2000;
+    /** Numbers below the newest that a consumer still expects, for each producer: more than any pool reorders. */
+    private static final int WINDOW = 4096;
+    private static final long MOST_MESSAGES = (1L << PRODUCER_SHIFT) - 1;
+    private static final int RECORD_BYTES = 32;
+
+    private Common() {}
+
+    /** An option that is unknown or malformed. */
+    static final class Usage extends Exception {
+        Usage(String message) {
+            super(message);
+        }
+    }
+
+    /** Options by name, as numbers and words. */
+    static final class Options {
+        private final Map<String, Object> values = new LinkedHashMap<>();
+        private final Map<String, Function<String, Object>> known = new LinkedHashMap<>();
+        final String uri;
+        final LongSupplier clock;
+
+        Options(String role, String[] arguments) throws Usage {
+            define("database", null, text -> text);
+            define("collection", null, text -> text);
+            define("output", null, text -> text);
+            define("messages", null, whole(0, MOST_MESSAGES));
+            define("pool", 100L, whole(1, 100_000));
+            define("clock", "monotonic", oneOf("monotonic", "realtime"));
+            if (role.equals("produce")) {
+                define("producer", 0L, whole(0, 65535));
+                define("first", 0L, whole(0, MOST_MESSAGES));
+                define("size", 0L, whole(0, 16_000_000));
+                define("in-flight", 1L, text -> text.equals("unbounded") ? (Object) 0L : whole(1, 1_000_000).apply(text));
+                define("write-concern", "1", text -> text.equals("majority") ? text : whole(0, 50).apply(text).toString());
+                define("journal", "", oneOf("true", "false"));
+                define("schedule", "", text -> text);
+            } else {
+                define("mode", "tailable", oneOf("tailable", "change-stream", "poll"));
+                define("producers", 1L, whole(1, 65536));
+                define("await-ms", 1000L, whole(1, 3_600_000));
+                define("batch-size", 0L, whole(1, 1_000_000));
+                define("poll-ms", 1L, whole(0, 3_600_000));
+                define("idle-s", 30.0, Common::seconds);
+                define("delay-us", 0L, whole(0, 1_000_000_000));
+            }
+            parse(arguments);
+            uri = System.getenv("DYNO_URI");
+            if (uri == null || uri.isEmpty()) {
+                throw new Usage("the environment variable DYNO_URI is missing");
+            }
+            clock = text("clock").equals("monotonic") ? System::nanoTime : Common::realtime;
+        }
+
+        private void define(String name, Object value, Function<String, Object> parser) {
+            values.put(name, value);
+            known.put(name, parser);
+        }
+
+        private void parse(String[] arguments) throws Usage {
+            for (int at = 0; at < arguments.length; at += 2) {
+                String name = arguments[at].replaceFirst("^--", "");
+                if (!arguments[at].startsWith("--") || !known.containsKey(name)) {
+                    throw new Usage("unknown option `" + arguments[at] + "`");
+                }
+                if (at + 1 == arguments.length) {
+                    throw new Usage("option `--" + name + "` needs a value");
+                }
+                try {
+                    values.put(name, known.get(name).apply(arguments[at + 1]));
+                } catch (IllegalArgumentException error) {
+                    throw new Usage("option `--" + name + "`: `" + arguments[at + 1] + "` " + error.getMessage());
+                }
+            }
+            for (Map.Entry<String, Object> entry : values.entrySet()) {
+                if (entry.getValue() == null) {
+                    throw new Usage("option `--" + entry.getKey() + "` is missing");
+                }
+            }
+        }
+
+        long number(String name) {
+            return (Long) values.get(name);
+        }
+
+        String text(String name) {
+            return (String) values.get(name);
+        }
+
+        long idleNs() {
+            return (long) ((Double) values.get("idle-s") * 1e9);
+        }
+
+        boolean isUnbounded() {
+            return number("in-flight") == 0;
+        }
+
+        MongoNamespace namespace() {
+            return new MongoNamespace(text("database"), text("collection"));
+        }
+
+        WriteConcern writeConcern() {
+            String w = text("write-concern");
+            WriteConcern concern = w.equals("majority") ? WriteConcern.MAJORITY : new WriteConcern(Integer.parseInt(w));
+            String journal = text("journal");
+            return journal.isEmpty() ? concern : concern.withJournal(journal.equals("true"));
+        }
+
+        MongoClientSettings clientSettings() {
+            // Standard error is for the one line that says why a program ends.
+            Logger.getLogger("org.mongodb.driver").setLevel(Level.OFF);
+            MongoClientSettings.Builder builder = MongoClientSettings.builder();
+            builder.applyConnectionString(new ConnectionString(uri)).applicationName("dyno");
+            builder.applyToConnectionPoolSettings(pool -> pool.maxSize((int) number("pool")));
+            if (!uri.toLowerCase().contains("serverselectiontimeoutms")) {
+                builder.applyToClusterSettings(cluster -> cluster.serverSelectionTimeout(5, TimeUnit.SECONDS));
+            }
+            return builder.build();
+        }
+
+        /** Intended starts in ns after the start instant, null for a closed loop. */
+        LongBuffer schedule() throws Usage {
+            if (text("schedule").isEmpty()) {
+                return null;
+            }
+            try {
+                byte[] data = Files.readAllBytes(Path.of(text("schedule")));
+                if (data.length / 8 < number("messages")) {
+                    throw new Usage("option `--schedule`: " + data.length / 8 + " entries for " + number("messages"));
+                }
+                return ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
+            } catch (IOException error) {
+                throw new Usage("option `--schedule`: " + error);
+            }
+        }
+    }
+
+    private static Function<String, Object> whole(long low, long high) {
+        return text -> {
+            if (!text.matches("[0-9]{1,18}") || Long.parseLong(text) < low || Long.parseLong(text) > high) {
+                throw new IllegalArgumentException("must be a whole number from " + low + " to " + high);
+            }
+            return Long.parseLong(text);
+        };
+    }
+
+    private static Function<String, Object> oneOf(String... words) {
+        return text -> {
+            if (!List.of(words).contains(text)) {
+                throw new IllegalArgumentException("must be one of " + String.join(", ", words));
+            }
+            return text;
+        };
+    }
+
+    private static Object seconds(String text) {
+        double value = Double.parseDouble(text);
+        if (!(value > 0 && value < 1e9)) {
+            throw new IllegalArgumentException("must be above 0");
+        }
+        return value;
+    }
+
+    private static long realtime() {
+        Instant now = Instant.now();
+        return now.getEpochSecond() * 1_000_000_000L + now.getNano();
+    }
+
+    /** The same bytes in every driver. */
+    static byte[] padding(long size) {
+        byte[] pad = new byte[(int) size];
+        int state = 42;
+        for (int at = 0; at < pad.length; at++) {
+            state = state * 1664525 + 1013904223;
+            pad[at] = (byte) (state >>> 24);
+        }
+        return pad;
+    }
+
+    static synchronized void emit(Document event) {
+        System.out.println(event.toJson());
+        System.out.flush();
+    }
+
+    static void fail(int code, String message) {
+        System.err.println(message.replaceAll("\\s+", " ").trim());
+        Runtime.getRuntime().halt(code);
+    }
+
+    static void version(String driver, List<String> roles, String unbounded) {
+        List<String> modes = roles.contains("consume") ? List.of("tailable", "change-stream", "poll") : List.of();
+        emit(new Document("contract", 1)
+                .append("language", "java")
+                .append("driver", driver)
+                .append("driver_version", com.mongodb.internal.build.MongoDriverVersion.VERSION)
+                .append("runtime", System.getProperty("java.vm.name"))
+                .append("runtime_version", System.getProperty("java.version"))
+                .append("roles", roles)
+                .append("in_flight", List.of("one", "bounded", "unbounded"))
+                .append("unbounded", unbounded)
+                .append("modes", modes)
+                .append("pool", true));
+    }
+
+    /** The server's code of an error, null where there is none. */
+    static Integer code(Throwable error) {
+        int code = error instanceof MongoException ? ((MongoException) error).getCode() : -1;
+        return code > 0 ? code : null;
+    }
+
+    static Document failed(long n, Throwable error) {
+        return new Document("event", "failed")
+                .append("n", n)
+                .append("code", code(error))
+                .append("message", error.getMessage());
+    }
+
+    /** The barrier on standard input, and every reason to stop. */
+    static final class Control {
+        volatile long startNs;
+        volatile int exitCode;
+        final CountDownLatch stopped = new CountDownLatch(1);
+        private final CountDownLatch started = new CountDownLatch(1);
+        private final CountDownLatch ended = new CountDownLatch(1);
+
+        Control() {
+            // A signal starts this hook; the exit code is ours as long as it halts the machine itself.
+            Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+                stop(130);
+                try {
+                    ended.await(GRACE_MS + 3000, TimeUnit.MILLISECONDS);
+                } catch (InterruptedException error) {
+                    Thread.currentThread().interrupt();
+                }
+                Runtime.getRuntime().halt(130);
+            }));
+        }
+
+        private void stop(int code) {
+            if (startNs == 0) {
+                Runtime.getRuntime().halt(code);
+            }
+            exitCode = code;
+            stopped.countDown();
+        }
+
+        boolean isStopping() {
+            return stopped.getCount() == 0;
+        }
+
+        /** Says that all is open, and waits for the start. */
+        void ready() throws InterruptedException {
+            System.out.println("ready");
+            System.out.flush();
+            Thread reader = new Thread(this::read);
+            reader.setDaemon(true);
+            reader.start();
+            started.await();
+        }
+
+        private void read() {
+            try (BufferedReader input = new BufferedReader(new InputStreamReader(System.in))) {
+                for (String line = input.readLine(); line != null; line = input.readLine()) {
+                    String[] words = line.trim().split("\\s+");
+                    if (words[0].equals("start") && words.length == 2 && startNs == 0) {
+                        startNs = Long.parseLong(words[1]);
+                        started.countDown();
+                    } else if (line.trim().equals("stop")) {
+                        stop(0);
+                    }
+                }
+            } catch (IOException error) {
+                // As the end of the input.
+            }
+            // Without a start nothing is sent.
+            if (startNs == 0) {
+                Runtime.getRuntime().halt(0);
+            }
+        }
+
+        /** False if the pause was ended by a request to stop. */
+        boolean sleep(long pauseNs) throws InterruptedException {
+            return !stopped.await(pauseNs, TimeUnit.NANOSECONDS);
+        }
+
+        /** False if the wait was ended by a request to stop. */
+        boolean waitUntil(LongSupplier clock, long atNs) throws InterruptedException {
+            for (long left = atNs - clock.getAsLong(); left > 0; left = atNs - clock.getAsLong()) {
+                if (left > 100_000_000) {
+                    sleep(left - 50_000_000);
+                } else if (left > SPIN_NS) {
+                    LockSupport.parkNanos(left - SPIN_NS);
+                }
+                if (isStopping()) {
+                    return false;
+                }
+            }
+            return !isStopping();
+        }
+
+        void end() {
+            ended.countDown();
+            Runtime.getRuntime().halt(exitCode);
+        }
+    }
+
+    /** Records of 32 bytes; on disk at the latest after a second. */
+    static final class Stamps {
+        private final FileOutputStream file;
+        private final ByteBuffer buffer = ByteBuffer.allocate(2048 * RECORD_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+
+        Stamps(String path) throws Usage {
+            try {
+                file = new FileOutputStream(path);
+            } catch (IOException error) {
+                throw new Usage("option `--output`: " + error.getMessage());
+            }
+            Thread flusher = new Thread(() -> {
+                while (true) {
+                    LockSupport.parkNanos(500_000_000);
+                    flush();
+                }
+            });
+            flusher.setDaemon(true);
+            flusher.start();
+        }
+
+        synchronized void flush() {
+            try {
+                file.write(buffer.array(), 0, buffer.position());
+                buffer.clear();
+            } catch (IOException error) {
+                fail(1, "cannot write stamps: " + error.getMessage());
+            }
+        }
+
+        synchronized void produced(long n, long intendedNs, long sendNs, long acknowledgedNs) {
+            if (!buffer.hasRemaining()) {
+                flush();
+            }
+            buffer.putLong(n).putLong(intendedNs).putLong(sendNs).putLong(acknowledgedNs);
+        }
+
+        synchronized void consumed(long n, long sendNs, long receivedNs, int producer, int batch) {
+            if (!buffer.hasRemaining()) {
+                flush();
+            }
+            buffer.putLong(n).putLong(sendNs).putLong(receivedNs).putInt(producer).putInt(batch);
+        }
+    }
+
+    /** Which messages came, and the filter for those that did not: inserts in flight overtake each other. */
+    static final class Seen {
+        long count;
+        long duplicates;
+        private final TreeMap<Integer, Long> newest = new TreeMap<>();
+        private final TreeMap<Integer, TreeSet<Long>> missing = new TreeMap<>();
+
+        /** Whether the message is new. */
+        boolean accept(int producer, long n) {
+            long last = newest.getOrDefault(producer, -1L);
+            TreeSet<Long> expected = missing.computeIfAbsent(producer, key -> new TreeSet<>());
+            if (n > last) {
+                for (long at = Math.max(last + 1, n - WINDOW); at < n; at++) {
+                    expected.add(at);
+                }
+                while (expected.size() > WINDOW) {
+                    expected.pollFirst();
+                }
+                newest.put(producer, n);
+            } else if (!expected.remove(n)) {
+                duplicates++;
+                return false;
+            }
+            count++;
+            return true;
+        }
+
+        /** Everything but what came; without {@code newer} only what was overtaken. */
+        Bson filter(boolean newer) {
+            if (newest.isEmpty()) {
+                return new Document();
+            }
+            List<Bson> clauses = new ArrayList<>();
+            List<Long> overtaken = new ArrayList<>();
+            Document above = new Document();
+            for (Map.Entry<Integer, Long> entry : newest.entrySet()) {
+                long first = (long) entry.getKey() << PRODUCER_SHIFT;
+                if (newer && first > 0) {
+                    clauses.add(new Document("_id", above.append("$lt", first)));
+                }
+                above = new Document("$gt", first + entry.getValue());
+                missing.get(entry.getKey()).forEach(n -> overtaken.add(first + n));
+            }
+            if (newer) {
+                clauses.add(new Document("_id", above));
+            }
+            if (!overtaken.isEmpty() || !newer) {
+                clauses.add(Filters.in("_id", overtaken));
+            }
+            return clauses.size() == 1 ? clauses.get(0) : Filters.or(clauses);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+package dyno;
+
+import com.mongodb.CursorType;
+import com.mongodb.MongoException;
+import com.mongodb.MongoSocketException;
+import com.mongodb.MongoTimeoutException;
+import com.mongodb.client.ChangeStreamIterable;
+import com.mongodb.client.FindIterable;
+import com.mongodb.client.MongoChangeStreamCursor;
+import com.mongodb.client.MongoClient;
+import com.mongodb.client.MongoClients;
+import com.mongodb.client.MongoCollection;
+import com.mongodb.client.MongoCursor;
+import com.mongodb.client.model.Aggregates;
+import com.mongodb.client.model.Filters;
+import com.mongodb.client.model.Sorts;
+import com.mongodb.client.model.changestream.ChangeStreamDocument;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.bson.BsonDocument;
+import org.bson.Document;
+import org.bson.conversions.Bson;
+
+final class Consumer {
+    private static final long MS = 1_000_000;
+    private static final long EMPTY_PAUSE_NS = 5 * MS;
+    private static final long BACK_OFF_FIRST_NS = 10 * MS;
+    private static final long BACK_OFF_LAST_NS = 1000 * MS;
+    /**
+     * A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so
+     * long after the opening, or when nothing more comes, what is missing is asked for once.
+     */
+    private static final long CATCH_UP_NS = 100 * MS;
+
+    /** Why a source had to be opened again. */
+    private record Lost(String reason, Integer code, String message, boolean told) {}
+
+    private final Common.Options options;
+    private final Common.Control control;
+    private final Common.Stamps stamps;
+    private final Common.Seen seen = new Common.Seen();
+    private final MongoCollection<Document> collection;
+    /** One of the two is open, or none. */
+    private MongoCursor<Document> cursor;
+    private MongoChangeStreamCursor<ChangeStreamDocument<Document>> stream;
+    private BsonDocument token;
+    private int batch;
+    private long opened;
+    private long empty;
+    private long positionLost;
+    private long caughtUp;
+    private long lastNs;
+    private long catchUpNs;
+    private long backOffNs = BACK_OFF_FIRST_NS;
+
+    Consumer(Common.Options options, Common.Control control, Common.Stamps stamps) {
+        this.options = options;
+        this.control = control;
+        this.stamps = stamps;
+        MongoClient client = MongoClients.create(options.clientSettings());
+        client.getDatabase("admin").runCommand(new Document("ping", 1));
+        collection = client.getDatabase(options.text("database")).getCollection(options.text("collection"));
+        open(null);
+    }
+
+    private void open(Lost lost) {
+        int batchSize = (int) options.number("batch-size");
+        long awaitMs = options.number("await-ms");
+        // What a lost position left behind is read from the oldest message on.
+        boolean everything = lost != null && lost.reason.equals("position-lost");
+        Bson filter = everything ? new Document() : seen.filter(true);
+        FindIterable<Document> found = collection.find(filter).batchSize(batchSize);
+        switch (options.text("mode")) {
+            case "tailable" -> {
+                found = found.cursorType(CursorType.TailableAwait).maxAwaitTime(awaitMs, TimeUnit.MILLISECONDS);
+                cursor = found.cursor();
+                catchUpNs = options.clock.getAsLong() + CATCH_UP_NS;
+            }
+            case "poll" -> cursor = found.sort(Sorts.ascending("_id")).cursor();
+            default -> {
+                Bson inserts = Aggregates.match(Filters.eq("operationType", "insert"));
+                ChangeStreamIterable<Document> watched = collection.watch(List.of(inserts))
+                        .maxAwaitTime(awaitMs, TimeUnit.MILLISECONDS);
+                watched = batchSize > 0 ? watched.batchSize(batchSize) : watched;
+                watched = token != null ? watched.resumeAfter(token) : watched;
+                stream = watched.cursor();
+            }
+        }
+        opened++;
+    }
+
+    Document run() throws InterruptedException {
+        control.ready();
+        boolean polls = options.text("mode").equals("poll");
+        lastNs = control.startNs;
+        Lost lost = null;
+        boolean idle = false;
+        while (seen.count < options.number("messages") && !control.isStopping()) {
+            Document document = null;
+            try {
+                if (cursor == null && stream == null) {
+                    open(lost);
+                    if (lost != null && !lost.told) {
+                        Common.emit(new Document("event", "reopened")
+                                .append("reason", lost.reason)
+                                .append("at_ns", options.clock.getAsLong())
+                                .append("code", lost.code)
+                                .append("message", lost.message));
+                        lost = new Lost(lost.reason, lost.code, lost.message, true);
+                    }
+                } else if (catchUpNs != 0 && (idle || options.clock.getAsLong() > catchUpNs)) {
+                    catchUp(idle);
+                }
+                document = tryNext();
+                if (document == null && !isAlive()) {
+                    lost = ended(lost);
+                }
+            } catch (MongoException error) {
+                lost = broken(error);
+            }
+            idle = document == null;
+            if (!idle) {
+                receive(document, stream == null ? batch : Common.NO_BATCH);
+                lost = null;
+            } else if (options.clock.getAsLong() - lastNs > options.idleNs()) {
+                control.exitCode = 5;
+                break;
+            }
+        }
+        return new Document("event", "done")
+                .append("messages", seen.count)
+                .append("failed", 0)
+                .append("reopened", polls ? 0 : opened - 1)
+                .append("reopened_empty", empty)
+                .append("position_lost", positionLost)
+                .append("caught_up", caughtUp)
+                .append("duplicates_skipped", seen.duplicates);
+    }
+
+    private Document tryNext() {
+        if (stream != null) {
+            ChangeStreamDocument<Document> event = stream.tryNext();
+            token = stream.getResumeToken();
+            return event == null ? null : event.getFullDocument();
+        }
+        boolean isNewBatch = cursor.available() == 0;
+        // Only cursors that wait know `tryNext`.
+        boolean polls = options.text("mode").equals("poll");
+        Document document = polls ? (cursor.hasNext() ? cursor.next() : null) : cursor.tryNext();
+        batch += document != null && isNewBatch ? 1 : 0;
+        return document;
+    }
+
+    private boolean isAlive() {
+        return stream != null || cursor.getServerCursor() != null && !options.text("mode").equals("poll");
+    }
+
+    private void receive(Document document, int batch) throws InterruptedException {
+        long receivedNs = options.clock.getAsLong();
+        lastNs = receivedNs;
+        backOffNs = BACK_OFF_FIRST_NS;
+        int producer = document.getInteger("p");
+        long n = document.getLong("n");
+        if (!seen.accept(producer, n)) {
+            return;
+        }
+        stamps.consumed(n, document.getLong("s"), receivedNs, producer, batch);
+        if (options.number("delay-us") > 0) {
+            control.sleep(options.number("delay-us") * 1000);
+        }
+    }
+
+    /** Asks for what is missing, once for each cursor. */
+    private void catchUp(boolean newer) throws InterruptedException {
+        catchUpNs = 0;
+        long before = seen.count;
+        try (MongoCursor<Document> missing = collection.find(seen.filter(newer)).cursor()) {
+            while (missing.hasNext()) {
+                receive(missing.next(), Common.NO_BATCH);
+            }
+        }
+        caughtUp += seen.count - before;
+    }
+
+    /** The cursor is dead without an error: all was read, or a tailable cursor found nothing at all. */
+    private Lost ended(Lost lost) throws InterruptedException {
+        close();
+        if (options.text("mode").equals("poll")) {
+            control.sleep(options.number("poll-ms") * MS);
+            return null;
+        }
+        empty++;
+        control.sleep(EMPTY_PAUSE_NS);
+        boolean told = lost != null && lost.reason.equals("empty");
+        return new Lost("empty", null, "the cursor found nothing and died", told);
+    }
+
+    private Lost broken(MongoException error) throws InterruptedException {
+        close();
+        Integer code = Common.code(error);
+        if (code != null && code == Common.POSITION_LOST) {
+            positionLost++;
+            return new Lost("position-lost", code, error.getMessage(), false);
+        }
+        control.sleep(backOffNs);
+        backOffNs = Math.min(2 * backOffNs, BACK_OFF_LAST_NS);
+        boolean connection = error instanceof MongoSocketException || error instanceof MongoTimeoutException;
+        return new Lost(connection ? "connection" : "other", code, error.getMessage(), false);
+    }
+
+    private void close() {
+        try {
+            if (cursor != null) {
+                cursor.close();
+            }
+            if (stream != null) {
+                stream.close();
+            }
+        } catch (MongoException error) {
+            // What is lost is already known.
+        }
+        cursor = null;
+        stream = null;
+    }
+}

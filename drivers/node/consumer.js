@@ -1,0 +1,195 @@
+// The consumer: a tailable cursor, a change stream, or a query again and again.
+'use strict';
+
+const { MongoClient, MongoError, MongoNetworkError, MongoServerSelectionError } = require('mongodb');
+const common = require('./common.js');
+
+const EMPTY_PAUSE_MS = 5;
+const BACK_OFF_FIRST_MS = 10;
+const BACK_OFF_LAST_MS = 1000;
+// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
+// so long after the opening, or when nothing more comes, what is missing is asked for once.
+const CATCH_UP_NS = 100_000_000n;
+
+/** A cursor of any mode; `batch` counts the server's replies with messages over all cursors. */
+class Source {
+  static batch = 0;
+  static token = undefined;
+
+  async open(collection, options, filter) {
+    const common = { batchSize: options.batchSize, useBigInt64: true };
+    const waits = { ...common, maxAwaitTimeMS: options.awaitMs };
+    this.isStream = options.mode === 'change-stream';
+    if (this.isStream) {
+      const inserts = [{ $match: { operationType: 'insert' } }];
+      this.cursor = collection.watch(inserts, { ...waits, ...(Source.token && { resumeAfter: Source.token }) });
+    } else if (options.mode === 'tailable') {
+      this.cursor = collection.find(filter, { ...waits, tailable: true, awaitData: true });
+    } else {
+      this.cursor = collection.find(filter, common).sort({ _id: 1 });
+    }
+    // The cursor is opened by its first read.
+    this.first = await this.read();
+  }
+
+  async tryNext() {
+    const first = this.first;
+    this.first = undefined;
+    return first ?? this.read();
+  }
+
+  async read() {
+    if (this.isStream) {
+      const event = await this.cursor.tryNext();
+      Source.token = this.cursor.resumeToken;
+      return event?.fullDocument;
+    }
+    if (!this.alive() && this.cursor.bufferedCount() === 0) return null;
+    const isNewBatch = this.cursor.bufferedCount() === 0;
+    const document = await this.cursor.tryNext();
+    if (document && isNewBatch) Source.batch += 1;
+    return document;
+  }
+
+  batch() {
+    return this.isStream ? common.NO_BATCH : Source.batch;
+  }
+
+  alive() {
+    return this.isStream ? !this.cursor.closed : !this.cursor.closed && !this.cursor.id?.isZero();
+  }
+
+  close() {
+    return this.cursor.close().catch(() => {});
+  }
+}
+
+class Consumer {
+  seen = new common.Seen();
+  opened = 0;
+  empty = 0;
+  positionLost = 0;
+  caughtUp = 0;
+  catchUpNs = undefined;
+  backOffMs = BACK_OFF_FIRST_MS;
+  source = undefined;
+
+  constructor(options, control, stamps) {
+    Object.assign(this, { options, control, stamps });
+    this.clock = common.makeClock(options.clock);
+  }
+
+  async open() {
+    const { options } = this;
+    const client = new MongoClient(options.uri, common.clientOptions(options));
+    await client.db('admin').command({ ping: 1 });
+    this.collection = client.db(options.database).collection(options.collection);
+    await this.openSource(undefined);
+  }
+
+  async openSource(lost) {
+    // What a lost position left behind is read from the oldest message on.
+    const filter = lost?.reason === 'position-lost' ? {} : this.seen.filter();
+    const source = new Source();
+    await source.open(this.collection, this.options, filter);
+    this.source = source;
+    this.opened += 1;
+    this.catchUpNs = this.options.mode === 'tailable' ? this.clock() + CATCH_UP_NS : undefined;
+  }
+
+  async run() {
+    const { options, control, clock } = this;
+    const polls = options.mode === 'poll';
+    const idleNs = BigInt(Math.round(options.idleS * 1e9));
+    this.lastNs = control.startNs;
+    let lost;
+    let idle = false;
+    while (this.seen.count < options.messages && !control.stopping) {
+      let document;
+      try {
+        if (!this.source) {
+          await this.openSource(lost);
+          if (lost && !polls && !lost.told) {
+            const { reason, code, message } = lost;
+            common.emit({ event: 'reopened', reason, at_ns: Number(clock()), code, message });
+          }
+        } else if (this.catchUpNs && (idle || clock() > this.catchUpNs)) {
+          await this.catchUp(idle);
+        }
+        document = await this.source.tryNext();
+        if (!document && !this.source.alive()) lost = await this.ended(lost);
+      } catch (error) {
+        if (!(error instanceof MongoError)) throw error;
+        lost = await this.broken(error);
+      }
+      idle = !document;
+      if (document) {
+        await this.receive(document, this.source?.batch() ?? common.NO_BATCH);
+        lost = undefined;
+      } else if (clock() - this.lastNs > idleNs) {
+        control.exitCode = 5;
+        break;
+      }
+    }
+    return {
+      messages: this.seen.count,
+      failed: 0,
+      reopened: polls ? 0 : this.opened - 1,
+      reopened_empty: this.empty,
+      position_lost: this.positionLost,
+      caught_up: this.caughtUp,
+      duplicates_skipped: this.seen.duplicates,
+    };
+  }
+
+  async receive({ p, n, s }, batch) {
+    const receivedNs = (this.lastNs = this.clock());
+    this.backOffMs = BACK_OFF_FIRST_MS;
+    if (!this.seen.accept(p, n)) return;
+    this.stamps.consumed(n, s, receivedNs, p, batch);
+    if (this.options.delayUs) await common.sleep(this.options.delayUs / 1000);
+  }
+
+  /** Asks for what is missing, once for each cursor. */
+  async catchUp(newer) {
+    this.catchUpNs = undefined;
+    const before = this.seen.count;
+    const missing = this.collection.find(this.seen.filter(newer), { useBigInt64: true });
+    for await (const document of missing) await this.receive(document, common.NO_BATCH);
+    this.caughtUp += this.seen.count - before;
+  }
+
+  /** The cursor is dead without an error: all was read, or a tailable cursor found nothing at all. */
+  async ended(lost) {
+    await this.close();
+    if (this.options.mode === 'poll') {
+      await common.sleep(this.options.pollMs);
+      return undefined;
+    }
+    this.empty += 1;
+    await common.sleep(EMPTY_PAUSE_MS);
+    const message = 'the cursor found nothing and died';
+    return { reason: 'empty', code: null, message, told: lost?.reason === 'empty' };
+  }
+
+  async broken(error) {
+    await this.close();
+    const lost = { reason: 'other', code: error.code ?? null, message: error.message };
+    if (error.code === common.POSITION_LOST) {
+      this.positionLost += 1;
+      return { ...lost, reason: 'position-lost' };
+    }
+    if (error instanceof MongoNetworkError || error instanceof MongoServerSelectionError) lost.reason = 'connection';
+    await common.sleep(this.backOffMs);
+    this.backOffMs = Math.min(2 * this.backOffMs, BACK_OFF_LAST_MS);
+    return lost;
+  }
+
+  async close() {
+    const source = this.source;
+    this.source = undefined;
+    await source?.close();
+  }
+}
+
+module.exports = { Consumer };

@@ -1,0 +1,289 @@
+"""What both Python drivers share: options, clock, barrier, pacing, stamps, and what a consumer has seen."""
+
+import array
+import json
+import os
+import signal
+import struct
+import sys
+import threading
+import time
+
+CONTRACT = 1
+NO_BATCH = 0xFFFFFFFF
+PRODUCER_SHIFT = 40
+POSITION_LOST = 136
+# Numbers below the newest that a consumer still expects, for each producer: more than any pool reorders.
+WINDOW = 4096
+SPIN_NS = 50_000
+SLICE_NS = 100_000_000
+# After a request to stop, inserts in flight have this long to be answered.
+GRACE_S = 2.0
+EMPTY_PAUSE_S = 0.005
+# A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
+# so long after the opening, or when nothing more comes, what is missing is asked for once.
+CATCH_UP_NS = 100_000_000
+BACK_OFF_FIRST_S, BACK_OFF_LAST_S = 0.01, 1.0
+
+
+class Usage(Exception):
+    """An option that is unknown or malformed."""
+
+
+def whole(low, high):
+    def parse(text):
+        if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def seconds(text):
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise ValueError("must be above 0")
+    return value
+
+
+def one_of(*words):
+    def parse(text):
+        if text not in words:
+            raise ValueError("must be one of " + ", ".join(words))
+        return text
+
+    return parse
+
+
+def in_flight(text):
+    return None if text == "unbounded" else whole(1, 1_000_000)(text)
+
+
+def concern(text):
+    return text if text == "majority" else whole(0, 50)(text)
+
+
+COMMON = {
+    "database": (str, ...),
+    "collection": (str, ...),
+    "output": (str, ...),
+    "messages": (whole(0, (1 << PRODUCER_SHIFT) - 1), ...),
+    "pool": (whole(1, 100_000), 100),
+    "clock": (one_of("monotonic", "realtime"), "monotonic"),
+}
+PRODUCE = COMMON | {
+    "producer": (whole(0, 65535), 0),
+    "first": (whole(0, (1 << PRODUCER_SHIFT) - 1), 0),
+    "size": (whole(0, 16_000_000), 0),
+    "in-flight": (in_flight, 1),
+    "write-concern": (concern, 1),
+    "journal": (one_of("true", "false"), None),
+    "schedule": (str, None),
+}
+CONSUME = COMMON | {
+    "mode": (one_of("tailable", "change-stream", "poll"), "tailable"),
+    "producers": (whole(1, 65536), 1),
+    "await-ms": (whole(1, 3_600_000), 1000),
+    "batch-size": (whole(1, 1_000_000), None),
+    "poll-ms": (whole(0, 3_600_000), 1),
+    "idle-s": (seconds, 30.0),
+    "delay-us": (whole(0, 1_000_000_000), 0),
+}
+
+
+def parse(arguments, known):
+    """Options by name, dashes as underscores."""
+    values = {name: default for name, (_, default) in known.items()}
+    for at in range(0, len(arguments), 2):
+        name = arguments[at].removeprefix("--")
+        if not arguments[at].startswith("--") or name not in known:
+            raise Usage(f"unknown option `{arguments[at]}`")
+        if at + 1 == len(arguments):
+            raise Usage(f"option `--{name}` needs a value")
+        try:
+            values[name] = known[name][0](arguments[at + 1])
+        except ValueError as error:
+            raise Usage(f"option `--{name}`: `{arguments[at + 1]}` {error}") from None
+    for name, value in values.items():
+        if value is ...:
+            raise Usage(f"option `--{name}` is missing")
+    options = type("Options", (), {name.replace("-", "_"): value for name, value in values.items()})
+    options.uri = os.environ.get("DYNO_URI")
+    if not options.uri:
+        raise Usage("the environment variable DYNO_URI is missing")
+    options.clock = time.monotonic_ns if options.clock == "monotonic" else time.time_ns
+    return options
+
+
+def client_options(options):
+    """Arguments of the client that the connection string does not have."""
+    arguments = {"maxPoolSize": options.pool, "appname": "dyno"}
+    if "serverselectiontimeoutms" not in options.uri.lower():
+        arguments["serverSelectionTimeoutMS"] = 5000
+    return arguments
+
+
+def load_schedule(options):
+    """Intended starts in ns after the start instant, None for a closed loop."""
+    if options.schedule is None:
+        return None
+    schedule = array.array("Q")
+    try:
+        with open(options.schedule, "rb") as file:
+            schedule.frombytes(file.read())
+    except (OSError, ValueError) as error:
+        raise Usage(f"option `--schedule`: {error}") from None
+    if len(schedule) < options.messages:
+        raise Usage(f"option `--schedule`: {len(schedule)} entries for {options.messages} messages")
+    return schedule
+
+
+def padding(size):
+    """The same bytes in every driver."""
+    state, pad = 42, bytearray(size)
+    for at in range(size):
+        state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
+        pad[at] = state >> 24
+    return bytes(pad)
+
+
+def emit(**event):
+    print(json.dumps(event), flush=True)
+
+
+def fail(code, text):
+    print(" ".join(str(text).split()), file=sys.stderr, flush=True)
+    sys.exit(code)
+
+
+class Control:
+    """The barrier on standard input, and every reason to stop."""
+
+    def __init__(self):
+        self.start_ns = None
+        self.stopping = False
+        self.exit_code = 0
+        self.on_stop = None
+        self._started = threading.Event()
+        signal.signal(signal.SIGINT, self._signalled)
+        signal.signal(signal.SIGTERM, self._signalled)
+
+    def _signalled(self, *_):
+        if self.start_ns is None:
+            os._exit(130)
+        self._stop(130)
+
+    def _stop(self, code):
+        self.exit_code = code
+        self.stopping = True
+        if self.on_stop:
+            self.on_stop()
+
+    def _read(self):
+        for line in sys.stdin:
+            words = line.split()
+            if words[:1] == ["start"] and len(words) == 2 and self.start_ns is None:
+                self.start_ns = int(words[1])
+                self._started.set()
+            elif words == ["stop"]:
+                if self.start_ns is None:
+                    os._exit(0)
+                self._stop(0)
+        # Without a start nothing is sent.
+        if self.start_ns is None:
+            os._exit(0)
+
+    def ready(self):
+        """Says that all is open, and waits for the start."""
+        print("ready", flush=True)
+        threading.Thread(target=self._read, daemon=True).start()
+        self._started.wait()
+
+    def wait_until(self, clock, at_ns):
+        """False if the wait was ended by a request to stop."""
+        while (left_ns := at_ns - clock()) > 0:
+            if self.stopping:
+                return False
+            if left_ns > SPIN_NS:
+                time.sleep(min(left_ns - SPIN_NS, SLICE_NS) / 1e9)
+        return not self.stopping
+
+
+class Stamps:
+    """Records of 32 bytes; on disk at the latest after a second."""
+
+    def __init__(self, path):
+        try:
+            self._file = open(path, "wb", buffering=1 << 16)
+        except OSError as error:
+            raise Usage(f"option `--output`: {error}") from None
+        self._lock = threading.Lock()
+        threading.Thread(target=self._flush_often, daemon=True).start()
+
+    def _flush_often(self):
+        while not self._file.closed:
+            time.sleep(0.5)
+            with self._lock:
+                if not self._file.closed:
+                    self._file.flush()
+
+    def _write(self, record):
+        with self._lock:
+            if not self._file.closed:
+                self._file.write(record)
+
+    def produced(self, n, intended_ns, send_ns, acknowledged_ns):
+        self._write(struct.pack("<Qqqq", n, intended_ns, send_ns, acknowledged_ns))
+
+    def consumed(self, n, send_ns, received_ns, producer, batch=NO_BATCH):
+        self._write(struct.pack("<QqqII", n, send_ns, received_ns, producer, batch))
+
+    def close(self):
+        with self._lock:
+            self._file.close()
+
+
+class Seen:
+    """Which messages came, and the filter for those that did not: inserts in flight overtake each other."""
+
+    def __init__(self):
+        self.count = 0
+        self.duplicates = 0
+        self._newest = {}
+        self._missing = {}
+
+    def accept(self, producer, n):
+        """Whether the message is new."""
+        newest = self._newest.get(producer, -1)
+        missing = self._missing.setdefault(producer, set())
+        if n > newest:
+            self._newest[producer] = n
+            if n > newest + 1:
+                missing.update(range(max(newest + 1, n - WINDOW), n))
+                for old in sorted(missing)[: max(0, len(missing) - WINDOW)]:
+                    missing.discard(old)
+        elif n in missing:
+            missing.discard(n)
+        else:
+            self.duplicates += 1
+            return False
+        self.count += 1
+        return True
+
+    def filter(self, newer=True):
+        """Everything but what came; without `newer` only what was overtaken."""
+        clauses, above = [], None
+        for producer in sorted(self._newest):
+            first = producer << PRODUCER_SHIFT
+            if first > 0:
+                clauses.append({"_id": {"$lt": first} | ({} if above is None else {"$gt": above})})
+            above = first + self._newest[producer]
+        if above is None:
+            return {}
+        clauses.append({"_id": {"$gt": above}})
+        if not newer:
+            clauses = []
+        missing = [(p << PRODUCER_SHIFT) + n for p, ns in self._missing.items() for n in sorted(ns)]
+        if missing or not newer:
+            clauses.append({"_id": {"$in": missing}})
+        return clauses[0] if len(clauses) == 1 else {"$or": clauses}

@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+# Producer of `dyno tail` on the Ruby driver: threads, each with one insert in flight.
+
+require 'json'
+require 'logger'
+require 'mongo'
+require 'uri'
+require_relative 'common'
+
+# Version 2.5 of the driver, Debian's, calls what Ruby 3 no longer has.
+URI.define_singleton_method(:decode) { |text| URI.decode_www_form_component(text) } unless URI.respond_to?(:decode)
+
+def version
+  Common.emit(
+    contract: 1, language: 'ruby', driver: 'mongo', driver_version: Mongo::VERSION, runtime: RUBY_ENGINE,
+    runtime_version: RUBY_VERSION, roles: %w[produce], in_flight: %w[one bounded unbounded],
+    unbounded: 'program', modes: [], pool: true
+  )
+end
+
+def connect(options)
+  uri = ENV.fetch('DYNO_URI')
+  # This version knows the option by another name only.
+  direct = uri.match?(/directConnection=true/i) ? { connect: :direct } : {}
+  wait = uri.match?(/serverSelectionTimeoutMS/i) ? {} : { server_selection_timeout: 5 }
+  settings = { max_pool_size: options[:pool], min_pool_size: 0, app_name: 'dyno', logger: Logger.new(File::NULL) }
+  client = Mongo::Client.new(uri.gsub(/directConnection=true&?/i, ''), **settings, **direct, **wait)
+  client.use('admin').database.command(ping: 1)
+  if options.key?(:write_concern)
+    write = { w: options[:write_concern] }
+    write[:j] = options[:journal] == 'true' if options[:journal]
+  end
+  client.use(options[:database])[options[:collection], write ? { write: write } : {}]
+end
+
+def code(error)
+  (error.code if error.respond_to?(:code)) || error.message[/\((\d+)\)/, 1]&.to_i || error.message[/\AE(\d+) /, 1]&.to_i
+end
+
+# Sends messages with as many threads as inserts in flight.
+class Producer
+  def initialize(options, control, stamps)
+    @options, @control, @stamps = options, control, stamps
+    @schedule = Common.schedule(options)
+    @pad = BSON::Binary.new(Common.padding(options[:size]))
+    @collection = connect(options)
+    @lock = Mutex.new
+    @next = @sent = @failed = 0
+  end
+
+  def run
+    @control.ready
+    # Unbounded means that what is due waits for a thread here, in front of the pool.
+    wanted = @options[:in_flight] || @options[:pool]
+    lanes = Array.new([wanted, @options[:messages]].min) { Thread.new { lane } }
+    lanes.each { |lane| sleep(0) until lane.join(0.1) || @control.stopping }
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + Common::GRACE_S
+    lanes.each { |lane| lane.join([deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC), 0].max) }
+    { event: 'done', messages: @sent, failed: @failed }
+  end
+
+  private
+
+  def lane
+    closed = @schedule.nil? && @options[:in_flight]
+    while (index = @lock.synchronize { (@next += 1) - 1 }) < @options[:messages]
+      due_ns = @control.start_ns + (@schedule ? @schedule[index] : 0)
+      return unless @control.wait_until(due_ns)
+
+      send_ns = @control.now
+      send_message(@options[:first] + index, closed ? send_ns : due_ns, send_ns)
+    end
+  end
+
+  def send_message(number, intended_ns, send_ns)
+    error = nil
+    begin
+      @collection.insert_one(
+        _id: BSON::Int64.new((@options[:producer] << Common::PRODUCER_SHIFT) + number),
+        p: BSON::Int32.new(@options[:producer]), n: BSON::Int64.new(number), i: BSON::Int64.new(intended_ns),
+        s: BSON::Int64.new(send_ns), pad: @pad
+      )
+    rescue Mongo::Error => e
+      error = e
+    end
+    ended_ns = @control.now
+    @stamps.produced(number, intended_ns, send_ns, error ? -ended_ns : ended_ns)
+    @lock.synchronize do
+      error ? @failed += 1 : @sent += 1
+      Common.emit(event: 'failed', n: number, code: code(error), message: error.message) if error && @failed <= 20
+    end
+  end
+end
+
+def main(role, arguments)
+  return version if role == 'version'
+
+  Common.fail(2, "`#{role}` is not one of version, produce") unless role == 'produce'
+  options = Common.parse(arguments, Common::PRODUCE)
+  stamps = Common::Stamps.new(options[:output])
+  control = Common::Control.new(options[:clock])
+  begin
+    producer = Producer.new(options, control, stamps)
+  rescue Mongo::Error, SocketError, SystemCallError => e
+    Common.fail(4, "cannot use the server: #{e.message}")
+  end
+  done = producer.run
+  stamps.flush
+  Common.emit(done)
+  exit!(control.exit_code)
+rescue Common::Usage => e
+  Common.fail(2, e.message)
+end
+
+main(ARGV[0], ARGV.drop(1))
