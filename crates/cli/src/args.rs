@@ -870,7 +870,8 @@ pub(crate) struct IndexBuildArguments {
     pub(crate) layout: String,
     #[command(flatten)]
     pub(crate) start: StartArguments,
-    /// Build the index on a collection of a server on this machine that runs already
+    /// Build the index on a server on this machine that runs already: on one of its collections, or on documents that are loaded
+    /// into it and stay
     ///
     /// A connection string. The variable keeps credentials out of the list of processes.
     #[arg(
@@ -883,7 +884,7 @@ pub(crate) struct IndexBuildArguments {
     )]
     pub(crate) uri: Option<String>,
     /// Take this collection as it is, and load nothing; of `--uri` or `--data-dir`
-    #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = namespace, help_heading = "Data")]
+    #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = namespace, help_heading = "Data", conflicts_with = "layout")]
     pub(crate) collection: Option<(String, String)>,
     /// Documents that are loaded; default of the built-in layouts: 40000, of 3 KB each
     #[arg(

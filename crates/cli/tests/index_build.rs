@@ -9,7 +9,7 @@
 mod common;
 
 use common::{Bench, Finished, signal, wait_for};
-use dyno_testkit::{embedded_program, or_skip};
+use dyno_testkit::{embedded, embedded_program, or_skip};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
@@ -88,6 +88,14 @@ fn what_is_wrong_is_said_before_anything_is_done() {
         (
             &["index-build", "--collection", "shop"],
             "such as `shop.orders`",
+        ),
+        (
+            &["index-build", "--out", "x", "--data-dir", "x/data"],
+            "is inside the folder of the experiment",
+        ),
+        (
+            &["index-build", "ordered", "--collection", "a.b"],
+            "cannot be used with",
         ),
         (
             &["index-build", "--set", "index_build.disk_size=1GiB"],
@@ -173,7 +181,17 @@ fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
 #[test]
 fn documents_that_were_loaded_in_order_are_read_in_order() {
     let Some(bench) = tracing() else { return };
-    let done = build(&bench, &["ordered", "--format", "json"]);
+    // A cache that holds them all, so that no page is written before its time.
+    let done = bench.dyno(&[
+        "index-build",
+        "ordered",
+        "--records",
+        "4000",
+        "--cache",
+        "64MiB",
+        "--format",
+        "json",
+    ]);
     let score = score(&done.expect(0).json(), 0);
     assert!(score > 0.8, "{score}");
 }
@@ -354,4 +372,58 @@ fn an_interruption_in_a_remedy_keeps_the_first_build_and_every_document() {
     bench.dyno(&take).expect(0);
     let hash = |name: &str| self::document(&bench.path(name))["collection"]["content_hash"].clone();
     assert_eq!(hash("x"), hash("y"));
+}
+
+#[test]
+fn a_server_that_runs_already_is_asked_as_it_is() {
+    let Some(bench) = tracing() else { return };
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    // A layout brings settings for a server that is started; they do not concern this one.
+    let uri = server.uri();
+    let load = [
+        "index-build",
+        "shuffled",
+        "--records",
+        "800",
+        "--uri",
+        &uri,
+        "--out",
+        "x",
+    ];
+    bench.dyno(&load).expect(0).says("and stay there");
+    let take = |more: &[&'static str]| -> Vec<String> {
+        let fixed = [
+            "index-build",
+            "--collection",
+            "sdu.units",
+            "--keys",
+            "number:1,date:-1",
+        ];
+        fixed
+            .iter()
+            .chain(more)
+            .map(|word| (*word).to_owned())
+            .collect()
+    };
+    let run = |words: Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut command = bench.command(&words);
+        // By the variable a password would not be seen.
+        Finished::from(command.env("DYNO_URI", &uri).output().unwrap())
+    };
+    run(take(&["--remedy", "natural-copy", "--out", "y"])).expect(0);
+    let document = document(&bench.path("y"));
+    assert_eq!(document["server"]["started"], false);
+    assert_eq!(
+        document["remedy"]["documents"],
+        serde_json::json!([800, 800])
+    );
+    let caveats = document["caveats"].to_string();
+    assert!(caveats.contains("was not restarted"), "{caveats}");
+    run(take(&["--iops", "100", "--out", "z"]))
+        .expect(2)
+        .says("leave out `--iops`");
+    assert!(!bench.path("z").exists());
 }

@@ -1,7 +1,7 @@
 //! One collection: what it is, its documents in batches, and the commands on it.
 
 use crate::LayoutError;
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, cstr, doc, rawdoc};
 use dyno_load::connect::{Control, ControlError};
 
 /// Documents that are read at once.
@@ -46,6 +46,18 @@ fn is_unknown(error: &ControlError) -> bool {
     matches!(error.code(), Some(COMMAND_NOT_FOUND | NOT_SUPPORTED))
 }
 
+impl Shape {
+    /// Whether both are the same but for the order of the indexes.
+    pub(crate) fn is_like(&self, other: &Shape) -> bool {
+        let sorted = |shape: &Shape| {
+            let mut indexes = shape.indexes.clone();
+            indexes.sort_by_key(|index| index.get_str("name").unwrap_or_default().to_owned());
+            indexes
+        };
+        self.options == other.options && sorted(self) == sorted(other)
+    }
+}
+
 impl Collection {
     /// A collection of this name.
     pub fn new(database: impl Into<String>, name: impl Into<String>) -> Collection {
@@ -63,6 +75,25 @@ impl Collection {
     /// Another one of the same database.
     pub(crate) fn sibling(&self, name: String) -> Collection {
         Collection::new(self.database.clone(), name)
+    }
+
+    /// One of the same database whose name begins so, if there is any.
+    pub(crate) fn sibling_with(
+        &self,
+        control: &mut Control,
+        prefix: &str,
+    ) -> Result<Option<Collection>, LayoutError> {
+        let command = doc! {
+            "listCollections": 1,
+            "nameOnly": true,
+            "cursor": { "batchSize": 100_000 },
+        };
+        let answer = self.run(control, command, "look for copies of")?;
+        let found = first_batch(&answer, "listCollections")?
+            .into_iter()
+            .filter_map(|entry| entry.get_str("name").ok().map(str::to_owned))
+            .find(|name| name.starts_with(prefix));
+        Ok(found.map(|name| self.sibling(name)))
     }
 
     fn run(
@@ -225,47 +256,81 @@ impl Collection {
         })
     }
 
-    /// Hands over all documents, batch by batch; sorted, or as the server gives them.
+    /// Hands over all documents byte by byte as they are, batch by batch; sorted, or as the server gives them.
     pub(crate) fn read(
         &self,
         control: &mut Control,
-        order: Option<Document>,
-        take: &mut dyn FnMut(Vec<Document>) -> Result<(), LayoutError>,
+        order: Option<RawDocumentBuf>,
+        take: &mut dyn FnMut(Vec<RawDocumentBuf>) -> Result<(), LayoutError>,
     ) -> Result<(), LayoutError> {
-        let intent = "read the documents of";
-        let mut command = doc! {
-            "find": &self.name,
-            "batchSize": READ_BATCH,
-            "noCursorTimeout": true,
-        };
-        match order {
-            Some(order) if order.contains_key("_id") => {
-                command.insert("sort", order);
+        let name = self.name.as_str();
+        let mut command =
+            rawdoc! { "find": name, "batchSize": READ_BATCH, "noCursorTimeout": true };
+        if let Some(order) = order {
+            let is_by_id = order.get("_id").is_ok_and(|found| found.is_some());
+            command.append(cstr!("sort"), order);
+            if is_by_id {
                 // Without it a server may sort in memory.
-                command.insert("hint", doc! { "_id": 1 });
+                command.append(cstr!("hint"), rawdoc! { "_id": 1 });
             }
-            Some(order) => {
-                command.insert("sort", order);
-            }
-            None => {}
         }
-        let answer = self.run(control, command, intent)?;
-        let (mut id, batch) = cursor(answer, "find", "firstBatch")?;
-        take(batch)?;
+        let (mut id, batch) = self.batch(control, command, "firstBatch")?;
+        let mut taken = take(batch);
         while id != 0 {
-            let command = doc! { "getMore": id, "collection": &self.name, "batchSize": READ_BATCH };
-            let answer = self.run(control, command, intent)?;
-            let (next, batch) = cursor(answer, "getMore", "nextBatch")?;
-            id = next;
-            if let Err(error) = take(batch) {
-                if id != 0 {
-                    let command = doc! { "killCursors": &self.name, "cursors": [id] };
-                    let _ = control.run(&self.database, command);
-                }
+            if let Err(error) = taken {
+                let command = doc! { "killCursors": &self.name, "cursors": [id] };
+                let _ = control.run(&self.database, command);
                 return Err(error);
             }
+            let command = rawdoc! { "getMore": id, "collection": name, "batchSize": READ_BATCH };
+            let (next, batch) = self.batch(control, command, "nextBatch")?;
+            id = next;
+            taken = take(batch);
         }
-        Ok(())
+        taken
+    }
+
+    /// Number of the cursor, and what came with it.
+    fn batch(
+        &self,
+        control: &mut Control,
+        command: RawDocumentBuf,
+        list: &str,
+    ) -> Result<(i64, Vec<RawDocumentBuf>), LayoutError> {
+        let answer = control
+            .run_raw(&self.database, command)
+            .map_err(refused(format!(
+                "read the documents of `{}`",
+                self.namespace()
+            )))?;
+        let wrong = |error: bson::error::Error| LayoutError::Answer {
+            command: "find",
+            reason: error.to_string(),
+        };
+        let cursor = answer.get_document("cursor").map_err(wrong)?;
+        let id = match cursor.get("id").map_err(wrong)? {
+            Some(RawBsonRef::Int64(id)) => id,
+            Some(RawBsonRef::Int32(id)) => i64::from(id),
+            _ => {
+                return Err(LayoutError::Answer {
+                    command: "find",
+                    reason: "the cursor has no number".into(),
+                });
+            }
+        };
+        let mut documents = Vec::new();
+        for item in cursor.get_array(list).map_err(wrong)? {
+            match item.map_err(wrong)? {
+                RawBsonRef::Document(document) => documents.push(document.to_owned()),
+                _ => {
+                    return Err(LayoutError::Answer {
+                        command: "find",
+                        reason: "something in the cursor is no document".into(),
+                    });
+                }
+            }
+        }
+        Ok((id, documents))
     }
 
     /// Inserts documents in their order.
@@ -279,6 +344,28 @@ impl Collection {
         }
         let command = doc! { "insert": &self.name, "documents": documents, "ordered": true };
         self.run(control, command, "insert into").map(drop)
+    }
+
+    /// Inserts documents in their order, byte by byte as they are, and whatever a validator says: they were in the
+    /// collection that this is a copy of.
+    pub(crate) fn insert_copies(
+        &self,
+        control: &mut Control,
+        documents: &[RawDocumentBuf],
+    ) -> Result<(), LayoutError> {
+        if documents.is_empty() {
+            return Ok(());
+        }
+        let command = rawdoc! {
+            "insert": self.name.as_str(),
+            "ordered": true,
+            "bypassDocumentValidation": true,
+        };
+        let intent = format!("insert into `{}`", self.namespace());
+        control
+            .run_with_documents(&self.database, command, Some(("documents", documents)))
+            .map(drop)
+            .map_err(refused(intent))
     }
 
     /// Puts documents in the place of those with the same `_id`.

@@ -3,7 +3,6 @@
 
 use crate::collection::Collection;
 use crate::{Bench, LayoutError};
-use bson::Document;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
@@ -47,17 +46,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Counts one more document.
-    pub(crate) fn add(&mut self, document: &Document) -> Result<(), LayoutError> {
-        let bytes = document.to_vec().map_err(|error| LayoutError::Answer {
-            command: "find",
-            reason: error.to_string(),
-        })?;
-        self.add_bytes(&bytes);
-        Ok(())
-    }
-
-    pub(crate) fn add_bytes(&mut self, document: &[u8]) {
+    /// Counts one more document, as it is stored.
+    pub(crate) fn add(&mut self, document: &[u8]) {
         self.documents += 1;
         self.bytes += document.len() as u64;
         self.hash.add(document);
@@ -91,7 +81,7 @@ pub fn contents(
     collection.read(&mut control, None, &mut |documents| {
         bench.check()?;
         for document in documents {
-            found.add(&document)?;
+            found.add(document.as_bytes());
         }
         (bench.progress)(what, found.documents, all);
         Ok(())
@@ -102,12 +92,12 @@ pub fn contents(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bson::doc;
+    use bson::{Document, doc};
 
     fn of(documents: &[Document]) -> Contents {
         let mut contents = Contents::default();
         for document in documents {
-            contents.add(document).expect("it is BSON");
+            contents.add(&document.to_vec().expect("it is BSON"));
         }
         contents
     }

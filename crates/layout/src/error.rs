@@ -52,8 +52,8 @@ pub enum LayoutError {
         /// How many.
         documents: u64,
     },
-    /// A router is in between: a rewritten collection would not be sharded as the old one is.
-    #[error("`{namespace}` is behind a router, where a collection cannot be rewritten")]
+    /// It is part of a sharded cluster: a rewritten collection would not be sharded as the old one is.
+    #[error("`{namespace}` is part of a sharded cluster, where a collection cannot be rewritten")]
     Routed {
         /// `database.collection`.
         namespace: String,
@@ -72,6 +72,23 @@ pub enum LayoutError {
         /// What the remedy failed with.
         #[source]
         source: Box<LayoutError>,
+    },
+    /// The server did not say whether the copy took the place of the collection.
+    #[error("it is not known whether the copy `{copy}` took the place of `{collection}`")]
+    Unknown {
+        /// `database.collection` of the copy, which is verified.
+        copy: String,
+        /// `database.collection`.
+        collection: String,
+        /// What the server said, or why it said nothing.
+        #[source]
+        source: Box<LayoutError>,
+    },
+    /// The collection belongs to the server.
+    #[error("`{namespace}` is one of the server's own collections")]
+    OfServer {
+        /// `database.collection`.
+        namespace: String,
     },
     /// Not all documents are there after loading.
     #[error("{found} documents were loaded, and {expected} should have been")]
@@ -102,9 +119,9 @@ pub enum LayoutError {
     /// A file could not be written or read.
     #[error("cannot {intent} `{path}`")]
     File {
-        /// What was tried: `write` or `read`.
+        /// What was tried, such as `write a dump in`.
         intent: &'static str,
-        /// The file.
+        /// Its folder.
         path: PathBuf,
         /// Why it failed.
         #[source]
@@ -126,7 +143,7 @@ impl LayoutError {
                 "take it as it is with the layout `existing`, or name another collection by `--set data.collection=…`".into()
             }
             LayoutError::Routed { .. } => {
-                "connect to the members of one shard for a look at its part, without a remedy".into()
+                "leave the remedy out: an index can be built and traced there".into()
             }
             LayoutError::CopyExists { namespace } | LayoutError::CopyLeft { namespace, .. } => {
                 let name = namespace.split_once('.').map_or("", |(_, name)| name);
@@ -137,6 +154,9 @@ impl LayoutError {
             LayoutError::Changed { .. } => {
                 "stop those who write to it; a remedy needs the collection for itself".into()
             }
+            LayoutError::Unknown { copy, collection, .. } => format!(
+                "all documents are in one of the two: if `{collection}` is there, it is complete, and `{copy}` can be dropped; if it is not, rename the copy"
+            ),
             LayoutError::Unsupported { .. } => "take the remedy `rewrite`".into(),
             _ => return None,
         })

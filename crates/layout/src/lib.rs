@@ -15,14 +15,16 @@ pub use contents::{ContentHash, Contents, contents};
 pub use documents::Units;
 pub use error::LayoutError;
 pub use loading::load;
-pub use remedies::{Applied, apply, copy_name};
+pub use remedies::{Applied, apply, check, copy_prefix};
 
 use dyno_load::connect::Control;
 
 /// What loading and remedies work with.
 pub struct Bench<'a> {
-    /// Makes a connection.
+    /// Makes a connection on which commands end once it is asked to end.
     pub connect: &'a (dyn Fn() -> Result<Control, LayoutError> + Sync),
+    /// Makes a connection on which commands come to their end all the same, to leave things in order.
+    pub patient: &'a (dyn Fn() -> Result<Control, LayoutError> + Sync),
     /// Asked again and again; what goes on ends in order once it says so.
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
     /// Told what is done and how many documents of how many it has been done to.

@@ -4,16 +4,17 @@
 use crate::collection::{Collection, Shape};
 use crate::contents::{Contents, contents};
 use crate::{Bench, LayoutError};
-use bson::{Document, doc};
+use bson::{RawDocumentBuf, doc, rawdoc};
 use dyno_load::connect::Control;
 use dyno_plan::index_build::Remedy;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::SystemTime;
 
-/// Documents of an insert, at most, and their bytes: a message has at most 48 MB.
+/// Documents of an insert, at most, and their bytes, unless one has more: a server's cache may be small.
 const BATCH: usize = 500;
-const BATCH_BYTES: usize = 8 << 20;
+const BATCH_BYTES: usize = 1 << 20;
 /// Smallest size of a document: its length and its end.
 const SMALLEST: u32 = 5;
 
@@ -26,20 +27,64 @@ pub struct Applied {
     pub after: Contents,
 }
 
-/// Name of the collection that a remedy copies to.
-pub fn copy_name(collection: &str) -> String {
+/// How names of copies begin.
+pub fn copy_prefix(collection: &str) -> String {
     format!("{collection}.dyno-copy")
 }
 
-/// Applies a remedy, and verifies that the collection holds what it held before. `folder` is for files that are
-/// needed meanwhile.
-///
-/// The copy is verified by the number, size and hash of its documents before it takes the place of the collection
-/// in one step of the server; until then the collection is untouched, and the copy goes away after an error. If this
-/// process is killed, the copy stays beside the collection.
+/// A name that no other remedy gives its copy.
+fn copy_name(collection: &str) -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let moment = since.map_or(0, |since| since.as_nanos());
+    format!(
+        "{}-{:x}-{:x}",
+        copy_prefix(collection),
+        std::process::id(),
+        moment & u128::from(u32::MAX)
+    )
+}
+
+/// Whether a remedy can begin, and the collection as it is.
 ///
 /// # Errors
-/// [`LayoutError`]. After all but [`LayoutError::NotIdentical`] the collection holds what it held.
+/// [`LayoutError::Routed`], [`LayoutError::OfServer`], [`LayoutError::CopyExists`], [`LayoutError::Missing`],
+/// [`LayoutError::NotOrdinary`], or what a command failed with. Nothing was changed.
+pub fn check(control: &mut Control, collection: &Collection) -> Result<Shape, LayoutError> {
+    let namespace = collection.namespace();
+    if control.hello().is_mongos || is_shard(control) {
+        return Err(LayoutError::Routed { namespace });
+    }
+    let is_internal = ["admin", "config", "local"].contains(&collection.database.as_str());
+    if is_internal || collection.name.starts_with("system.") {
+        return Err(LayoutError::OfServer { namespace });
+    }
+    if let Some(copy) = collection.sibling_with(control, &copy_prefix(&collection.name))? {
+        return Err(LayoutError::CopyExists {
+            namespace: copy.namespace(),
+        });
+    }
+    collection
+        .shape(control)?
+        .ok_or(LayoutError::Missing { namespace })
+}
+
+/// Whether it is a member of a sharded cluster, where collections are known by others. What does not know the
+/// question is none.
+fn is_shard(control: &mut Control) -> bool {
+    let state = control.run("admin", doc! { "shardingState": 1 });
+    state.is_ok_and(|state| state.get_bool("enabled").unwrap_or(false))
+}
+
+/// Applies a remedy, and verifies that the collection holds what it held before. `folder` is for a file that is
+/// needed meanwhile, and has no name there.
+///
+/// The copy is verified by the number, size and hash of its documents, its options and its indexes before it takes the
+/// place of the collection in one step of the server; until then the collection is untouched, and the copy goes away
+/// after an error. If this process is killed, the copy stays beside the collection.
+///
+/// # Errors
+/// [`LayoutError`]. After all but [`LayoutError::NotIdentical`] and [`LayoutError::Unknown`] the collection holds what it
+/// held.
 pub fn apply(
     bench: &Bench<'_>,
     collection: &Collection,
@@ -47,22 +92,7 @@ pub fn apply(
     folder: &Path,
 ) -> Result<Applied, LayoutError> {
     let mut control = (bench.connect)()?;
-    if control.hello().is_mongos {
-        return Err(LayoutError::Routed {
-            namespace: collection.namespace(),
-        });
-    }
-    let copy = collection.sibling(copy_name(&collection.name));
-    if copy.shape(&mut control)?.is_some() {
-        return Err(LayoutError::CopyExists {
-            namespace: copy.namespace(),
-        });
-    }
-    let shape = collection
-        .shape(&mut control)?
-        .ok_or_else(|| LayoutError::Missing {
-            namespace: collection.namespace(),
-        })?;
+    let shape = check(&mut control, collection)?;
     let before = contents(bench, collection, "reading what is there")?;
     if remedy == Remedy::Compact {
         collection.compact(&mut control)?;
@@ -70,17 +100,23 @@ pub fn apply(
         let job = Job {
             bench,
             collection,
-            copy,
-            shape,
+            copy: collection.sibling(copy_name(&collection.name)),
+            shape: &shape,
             before,
-            dump: folder.join(format!("{}.bson", collection.name)),
+            folder,
         };
         job.replace(remedy)?;
     }
+    // From here on it is what it is: only a look is left, and one that is broken off says nothing.
     let after = contents(bench, collection, "verifying the result")?;
-    match before.difference(&after) {
-        None => Ok(Applied { before, after }),
-        Some(difference) => Err(LayoutError::NotIdentical(difference)),
+    if let Some(difference) = before.difference(&after) {
+        return Err(LayoutError::NotIdentical(difference));
+    }
+    match collection.shape(&mut control)? {
+        Some(now) if now.is_like(&shape) => Ok(Applied { before, after }),
+        _ => Err(LayoutError::NotIdentical(
+            "its options or its indexes differ".into(),
+        )),
     }
 }
 
@@ -88,44 +124,73 @@ struct Job<'a> {
     bench: &'a Bench<'a>,
     collection: &'a Collection,
     copy: Collection,
-    shape: Shape,
+    shape: &'a Shape,
     before: Contents,
-    dump: PathBuf,
+    folder: &'a Path,
 }
 
 impl Job<'_> {
     fn replace(&self, remedy: Remedy) -> Result<(), LayoutError> {
         let mut control = (self.bench.connect)()?;
-        let copied = self.make_copy(&mut control, remedy);
-        if remedy == Remedy::Dump {
-            // The collection, or its verified copy, holds the same.
-            let _ = std::fs::remove_file(&self.dump);
+        self.copy.create(&mut control, self.shape)?;
+        if let Err(error) = self.fill_and_verify(&mut control, remedy) {
+            return Err(self.drop_copy(error));
         }
-        if let Err(error) = copied {
-            // The connection may be of no more use.
-            let dropped =
-                (self.bench.connect)().and_then(|mut control| self.copy.drop_it(&mut control));
-            return Err(match dropped {
-                Ok(()) => error,
-                Err(_) => LayoutError::CopyLeft {
-                    namespace: self.copy.namespace(),
-                    source: Box::new(error),
-                },
-            });
+        // One that is broken off leaves nobody knowing what became of it, so that no signal ends it.
+        let mut patient = (self.bench.patient)()?;
+        match self.copy.replace(&mut patient, self.collection) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.after_failed_replacement(error)),
         }
-        self.copy.replace(&mut control, self.collection)
     }
 
-    /// Copies, and verifies the copy.
-    fn make_copy(&self, control: &mut Control, remedy: Remedy) -> Result<(), LayoutError> {
-        self.copy.create(control, &self.shape)?;
+    /// Drops the copy, and gives the error that is to be told.
+    fn drop_copy(&self, error: LayoutError) -> LayoutError {
+        // The connection may be of no more use, and the person may have interrupted.
+        let dropped =
+            (self.bench.patient)().and_then(|mut control| self.copy.drop_it(&mut control));
+        match dropped {
+            Ok(()) => error,
+            Err(_) => LayoutError::CopyLeft {
+                namespace: self.copy.namespace(),
+                source: Box::new(error),
+            },
+        }
+    }
+
+    /// What is to be told when the server did not say that the copy took the place of the collection.
+    fn after_failed_replacement(&self, error: LayoutError) -> LayoutError {
+        let looked = (self.bench.patient)().and_then(|mut control| {
+            let copy = self.copy.shape(&mut control)?;
+            let collection = self.collection.shape(&mut control)?;
+            Ok(copy.is_some() && collection.is_some_and(|now| now.is_like(self.shape)))
+        });
+        let patient = Bench {
+            connect: self.bench.patient,
+            interrupted: &|| false,
+            ..*self.bench
+        };
+        let is_untouched = matches!(looked, Ok(true))
+            && contents(&patient, self.collection, "reading what is there")
+                .is_ok_and(|now| now == self.before);
+        match is_untouched {
+            true => self.drop_copy(error),
+            false => LayoutError::Unknown {
+                copy: self.copy.namespace(),
+                collection: self.collection.namespace(),
+                source: Box::new(error),
+            },
+        }
+    }
+
+    fn fill_and_verify(&self, control: &mut Control, remedy: Remedy) -> Result<(), LayoutError> {
         match remedy {
             Remedy::Dump => {
-                self.write_dump()?;
-                self.restore()?;
+                let dump = self.dump()?;
+                self.restore(dump)?;
             }
-            Remedy::NaturalCopy => self.copy_in(doc! { "$natural": 1 })?,
-            Remedy::Rewrite | Remedy::Compact => self.copy_in(doc! { "_id": 1 })?,
+            Remedy::NaturalCopy => self.copy_in(rawdoc! { "$natural": 1 })?,
+            Remedy::Rewrite | Remedy::Compact => self.copy_in(rawdoc! { "_id": 1 })?,
         }
         self.copy.create_indexes(control, &self.shape.indexes)?;
         let copied = contents(self.bench, &self.copy, "verifying the copy")?;
@@ -133,24 +198,35 @@ impl Job<'_> {
             // Either the copy is wrong or the collection has changed.
             let now = contents(self.bench, self.collection, "reading what is there")?;
             return Err(match self.before.difference(&now) {
-                Some(_) => LayoutError::Changed {
-                    namespace: self.collection.namespace(),
-                },
+                Some(_) => self.changed(),
                 None => LayoutError::CopyDiffers(difference),
             });
         }
         // As late as can be: what others write from here on to the replacement is not seen.
         let now = contents(self.bench, self.collection, "looking for changes")?;
-        match self.before.difference(&now) {
-            None => self.bench.check(),
-            Some(_) => Err(LayoutError::Changed {
-                namespace: self.collection.namespace(),
-            }),
+        if self.before.difference(&now).is_some() {
+            return Err(self.changed());
+        }
+        match self.collection.shape(control)? {
+            Some(now) if now.is_like(self.shape) => {}
+            _ => return Err(self.changed()),
+        }
+        match self.copy.shape(control)? {
+            Some(copied) if copied.is_like(self.shape) => self.bench.check(),
+            _ => Err(LayoutError::CopyDiffers(
+                "its options or its indexes".into(),
+            )),
+        }
+    }
+
+    fn changed(&self) -> LayoutError {
+        LayoutError::Changed {
+            namespace: self.collection.namespace(),
         }
     }
 
     /// From the collection into the copy.
-    fn copy_in(&self, order: Document) -> Result<(), LayoutError> {
+    fn copy_in(&self, order: RawDocumentBuf) -> Result<(), LayoutError> {
         let mut from = (self.bench.connect)()?;
         let mut to = Inserter::new((self.bench.connect)()?, &self.copy);
         let mut done = 0;
@@ -158,8 +234,7 @@ impl Job<'_> {
             .read(&mut from, Some(order), &mut |documents| {
                 for document in documents {
                     self.bench.check()?;
-                    let bytes = encoded(&document)?.len();
-                    to.add(document, bytes)?;
+                    to.add(document)?;
                     done += 1;
                 }
                 (self.bench.progress)("copying", done, self.before.documents);
@@ -168,48 +243,54 @@ impl Job<'_> {
         to.finish()
     }
 
-    fn write_dump(&self) -> Result<(), LayoutError> {
-        let failed = |source| LayoutError::File {
-            intent: "write",
-            path: self.dump.clone(),
+    fn failed(&self, intent: &'static str) -> impl Fn(std::io::Error) -> LayoutError {
+        let path = self.folder.to_owned();
+        move |source| LayoutError::File {
+            intent,
+            path: path.clone(),
             source,
-        };
-        let file = File::create_new(&self.dump).map_err(failed)?;
+        }
+    }
+
+    /// Writes the documents to a file that nobody else can read and that has no name, so that nothing is left of it.
+    fn dump(&self) -> Result<File, LayoutError> {
+        let failed = self.failed("write a dump in");
+        let file = tempfile::tempfile_in(self.folder).map_err(&failed)?;
         let mut out = BufWriter::new(file);
         let mut from = (self.bench.connect)()?;
         let mut done = 0;
+        let order = rawdoc! { "_id": 1 };
         self.collection
-            .read(&mut from, Some(doc! { "_id": 1 }), &mut |documents| {
+            .read(&mut from, Some(order), &mut |documents| {
                 for document in documents {
                     self.bench.check()?;
-                    out.write_all(&encoded(&document)?).map_err(failed)?;
+                    out.write_all(document.as_bytes()).map_err(&failed)?;
                     done += 1;
                 }
                 (self.bench.progress)("dumping", done, self.before.documents);
                 Ok(())
             })?;
-        let file = out
+        let mut file = out
             .into_inner()
             .map_err(|error| failed(error.into_error()))?;
-        file.sync_all().map_err(failed)
+        file.sync_all()
+            .and_then(|()| file.seek(SeekFrom::Start(0)))
+            .map_err(&failed)?;
+        Ok(file)
     }
 
     /// From the file into the copy.
-    fn restore(&self) -> Result<(), LayoutError> {
-        let failed = |source| LayoutError::File {
-            intent: "read",
-            path: self.dump.clone(),
-            source,
-        };
-        let mut file = BufReader::new(File::open(&self.dump).map_err(failed)?);
+    fn restore(&self, dump: File) -> Result<(), LayoutError> {
+        let failed = self.failed("read the dump in");
+        let mut file = BufReader::new(dump);
         let mut to = Inserter::new((self.bench.connect)()?, &self.copy);
         let mut done = 0;
-        while let Some(bytes) = next_document(&mut file).map_err(failed)? {
+        while let Some(bytes) = next_document(&mut file).map_err(&failed)? {
             self.bench.check()?;
-            let document = Document::from_reader(bytes.as_slice()).map_err(|error| {
+            let document = RawDocumentBuf::from_bytes(bytes).map_err(|error| {
                 failed(std::io::Error::new(std::io::ErrorKind::InvalidData, error))
             })?;
-            to.add(document, bytes.len())?;
+            to.add(document)?;
             done += 1;
             if done % 1_000 == 0 || done == self.before.documents {
                 (self.bench.progress)("restoring", done, self.before.documents);
@@ -223,7 +304,7 @@ impl Job<'_> {
 struct Inserter<'a> {
     control: Control,
     into: &'a Collection,
-    pending: Vec<Document>,
+    pending: Vec<RawDocumentBuf>,
     bytes: usize,
 }
 
@@ -237,7 +318,8 @@ impl<'a> Inserter<'a> {
         }
     }
 
-    fn add(&mut self, document: Document, bytes: usize) -> Result<(), LayoutError> {
+    fn add(&mut self, document: RawDocumentBuf) -> Result<(), LayoutError> {
+        let bytes = document.as_bytes().len();
         if self.pending.len() == BATCH || self.bytes + bytes > BATCH_BYTES {
             self.send()?;
         }
@@ -249,19 +331,12 @@ impl<'a> Inserter<'a> {
     fn send(&mut self) -> Result<(), LayoutError> {
         self.bytes = 0;
         let pending = std::mem::take(&mut self.pending);
-        self.into.insert(&mut self.control, pending)
+        self.into.insert_copies(&mut self.control, &pending)
     }
 
     fn finish(mut self) -> Result<(), LayoutError> {
         self.send()
     }
-}
-
-fn encoded(document: &Document) -> Result<Vec<u8>, LayoutError> {
-    document.to_vec().map_err(|error| LayoutError::Answer {
-        command: "find",
-        reason: error.to_string(),
-    })
 }
 
 /// The next document of a file of them; `None` at its end.
@@ -286,13 +361,14 @@ fn next_document(file: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bson::Document;
 
     #[test]
     fn a_file_of_documents_is_read_to_its_end_and_a_torn_one_is_an_error() {
         let documents = [doc! { "_id": 1 }, doc! { "_id": 2, "x": "y" }];
         let bytes: Vec<u8> = documents
             .iter()
-            .flat_map(|document| encoded(document).expect("it is BSON"))
+            .flat_map(|document| document.to_vec().expect("it is BSON"))
             .collect();
         let mut file = bytes.as_slice();
         let mut found = Vec::new();

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use bson::doc;
+use bson::{RawBsonRef, RawDocumentBuf, cstr, doc, rawdoc};
 use dyno_layout::{
-    Bench, Collection, Contents, LayoutError, Units, apply, contents, copy_name, load,
+    Bench, Collection, Contents, LayoutError, Units, apply, contents, copy_prefix, load,
 };
 use dyno_load::connect::{Connector, Control};
 use dyno_plan::index_build::{Layout, Remedy};
@@ -44,6 +44,7 @@ impl Fixture {
     ) -> T {
         work(&Bench {
             connect: &|| self.connector.control().map_err(LayoutError::from),
+            patient: &|| self.connector.control().map_err(LayoutError::from),
             interrupted: &|| stop.load(Ordering::Relaxed),
             progress: &|what, done, _| seen(what, done),
         })
@@ -68,12 +69,17 @@ impl Fixture {
         self.folder.path()
     }
 
-    fn is_there(&self, name: &str) -> bool {
-        let mut control = self.control();
-        Collection::new("t", name)
-            .shape(&mut control)
-            .unwrap()
-            .is_some()
+    /// Names of the collections that begin so.
+    fn names(&self, prefix: &str) -> Vec<String> {
+        let list = doc! { "listCollections": 1, "nameOnly": true };
+        let answer = self.control().run("t", list).unwrap();
+        let batch = answer.get_document("cursor").unwrap();
+        let batch = batch.get_array("firstBatch").unwrap().iter();
+        batch
+            .map(|entry| entry.as_document().unwrap().get_str("name").unwrap())
+            .filter(|name| name.starts_with(prefix))
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -142,7 +148,7 @@ fn remedies_keep_every_document_and_every_index() {
             .map(|i| i.get_str("name").unwrap())
             .collect();
         assert_eq!(names, ["number_1"], "{remedy:?}");
-        assert!(!fixture.is_there(&copy_name(&name)), "{remedy:?}");
+        assert!(fixture.names(&copy_prefix(&name)).is_empty(), "{remedy:?}");
         assert_eq!(std::fs::read_dir(fixture.folder()).unwrap().count(), 0);
     }
 }
@@ -182,7 +188,10 @@ fn a_remedy_that_is_interrupted_leaves_the_collection_and_no_copy() {
                 .quietly(|bench| contents(bench, &collection, "look"))
                 .unwrap();
             assert_eq!(after, before, "{remedy:?} {moment}");
-            assert!(!fixture.is_there("units.dyno-copy"), "{remedy:?} {moment}");
+            assert!(
+                fixture.names("units.dyno-copy").is_empty(),
+                "{remedy:?} {moment}"
+            );
             assert_eq!(std::fs::read_dir(fixture.folder()).unwrap().count(), 0);
         }
     }
@@ -212,7 +221,7 @@ fn what_others_write_meanwhile_is_never_lost() {
         .quietly(|bench| contents(bench, &collection, "look"))
         .unwrap();
     assert_eq!(after.documents, COUNT + 1);
-    assert!(!fixture.is_there("units.dyno-copy"));
+    assert!(fixture.names("units.dyno-copy").is_empty());
 }
 
 #[test]
@@ -234,7 +243,7 @@ fn the_copy_of_a_remedy_that_was_killed_is_left_to_the_person() {
             .unwrap(),
         before
     );
-    assert!(fixture.is_there("units.dyno-copy"));
+    assert!(!fixture.names("units.dyno-copy").is_empty());
 }
 
 #[test]
@@ -249,6 +258,103 @@ fn a_collection_that_is_missing_is_an_error_and_is_not_made() {
         matches!(result, Err(LayoutError::Missing { .. })),
         "{result:?}"
     );
-    assert!(!fixture.is_there("nothing"));
-    assert!(!fixture.is_there("nothing.dyno-copy"));
+    assert!(fixture.names("nothing").is_empty());
+}
+
+#[test]
+fn documents_that_no_driver_would_write_stay_as_they_are() {
+    let Some(fixture) = Fixture::start() else {
+        return;
+    };
+    // A field that comes twice.
+    let mut odd = RawDocumentBuf::new();
+    odd.append(cstr!("_id"), 1);
+    odd.append(cstr!("a"), 1);
+    odd.append(cstr!("a"), 2);
+    let plain = rawdoc! { "_id": 2, "": "empty", "a.b": { "$x": 1 } };
+    let mut control = fixture.control();
+    let insert = rawdoc! { "insert": "odd" };
+    let documents = [odd.clone(), plain.clone()];
+    control
+        .run_with_documents("t", insert, Some(("documents", &documents)))
+        .unwrap();
+    let stored = |control: &mut Control| {
+        let find = rawdoc! { "find": "odd", "sort": { "_id": 1 } };
+        let answer = control.run_raw("t", find).unwrap();
+        let batch = answer.get_document("cursor").unwrap();
+        let batch = batch.get_array("firstBatch").unwrap().into_iter();
+        let bytes = |item: RawBsonRef<'_>| item.as_document().unwrap().as_bytes().to_vec();
+        batch.map(|item| bytes(item.unwrap())).collect::<Vec<_>>()
+    };
+    let before = stored(&mut control);
+    assert_eq!(
+        before,
+        [odd.as_bytes(), plain.as_bytes()],
+        "the server changes them itself"
+    );
+    let collection = Collection::new("t", "odd");
+    for remedy in [Remedy::Rewrite, Remedy::NaturalCopy, Remedy::Dump] {
+        fixture
+            .quietly(|bench| apply(bench, &collection, remedy, fixture.folder()))
+            .unwrap();
+        assert_eq!(stored(&mut control), before, "{remedy:?}");
+    }
+}
+
+#[test]
+fn what_others_do_to_the_copy_or_to_the_indexes_ends_the_remedy() {
+    let Some(fixture) = Fixture::start() else {
+        return;
+    };
+    let (collection, before) = fixture.loaded("units", Layout::Ordered);
+    let index = doc! { "key": { "number": 1 }, "name": "number_1" };
+    let meddle = |what: &str| match what {
+        "index" => {
+            let mut control = fixture.control();
+            collection
+                .create_indexes(&mut control, std::slice::from_ref(&index))
+                .unwrap();
+        }
+        _ => {
+            let copy = fixture.names("units.dyno-copy").remove(0);
+            fixture.control().run("t", doc! { "drop": copy }).unwrap();
+        }
+    };
+    for what in ["index", "copy"] {
+        let is_done = AtomicBool::new(false);
+        let seen = |step: &str, _: u64| {
+            if step == "verifying the copy" && !is_done.swap(true, Ordering::Relaxed) {
+                meddle(what);
+            }
+        };
+        let result = fixture.with(&AtomicBool::new(false), &seen, |bench| {
+            apply(bench, &collection, Remedy::Rewrite, fixture.folder())
+        });
+        assert!(is_done.load(Ordering::Relaxed));
+        assert!(result.is_err(), "{what}: {result:?}");
+        let after = fixture
+            .quietly(|bench| contents(bench, &collection, "look"))
+            .unwrap();
+        assert_eq!(after, before, "{what}");
+        assert!(fixture.names("units.dyno-copy").is_empty(), "{what}");
+        collection
+            .drop_index(&mut fixture.control(), "number_1")
+            .unwrap();
+    }
+}
+
+#[test]
+fn the_servers_own_collections_are_left_alone() {
+    let Some(fixture) = Fixture::start() else {
+        return;
+    };
+    for (database, name) in [("admin", "x"), ("local", "oplog.rs"), ("t", "system.users")] {
+        let collection = Collection::new(database, name);
+        let result =
+            fixture.quietly(|bench| apply(bench, &collection, Remedy::Rewrite, fixture.folder()));
+        assert!(
+            matches!(result, Err(LayoutError::OfServer { .. })),
+            "{result:?}"
+        );
+    }
 }

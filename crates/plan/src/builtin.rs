@@ -26,7 +26,7 @@ const PLANS: [(&str, &str); 14] = built_in![
     "storage-compare",
 ];
 
-const INDEX_BUILDS: [(&str, &str); 4] = [
+const INDEX_BUILDS: [(&str, &str); 5] = [
     (
         "ordered",
         include_str!("../../../workloads/index-build/ordered.toml"),
@@ -42,6 +42,10 @@ const INDEX_BUILDS: [(&str, &str); 4] = [
     (
         "churned",
         include_str!("../../../workloads/index-build/churned.toml"),
+    ),
+    (
+        "existing",
+        include_str!("../../../workloads/index-build/existing.toml"),
     ),
 ];
 

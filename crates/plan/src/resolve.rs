@@ -166,7 +166,13 @@ pub fn resolve(source: &str, overrides: &Overrides) -> Result<Resolved, PlanErro
 /// As those of [`resolve`].
 pub fn resolve_index_build(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
     let mut resolved = match builtin::find_index_build(source) {
-        Some(plan) => with_properties(plan, overrides)?,
+        Some(mut plan) => {
+            if overrides.uri.is_some() {
+                // How a server is started says nothing of one that runs already.
+                plan.server = Default::default();
+            }
+            with_properties(plan, overrides)?
+        }
         None => open(source, overrides).map_err(|error| match error {
             PlanError::Unknown { name, .. } => PlanError::UnknownIndexBuild {
                 nearest: nearest(&name, builtin::index_build_names()),

@@ -396,6 +396,31 @@ pub fn write_message(out: &mut Vec<u8>, request_id: i32, response_to: i32, docum
     finish_message(out, start);
 }
 
+/// Appends an `OP_MSG` with a command in its body section, and one of its arguments, such as `documents`, as a sequence
+/// of documents beside it. A server takes these as they are.
+///
+/// `command` and `documents` must be valid BSON documents, `name` has no zero byte; they are copied as they are.
+pub fn write_message_with_sequence<'a>(
+    out: &mut Vec<u8>,
+    request_id: i32,
+    command: &[u8],
+    name: &str,
+    documents: impl IntoIterator<Item = &'a [u8]>,
+) {
+    let start = out.len();
+    write_message(out, request_id, 0, command);
+    out.push(1);
+    let sequence = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(name.as_bytes());
+    out.push(0);
+    for document in documents {
+        out.extend_from_slice(document);
+    }
+    crate::bson::patch_length(out, sequence);
+    finish_message(out, start);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -526,6 +551,20 @@ mod tests {
         assert_eq!(names, [&b"first"[..], b"other"]);
         assert!(message.sequences().all(|s| s.documents == DOCUMENT));
         assert_eq!(message.document, DOCUMENT);
+    }
+
+    #[test]
+    fn a_sequence_that_is_written_is_found() {
+        let mut bytes = b"before".to_vec();
+        write_message_with_sequence(&mut bytes, 7, DOCUMENT, "documents", [DOCUMENT, DOCUMENT]);
+        let frame = parse(&bytes[6..]).unwrap().unwrap();
+        assert_eq!((frame.length, frame.request_id), (bytes.len() - 6, 7));
+        let message = message(frame.body).unwrap();
+        assert_eq!(message.document, DOCUMENT);
+        let sequences: Vec<_> = message.sequences().collect();
+        assert_eq!(sequences.len(), 1);
+        assert_eq!(sequences[0].name, b"documents");
+        assert_eq!(sequences[0].documents, [DOCUMENT, DOCUMENT].concat());
     }
 
     #[test]

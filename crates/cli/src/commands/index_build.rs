@@ -8,9 +8,11 @@ use crate::index_build::reports::AnalysedBuilds;
 use crate::messages::print_data;
 use crate::session::execute::Hands;
 use crate::session::{output, task};
+use dyno_plan::Plan;
 use dyno_report::experiment::ExperimentFormat;
 use dyno_trace::LiveKernel;
 use jiff::Timestamp;
+use std::path::Path;
 
 /// See the module.
 pub(crate) fn index_build(
@@ -27,6 +29,7 @@ pub(crate) fn index_build(
     if let Some(refusal) = dyno_trace::possibilities(&LiveKernel::new()).refusal {
         return Err(refusal.into());
     }
+    check_folders(&task.plan, arguments.out.as_deref())?;
     let name = format!("index-build-{}", task.plan.name);
     let folder = ExperimentFolder::create(arguments.out.as_deref(), &name, Timestamp::now())?;
     folder.save_plan("plan.toml", &task.plan)?;
@@ -45,4 +48,17 @@ pub(crate) fn index_build(
     let note = format!("the experiment is in `{}`", path.display());
     hands.messages.note(&note);
     failure.map_or(Ok(Exit::Done), Err)
+}
+
+/// The folder of the experiment is tidied up at the end, and data that is kept must not be in it.
+fn check_folders(plan: &Plan, out: Option<&Path>) -> Result<(), Failure> {
+    let (Some(data), Some(out)) = (&plan.server.data_dir, out) else {
+        return Ok(());
+    };
+    let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
+    if !Path::new(data).starts_with(&out) {
+        return Ok(());
+    }
+    let text = format!("the data folder `{data}` is inside the folder of the experiment");
+    Err(Failure::new(Exit::BadInput, text).with_hint("choose another `--out`"))
 }

@@ -45,6 +45,10 @@ impl Disk {
         let device = attached?;
         let mounted = folder.join(MOUNTED);
         let disk = Disk { device, mounted };
+        // A device that is in use goes away with its last user, which after the mount is the mount. So nothing is left when
+        // this process is killed.
+        let held = File::open(&disk.device).map_err(|error| failed("open it", error))?;
+        run("losetup", &["--detach", &disk.device])?;
         // Without a lazy initialisation that would be seen as load later.
         let quick = "lazy_itable_init=0,lazy_journal_init=0";
         run("mkfs.ext4", &["-q", "-F", "-E", quick, &disk.device])?;
@@ -53,8 +57,7 @@ impl Disk {
         let flags = MsFlags::MS_NOATIME;
         mount(source, &disk.mounted, Some("ext4"), flags, None::<&str>)
             .map_err(|error| failed("mount it", error.into()))?;
-        // From here on the kernel takes the loop device away with the last mount.
-        let _ = run("losetup", &["--detach", &disk.device]);
+        drop(held);
         Ok(disk)
     }
 

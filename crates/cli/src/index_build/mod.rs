@@ -17,6 +17,7 @@ use crate::session::document::VERSION;
 use crate::session::execute::Hands;
 use crate::session::task::Task;
 use dyno_layout::{Bench, Collection, LayoutError, Units};
+use dyno_load::connect::Control;
 use dyno_plan::Plan;
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy, Start};
 use dyno_record::index_build::{
@@ -40,6 +41,8 @@ const DISK_FOR_DATA: u64 = 24;
 const DISK_BESIDES: u64 = 512 << 20;
 /// A rename in one transaction needs a cache of this many times the documents.
 const CACHE_FOR_NAME: u64 = 4;
+/// The cache that the embedded server has if nobody says it.
+const DEFAULT_CACHE: u64 = 4 << 30;
 /// And at least this one.
 const LEAST_CACHE_FOR_NAME: u64 = 512 << 20;
 
@@ -62,12 +65,14 @@ pub(crate) fn perform(
         path: &path,
         plan: &plan,
         _disk: None,
+        owns_data: false,
         must_remove_index: false,
     };
     let result = experiment.run();
     let ended = experiment.end();
-    let data = path.join(SERVER_DATA);
-    let _ = std::fs::remove_dir_all(&data);
+    if experiment.owns_data {
+        let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
+    }
     let failure = result.and(ended).err();
     let Experiment {
         mut document,
@@ -109,6 +114,8 @@ struct Experiment<'a> {
     plan: &'a IndexBuildPlan,
     /// Goes away after the server.
     _disk: Option<Disk>,
+    /// Whether the data is in a folder of the experiment, which goes away with it.
+    owns_data: bool,
     /// Whether an index of ours is in a collection that is kept.
     must_remove_index: bool,
 }
@@ -134,6 +141,7 @@ impl Experiment<'_> {
             self.make_disk()?;
         } else if self.place.can_restart && self.place.data().is_none() {
             self.place.set_data(&self.path.join(SERVER_DATA));
+            self.owns_data = true;
         }
         self.say("starting the server");
         self.place.open()?;
@@ -166,10 +174,15 @@ impl Experiment<'_> {
     }
 
     fn load(&mut self) -> Result<(), Failure> {
-        let connect = self.place.connector();
+        let (connect, patient) = (self.place.connector(), self.place.patient());
         let mut control = self.place.control()?;
-        if self.plan.layout == Layout::Existing {
-            self.check_existing(&mut control)?;
+        match self.plan.layout {
+            Layout::Existing => self.check_existing(&mut control)?,
+            _ if !self.place.is_own() => self.say(&format!(
+                "the documents are loaded into `{}` of this server, and stay there",
+                self.collection.namespace()
+            )),
+            _ => {}
         }
         let units = Units::new(
             self.task.plan.client.seed,
@@ -180,6 +193,7 @@ impl Experiment<'_> {
         let interrupted = || self.hands.interrupt.requested();
         let bench = Bench {
             connect: &connect,
+            patient: &patient,
             interrupted: &interrupted,
             progress: &|what, done, all| speaker.tell(what, done, all),
         };
@@ -204,19 +218,33 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    fn check_existing(&self, control: &mut dyno_load::connect::Control) -> Result<(), Failure> {
-        let shape = self.collection.shape(control)?.ok_or_else(|| {
-            Failure::from(LayoutError::Missing {
-                namespace: self.collection.namespace(),
-            })
-        })?;
+    fn check_existing(&self, control: &mut Control) -> Result<(), Failure> {
+        let shape = match self.plan.remedy {
+            // Before an index was built for nothing.
+            Some(_) => dyno_layout::check(control, &self.collection)?,
+            None => self.collection.shape(control)?.ok_or_else(|| {
+                Failure::from(LayoutError::Missing {
+                    namespace: self.collection.namespace(),
+                })
+            })?,
+        };
+        let is_ours =
+            |index: &bson::Document| index.get_str("name").is_ok_and(|name| name == INDEX);
+        if shape.indexes.iter().any(is_ours) {
+            let text = format!(
+                "`{}` has the index `{INDEX}` of an index build that was killed",
+                self.collection.namespace()
+            );
+            let hint = format!(
+                "drop it: `db.getCollection(\"{}\").dropIndex(\"{INDEX}\")`",
+                self.collection.name
+            );
+            return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+        }
         let keys = build::keys(self.plan);
         let is_there = |index: &&bson::Document| {
-            let same_name = index.get_str("name").is_ok_and(|name| name == INDEX);
-            same_name
-                || index
-                    .get_document("key")
-                    .is_ok_and(|found| same_keys(found, &keys))
+            let found = index.get_document("key");
+            found.is_ok_and(|found| same_keys(found, &keys))
         };
         let Some(found) = shape.indexes.iter().find(is_there) else {
             return Ok(());
@@ -256,7 +284,7 @@ impl Experiment<'_> {
         let mut cache_bytes = None;
         if self.place.copies_for_a_name() && remedy != Remedy::Compact {
             let needed = (documents.bytes * CACHE_FOR_NAME).max(LEAST_CACHE_FOR_NAME);
-            if self.place.cache().is_some_and(|cache| cache < needed) {
+            if self.place.cache().unwrap_or(DEFAULT_CACHE) < needed {
                 cache_bytes = Some(needed);
                 self.say("restarting the server with a larger cache: it copies a collection that gets another name in one transaction");
                 self.place.restart(cache_bytes)?;
@@ -265,11 +293,12 @@ impl Experiment<'_> {
         self.say(&format!("remedy: {kind}"));
         let began = Instant::now();
         let applied = {
-            let connect = self.place.connector();
+            let (connect, patient) = (self.place.connector(), self.place.patient());
             let speaker = Speaker::new(self.hands.messages);
             let interrupted = || self.hands.interrupt.requested();
             let bench = Bench {
                 connect: &connect,
+                patient: &patient,
                 interrupted: &interrupted,
                 progress: &|what, done, all| speaker.tell(what, done, all),
             };

@@ -183,6 +183,17 @@ impl<'a> Place<'a> {
 
     /// Makes connections. A command on one of them ends when the person interrupts.
     pub(super) fn connector(&self) -> impl Fn() -> Result<Control, LayoutError> + Sync + use<> {
+        let patience = self.hands.interrupt.patience();
+        let connect = self.patient();
+        move || {
+            let mut control = connect()?;
+            control.set_patience(patience.clone());
+            Ok(control)
+        }
+    }
+
+    /// Makes connections on which a command comes to its end, whatever the person wants meanwhile.
+    pub(super) fn patient(&self) -> impl Fn() -> Result<Control, LayoutError> + Sync + use<> {
         let connector = self.running().connector.clone();
         move || {
             let mut control = connector.control().map_err(LayoutError::from)?;

@@ -394,7 +394,6 @@ pub(crate) fn of_index_build(arguments: &IndexBuildArguments) -> Result<Task, Fa
     };
     let mut set = |key: &str, value: String| overrides.settings.push((key.to_owned(), value));
     if let Some((database, collection)) = &arguments.collection {
-        set("index_build.layout", "existing".to_owned());
         set("data.database", toml_text(database));
         set("data.collection", toml_text(collection));
     }
@@ -416,7 +415,11 @@ pub(crate) fn of_index_build(arguments: &IndexBuildArguments) -> Result<Task, Fa
     if let Some(per_s) = arguments.iops {
         set("index_build.disk_iops", per_s.to_string());
     }
-    let mut plan = resolve::resolve_index_build(&arguments.layout, &overrides)?.plan;
+    let source = match arguments.collection {
+        Some(_) => "existing",
+        None => &arguments.layout,
+    };
+    let mut plan = resolve::resolve_index_build(source, &overrides)?.plan;
     let remote = match given {
         Some(remote) => Some(remote),
         None => plan.server.uri.as_deref().map(Remote::parse).transpose()?,

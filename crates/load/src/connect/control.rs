@@ -2,7 +2,7 @@
 
 use super::endpoint::Endpoint;
 use super::session::{Deadline, ExchangeError, Patience, Session};
-use bson::Document;
+use bson::{Document, RawDocumentBuf, cstr};
 use dyno_plan::uri::Host;
 use dyno_wire::frame;
 use dyno_wire::handshake::Hello;
@@ -122,12 +122,64 @@ impl Control {
             command: name.clone(),
             source,
         })?;
+        let write = |out: &mut Vec<u8>, id| frame::write_message(out, id, 0, &bytes);
+        self.exchange(name, write, |bytes| {
+            Document::from_reader(bytes).map_err(Into::into)
+        })
+    }
+
+    /// Runs one command on a database, without a look into the documents of the reply: they are returned byte by byte as
+    /// they are, with fields that come twice and the like.
+    ///
+    /// # Errors
+    /// As those of [`run`](Self::run).
+    pub fn run_raw(
+        &mut self,
+        database: &str,
+        command: RawDocumentBuf,
+    ) -> Result<RawDocumentBuf, ControlError> {
+        self.run_with_documents(database, command, None)
+    }
+
+    /// The same, with an argument of the command, such as `documents`, beside it, which the server takes byte by byte as it
+    /// is. The name has no zero byte.
+    ///
+    /// # Errors
+    /// As those of [`run`](Self::run).
+    pub fn run_with_documents(
+        &mut self,
+        database: &str,
+        mut command: RawDocumentBuf,
+        documents: Option<(&str, &[RawDocumentBuf])>,
+    ) -> Result<RawDocumentBuf, ControlError> {
+        let first = command.iter().next().and_then(Result::ok);
+        let name = first.map(|(name, _)| name.as_str().to_owned());
+        let name = name.unwrap_or_default();
+        command.append(cstr!("$db"), database);
+        let bytes = command.as_bytes();
+        let write = |out: &mut Vec<u8>, id| match documents {
+            None => frame::write_message(out, id, 0, bytes),
+            Some((name, documents)) => {
+                let documents = documents.iter().map(|document| document.as_bytes());
+                frame::write_message_with_sequence(out, id, bytes, name, documents);
+            }
+        };
+        self.exchange(name, write, |bytes| {
+            RawDocumentBuf::from_bytes(bytes.to_vec()).map_err(Into::into)
+        })
+    }
+
+    /// Sends a command and reads the reply by `decode`.
+    fn exchange<T>(
+        &mut self,
+        name: String,
+        write: impl FnOnce(&mut Vec<u8>, i32),
+        decode: impl FnOnce(&[u8]) -> Result<T, Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Result<T, ControlError> {
         let endpoint = self.session.endpoint.host().clone();
         let body = self
             .session
-            .exchange(Deadline::after(self.limit), |out, id| {
-                frame::write_message(out, id, 0, &bytes);
-            })
+            .exchange(Deadline::after(self.limit), write)
             .map_err(|error| match error {
                 ExchangeError::Io(source) => ControlError::Io {
                     endpoint: endpoint.clone(),
@@ -152,9 +204,10 @@ impl Control {
         if let Some(error) = failure(&reply, &name) {
             return Err(error);
         }
-        let document = reply.document().map_err(Into::into);
-        let decoded = document
-            .and_then(|document| Document::from_reader(document.as_bytes()).map_err(Into::into));
+        let decoded = reply
+            .document()
+            .map_err(Into::into)
+            .and_then(|document| decode(document.as_bytes()));
         decoded.map_err(malformed)
     }
 }
