@@ -245,8 +245,14 @@ mod tests {
     fn folders_with_an_executable_are_drivers() {
         let folder = tempfile::tempdir().unwrap();
         let scripts = [
-            ("good", format!("#!/bin/sh\necho '{}'\n", LINE.replace('\n', ""))),
-            ("absent", "#!/bin/sh\necho no toolchain >&2\nexit 3\n".to_owned()),
+            (
+                "good",
+                format!("#!/bin/sh\necho '{}'\n", LINE.replace('\n', "")),
+            ),
+            (
+                "absent",
+                "#!/bin/sh\necho no toolchain >&2\nexit 3\n".to_owned(),
+            ),
         ];
         for (name, script) in scripts {
             let run = folder.path().join(name).join("run");

@@ -255,7 +255,7 @@ mod tests {
             assert_eq!(found.len(), 1, "{words:?}");
             assert!(found[0].as_ref().unwrap_err().contains("message 1"));
         }
-        let early = read::<Received>(&bytes([1, 10, 9, 0]));
+        let early = read::<Received>(&bytes([1, 10, 0, 0]));
         assert!(
             early[0]
                 .as_ref()

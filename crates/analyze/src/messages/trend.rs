@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 pub const LEAST_POINTS: usize = 10;
 /// Largest probability of a trend by chance, two-sided, that is still called a trend.
 const LARGEST_P: f64 = 0.01;
-/// Smallest Kendall's tau that is called a trend: two of three pairs go one way.
-const LEAST_TAU: f64 = 1.0 / 3.0;
+/// Smallest Kendall's tau that is called a trend: three of four pairs go one way. Series that wander
+/// reach a third by chance in one of twenty runs.
+const LEAST_TAU: f64 = 0.5;
 /// Smallest change over the series, as a share of its median, that is called a trend.
 const LEAST_CHANGE_RATIO: f64 = 0.25;
 
