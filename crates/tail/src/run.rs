@@ -54,7 +54,20 @@ pub fn run(
     let (target, credentials) = dyno_plan::uri::parse(uri)?;
     let mut control = Connector::new(&target, credentials)?.control()?;
     let capped = i64::try_from(settings.capped_bytes).unwrap_or(i64::MAX);
-    // A collection that is there is somebody's: the server then refuses.
+    // A collection that is there is somebody's. The server refuses to create it again only if its
+    // options are others.
+    let filter = doc! { "name": &settings.collection };
+    let there = doc! { "listCollections": 1, "filter": filter, "nameOnly": true };
+    let there = control.run(&settings.database, there)?;
+    let first = there
+        .get_document("cursor")
+        .and_then(|cursor| cursor.get_array("firstBatch"));
+    if first.is_ok_and(|first| !first.is_empty()) {
+        return Err(TailError::Settings(format!(
+            "collection `{}.{}` is there already, and would be removed afterwards",
+            settings.database, settings.collection
+        )));
+    }
     let create = doc! { "create": &settings.collection, "capped": true, "size": capped };
     control.run(&settings.database, create)?;
     let result = with_collection(uri, settings, found, folder);

@@ -135,10 +135,17 @@ fn a_collection_that_is_there_is_left_alone() {
     let (target, credentials) = dyno_plan::uri::parse(&server.uri()).unwrap();
     let connector = dyno_load::connect::Connector::new(&target, credentials).unwrap();
     let mut control = connector.control().unwrap();
-    let create = bson::doc! { "create": "messages" };
-    control.run("tail_test", create.clone()).unwrap();
+    // With the very options that the experiment asks for.
+    let create = bson::doc! { "create": "messages", "capped": true, "size": 16i64 << 20 };
+    control.run("tail_test", create).unwrap();
+    let insert = bson::doc! { "insert": "messages", "documents": [{ "_id": "mine" }] };
+    control.run("tail_test", insert).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let refused = run(&server.uri(), &settings("wire"), &found, folder.path());
-    assert!(refused.is_err());
-    assert!(control.run("tail_test", create).is_err(), "it was removed");
+    let refused = run(&server.uri(), &settings("wire"), &found, folder.path()).unwrap_err();
+    assert!(
+        refused.to_string().contains("is there already"),
+        "{refused}"
+    );
+    let count = control.run("tail_test", bson::doc! { "count": "messages" });
+    assert_eq!(count.unwrap().get_i32("n").unwrap(), 1);
 }
