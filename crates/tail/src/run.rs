@@ -4,7 +4,7 @@
 use crate::course::{Asked, course};
 use crate::driver::{Driver, Found};
 use crate::error::TailError;
-use crate::messages::{Consumed, Produced};
+use crate::messages::{Consumed, MOST_MESSAGES, Produced};
 use crate::process::{Ending, Process};
 use crate::record::{
     ConsumerRecord, DriverRecord, ProducerRecord, SCHEMA_VERSION, Settings, TailDocument,
@@ -81,16 +81,23 @@ fn remove(control: &mut Control, settings: &Settings) {
 }
 
 fn check(settings: &Settings) -> Result<(), TailError> {
-    let zero = settings.messages == 0
+    let refused = |reason: String| Err(TailError::Settings(reason));
+    if settings.messages == 0
         || settings.pool == 0
         || settings.producers.is_empty()
-        || settings.in_flight == InFlight::Bounded(0);
-    match zero {
-        true => Err(TailError::Settings(
+        || settings.in_flight == InFlight::Bounded(0)
+    {
+        return refused(
             "messages, producers, connections and inserts in flight must be at least 1".to_owned(),
-        )),
-        false => Ok(()),
+        );
     }
+    if settings.messages > MOST_MESSAGES {
+        return refused(format!(
+            "{} messages are more than the {MOST_MESSAGES} that sequence numbers tell apart",
+            settings.messages
+        ));
+    }
+    Ok(())
 }
 
 fn with_collection(

@@ -1,4 +1,5 @@
 //! Whole experiments against the embedded server, with the drivers that are built.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use dyno_analyze::messages::{Cause, InFlight};
 use dyno_tail::driver::{Found, find};
