@@ -126,6 +126,16 @@ fn a_schedule_beyond_the_driver_is_named() {
 }
 
 #[test]
+fn messages_that_nothing_bounds_are_named() {
+    let unbounded = |settings: &mut Settings| settings.in_flight = InFlight::Unbounded;
+    if let Some(document) = experiment("wire", unbounded) {
+        nothing_lost(&document);
+        let verdict = &document.producers[0].verdict;
+        assert_eq!(verdict.cause, Cause::UnboundedInFlight, "{}", verdict.words);
+    }
+}
+
+#[test]
 fn a_collection_that_is_there_is_left_alone() {
     let Some(found) = or_skip(drivers("wire")) else {
         return;
