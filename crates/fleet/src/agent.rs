@@ -106,22 +106,18 @@ impl Shared {
 }
 
 /// An agent that has come.
-#[derive(Debug)]
 pub struct Agent {
     shared: Arc<Shared>,
     sender: Sender,
     inbox: Receiver<Heard>,
-    encoder: EncoderCell,
+    encoder: WindowEncoder,
     listening: Option<thread::JoinHandle<()>>,
     sending: Option<thread::JoinHandle<()>>,
 }
 
-/// Its buffers say nothing to people.
-struct EncoderCell(WindowEncoder);
-
-impl std::fmt::Debug for EncoderCell {
+impl std::fmt::Debug for Agent {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("WindowEncoder")
+        write!(formatter, "Agent({})", self.shared.last())
     }
 }
 
@@ -168,7 +164,7 @@ impl Agent {
             shared,
             sender,
             inbox,
-            encoder: EncoderCell(WindowEncoder::default()),
+            encoder: WindowEncoder::default(),
             listening: Some(listening),
             sending: Some(sending),
         })
@@ -336,7 +332,7 @@ impl Agent {
     /// # Errors
     /// The run has ended, or Redis takes nothing any more.
     pub fn window(&mut self, work: u32, window: &IntervalRecord) -> Result<(), FleetError> {
-        let (header, blob) = self.encoder.0.encode(window);
+        let (header, blob) = self.encoder.encode(window);
         let last = format!("window {} of {}", window.index, window.phase.as_str());
         let message = Up::Window {
             work,

@@ -97,13 +97,12 @@ pub enum Event {
 }
 
 /// A run, as its controller has it.
-#[derive(Debug)]
 pub struct Controller {
     options: ControllerOptions,
     connection: Option<Connection>,
     lease: Lease,
     roster: Roster,
-    decoder: DecoderCell,
+    decoder: WindowDecoder,
     position: String,
     events: VecDeque<Event>,
     work: u32,
@@ -113,12 +112,9 @@ pub struct Controller {
     is_closed: bool,
 }
 
-/// Its buffers say nothing to people.
-struct DecoderCell(WindowDecoder);
-
-impl std::fmt::Debug for DecoderCell {
+impl std::fmt::Debug for Controller {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("WindowDecoder")
+        write!(formatter, "Controller({})", self.options.run)
     }
 }
 
@@ -143,7 +139,7 @@ impl Controller {
             options,
             connection: Some(connection),
             lease,
-            decoder: DecoderCell(WindowDecoder::default()),
+            decoder: WindowDecoder::default(),
             position: "0-0".into(),
             events: VecDeque::new(),
             work: 0,
@@ -231,7 +227,7 @@ impl Controller {
                 pipe.hset(&key, share.index, encode(share)).ignore();
             }
             pipe.pexpire(&key, keep_ms).ignore();
-            pipe.query(connection)
+            pipe.query::<()>(connection)
         })?;
         self.work += 1;
         self.say(&Down::Work(Work {
@@ -353,7 +349,7 @@ impl Controller {
             add.arg("MAXLEN").arg("~").arg(WORDS).arg("*");
             add.arg("j").arg(&text).ignore();
             pipe.pexpire(&key, keep_ms).ignore();
-            pipe.query(connection)
+            pipe.query::<()>(connection)
         })
     }
 
@@ -451,7 +447,7 @@ impl Controller {
         let event = match said {
             Up::Window { work, window } if work == current => {
                 let blob = field(b"h").unwrap_or_default();
-                let window = self.decoder.0.decode(&window, blob, &from)?;
+                let window = self.decoder.decode(&window, blob, &from)?;
                 Event::Window { agent, window }
             }
             Up::Begun {

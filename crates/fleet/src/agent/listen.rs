@@ -97,6 +97,7 @@ pub(crate) fn measure(connection: &mut Connection) -> Result<Clocks, RedisError>
 }
 
 /// What the agent hears.
+#[derive(Debug)]
 pub(super) enum Heard {
     Work(Work, Share),
     Said(Down),

@@ -115,6 +115,6 @@ impl Queue {
         }
         add.ignore();
         pipe.cmd("PEXPIRE").arg(&self.stream).arg(self.keep_ms).ignore();
-        pipe.query(connection)
+        pipe.query::<()>(connection)
     }
 }
