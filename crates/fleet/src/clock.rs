@@ -169,7 +169,10 @@ mod tests {
         estimator.add(trip(1_000_000, 80_000_000, 10_000, 10_000));
         let estimate = estimator.estimate().expect("there is one");
         assert!(!estimate.consistent);
-        assert!((estimate.offset_ns - 80_000_000).abs() < 20_000, "the quickest counts");
+        assert!(
+            (estimate.offset_ns - 80_000_000).abs() < 20_000,
+            "the quickest counts"
+        );
     }
 
     #[test]

@@ -9,9 +9,7 @@ use crate::clock::{Offset, monotonic_ns};
 use crate::endpoint::Endpoint;
 use crate::error::FleetError;
 use crate::names::RunName;
-use crate::protocol::{
-    Announcement, Down, Registration, Stage, Up, Version, Work, decode, encode,
-};
+use crate::protocol::{Announcement, Down, Registration, Stage, Up, Version, Work, decode, encode};
 use crate::shares::Share;
 use crate::window::WindowDecoder;
 use dyno_record::interval::IntervalRecord;
@@ -420,8 +418,7 @@ impl Controller {
             pairs.find(|pair| pair[0] == name).map(|pair| &*pair[1])
         };
         let number = |name: &[u8]| std::str::from_utf8(field(name)?).ok()?.parse::<u64>().ok();
-        let (Some(agent), Some(message), Some(text)) =
-            (number(b"i"), number(b"n"), field(b"j"))
+        let (Some(agent), Some(message), Some(text)) = (number(b"i"), number(b"n"), field(b"j"))
         else {
             return Err(FleetError::Message {
                 from: "an agent".into(),

@@ -134,9 +134,17 @@ mod tests {
         let endpoint = find("redis://anna:secret@localhost:7000/2").expect("it is one");
         assert_eq!(endpoint.to_string(), "localhost:7000");
         assert!(!format!("{endpoint:?}").contains("secret"));
-        for wrong in ["http://:secret@h", "redis://:secret@h:port", "secret", "rediss://:secret@h/#insecure"] {
+        for wrong in [
+            "http://:secret@h",
+            "redis://:secret@h:port",
+            "secret",
+            "rediss://:secret@h/#insecure",
+        ] {
             let error = find(wrong).expect_err(wrong);
-            assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+            assert!(
+                !format!("{error} {error:?}").contains("secret"),
+                "{error:?}"
+            );
         }
     }
 
@@ -148,7 +156,10 @@ mod tests {
             file: Some(file.path().into()),
             ..Default::default()
         };
-        assert_eq!(Endpoint::find(&source).expect("it is one").to_string(), "cache:6379");
+        assert_eq!(
+            Endpoint::find(&source).expect("it is one").to_string(),
+            "cache:6379"
+        );
         let none = Endpoint::find(&EndpointSource::default()).expect_err("nothing is given");
         assert!(none.hint().expect("there is one").contains("DYNO_REDIS"));
     }

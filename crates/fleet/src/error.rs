@@ -87,7 +87,9 @@ pub enum FleetError {
         waiting: Vec<String>,
     },
     /// An agent was not heard of for longer than its lease.
-    #[error("agent {index} on `{host}` was not heard of for {silent:?}; the last thing it did: {last}")]
+    #[error(
+        "agent {index} on `{host}` was not heard of for {silent:?}; the last thing it did: {last}"
+    )]
     Lost {
         /// Number of the agent.
         index: u32,
@@ -109,7 +111,9 @@ pub enum FleetError {
         reason: String,
     },
     /// Messages of an agent never came.
-    #[error("{count} messages of agent {index} on `{host}` are missing: Redis dropped them before they were read")]
+    #[error(
+        "{count} messages of agent {index} on `{host}` are missing: Redis dropped them before they were read"
+    )]
     MessagesLost {
         /// Number of the agent.
         index: u32,
@@ -125,7 +129,9 @@ pub enum FleetError {
         reason: String,
     },
     /// The controller has gone without a word.
-    #[error("the controller was not heard of for {silent:?}; the last thing this agent did: {last}")]
+    #[error(
+        "the controller was not heard of for {silent:?}; the last thing this agent did: {last}"
+    )]
     ControllerGone {
         /// How long.
         silent: Duration,
@@ -159,7 +165,9 @@ pub enum FleetError {
         within: Duration,
     },
     /// The word to start came too late to be followed.
-    #[error("the start of {stage} was {late:?} ago when the word came: clocks or Redis are too slow for `fleet.start_lead`")]
+    #[error(
+        "the start of {stage} was {late:?} ago when the word came: clocks or Redis are too slow for `fleet.start_lead`"
+    )]
     StartPassed {
         /// What was to start.
         stage: Stage,

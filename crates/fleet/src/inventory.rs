@@ -68,7 +68,9 @@ impl Inventory {
     pub fn address<'a>(&'a self, host: &'a str) -> &'a str {
         let variables = &self.0["_meta"]["hostvars"][host];
         let text = |key: &str| variables[key].as_str();
-        text("dyno_address").or_else(|| text("ansible_host")).unwrap_or(host)
+        text("dyno_address")
+            .or_else(|| text("ansible_host"))
+            .unwrap_or(host)
     }
 
     /// `seen` guards against groups that hold each other.
@@ -78,7 +80,9 @@ impl Inventory {
         }
         let texts = |key: &str| {
             let list = self.0[group][key].as_array().into_iter().flatten();
-            list.filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+            list.filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
         hosts.extend(texts("hosts"));
         for child in texts("children") {
@@ -118,8 +122,14 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_named() {
-        assert_eq!(hosts(&["client"]), Err(InventoryError::Unknown("client".into())));
-        assert_eq!(hosts(&["servers"]), Err(InventoryError::Empty("servers".into())));
+        assert_eq!(
+            hosts(&["client"]),
+            Err(InventoryError::Unknown("client".into()))
+        );
+        assert_eq!(
+            hosts(&["servers"]),
+            Err(InventoryError::Empty("servers".into()))
+        );
         assert!(Inventory::parse("[]").is_err());
     }
 

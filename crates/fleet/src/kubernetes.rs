@@ -7,8 +7,8 @@ mod servers;
 mod yaml;
 
 use dyno_plan::Plan;
-use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
 use dyno_plan::file::to_toml;
+use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
 use dyno_plan::model::ServerKind;
 use dyno_plan::units::Bytes;
 use serde_json::{Value, json};
@@ -80,7 +80,10 @@ pub fn render(plan: &Plan, run: &str) -> Result<Vec<Manifest>, RenderError> {
         .map(|(name, objects)| manifest(&format!("base/{name}"), objects))
         .collect();
     manifests.push(manifest("base/kustomization.yaml", &[base]));
-    manifests.push(manifest("overlays/cluster/kustomization.yaml", &[overlay(&context)]));
+    manifests.push(manifest(
+        "overlays/cluster/kustomization.yaml",
+        &[overlay(&context)],
+    ));
     Ok(manifests)
 }
 
@@ -97,7 +100,9 @@ fn overlay(context: &Context<'_>) -> Value {
     let kubernetes = context.kubernetes;
     let image = |name: &str| {
         // A digest and a tag both end a name; a port of a registry comes before a `/`.
-        let (before, last) = name.rsplit_once('/').map_or(("", name), |(before, last)| (before, last));
+        let (before, last) = name
+            .rsplit_once('/')
+            .map_or(("", name), |(before, last)| (before, last));
         let (short, tag) = match last.split_once('@') {
             Some((short, digest)) => (short, ("digest", digest)),
             None => {
@@ -162,14 +167,18 @@ impl Context<'_> {
 /// A value that a label can have.
 fn label(text: &str) -> String {
     let text: String = text.chars().take(63).collect();
-    text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
+    text.trim_matches(|c: char| !c.is_ascii_alphanumeric())
+        .to_owned()
 }
 
 /// Bytes as a quantity: in the largest unit that leaves a whole number.
 fn quantity(Bytes(bytes): Bytes) -> String {
     let units = [(30, "Gi"), (20, "Mi"), (10, "Ki")];
     let fits = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
-    fits.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+    fits.map_or_else(
+        || bytes.to_string(),
+        |(shift, unit)| format!("{}{unit}", bytes >> shift),
+    )
 }
 
 /// Nobody in the container is root, nothing can be gained, and the file system of the image cannot be written.
@@ -214,13 +223,16 @@ mod tests {
     use super::*;
 
     fn plan(settings: &str) -> Plan {
-        let text = format!("base = \"a\"\n[server]\nkind = \"mongod\"\n[fleet.kubernetes]\n{settings}\n");
+        let text =
+            format!("base = \"a\"\n[server]\nkind = \"mongod\"\n[fleet.kubernetes]\n{settings}\n");
         dyno_plan::file::parse(&text, "t").expect("it is valid")
     }
 
     fn text(plan: &Plan, path: &str) -> String {
         let manifests = render(plan, "r1").expect("it is a fleet");
-        let found = manifests.iter().find(|manifest| manifest.path.ends_with(path));
+        let found = manifests
+            .iter()
+            .find(|manifest| manifest.path.ends_with(path));
         found.unwrap_or_else(|| panic!("no {path}")).text.clone()
     }
 
@@ -235,7 +247,10 @@ mod tests {
     fn pinned_pods_have_limits_that_equal_their_requests() {
         let pinned = text(&plan("server_cpus = 6"), "base/servers.yaml");
         assert_eq!(pinned.matches("cpu: \"6\"").count(), 2, "{pinned}");
-        let free = text(&plan("server_cpus = 6\npin_cpus = false"), "base/servers.yaml");
+        let free = text(
+            &plan("server_cpus = 6\npin_cpus = false"),
+            "base/servers.yaml",
+        );
         assert_eq!(free.matches("cpu: \"6\"").count(), 1, "{free}");
     }
 
@@ -253,7 +268,11 @@ mod tests {
         plan.server.kind = ServerKind::Uri;
         plan.server.uri = Some("mongodb://db".into());
         let manifests = render(&plan, "r").expect("it is a fleet");
-        assert!(!manifests.iter().any(|manifest| manifest.text.contains("StatefulSet")));
+        assert!(
+            !manifests
+                .iter()
+                .any(|manifest| manifest.text.contains("StatefulSet"))
+        );
         plan.fleet = None;
         assert_eq!(render(&plan, "r"), Err(RenderError::NoKubernetes));
     }
@@ -262,7 +281,10 @@ mod tests {
     fn images_are_split_into_name_and_tag() {
         let settings = "image = \"registry:5000/a/dyno:v1\"\nredis_image = \"redis@sha256:00\"";
         let overlay = text(&plan(settings), "overlays/cluster/kustomization.yaml");
-        assert!(overlay.contains("name: \"registry:5000/a/dyno\""), "{overlay}");
+        assert!(
+            overlay.contains("name: \"registry:5000/a/dyno\""),
+            "{overlay}"
+        );
         assert!(overlay.contains("newTag: \"v1\""), "{overlay}");
         assert!(overlay.contains("digest: \"sha256:00\""), "{overlay}");
     }
@@ -270,7 +292,11 @@ mod tests {
     #[test]
     fn no_manifest_holds_a_secret() {
         for manifest in render(&plan(""), "r").expect("it is a fleet") {
-            assert!(!manifest.text.contains("kind: \"Secret\""), "{}", manifest.text);
+            assert!(
+                !manifest.text.contains("kind: \"Secret\""),
+                "{}",
+                manifest.text
+            );
             assert!(!manifest.text.contains("stringData"), "{}", manifest.text);
         }
     }

@@ -317,7 +317,11 @@ impl Merger {
         if seconds > 0.0 {
             self.common.rate_per_s = self.common.succeeded as f64 / seconds;
         }
-        let end = self.agents.iter().filter_map(|state| state.last_measured).max();
+        let end = self
+            .agents
+            .iter()
+            .filter_map(|state| state.last_measured)
+            .max();
         for state in &mut self.agents {
             state.outcome.ended_early = match (end, state.last_measured) {
                 (Some(end), Some(last)) => end - last,
@@ -329,7 +333,11 @@ impl Merger {
             self.agents.into_iter().map(|state| state.outcome).collect();
         let (start_skew_ns, start_skew_uncertainty_ns) = skew(&agents);
         let outcome = Outcome {
-            phases: self.phases.values().map(PhaseAccumulator::to_record).collect(),
+            phases: self
+                .phases
+                .values()
+                .map(PhaseAccumulator::to_record)
+                .collect(),
             common: self.common,
             agents,
             start_skew_ns,
@@ -351,9 +359,16 @@ impl Outcome {
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         for agent in &self.agents {
-            let AgentOutcome { agent: number, host, share, .. } = agent;
+            let AgentOutcome {
+                agent: number,
+                host,
+                share,
+                ..
+            } = agent;
             if let Some(reason) = &agent.lost {
-                doubts.push(format!("agent {number} on `{host}` was lost with its share of {share}: {reason}"));
+                doubts.push(format!(
+                    "agent {number} on `{host}` was lost with its share of {share}: {reason}"
+                ));
             } else if agent.ended_early > 1 {
                 doubts.push(format!(
                     "agent {number} on `{host}` ended {} intervals before the last one",
@@ -362,7 +377,10 @@ impl Outcome {
             }
         }
         if self.missing_windows > 0 {
-            doubts.push(format!("{} messages of agents are missing", self.missing_windows));
+            doubts.push(format!(
+                "{} messages of agents are missing",
+                self.missing_windows
+            ));
         }
         if self.late_windows > 0 {
             doubts.push(format!(
@@ -370,7 +388,11 @@ impl Outcome {
                 self.late_windows
             ));
         }
-        let hosts: BTreeSet<&str> = self.agents.iter().map(|agent| agent.host.as_str()).collect();
+        let hosts: BTreeSet<&str> = self
+            .agents
+            .iter()
+            .map(|agent| agent.host.as_str())
+            .collect();
         if self.common.intervals == 0 && !hosts.is_empty() {
             doubts.push("there is no interval in which all agents measured".into());
         }
@@ -383,8 +405,12 @@ fn skew(agents: &[AgentOutcome]) -> (u64, u64) {
     let starts = agents.iter().filter_map(|agent| agent.start_late_ns);
     let (first, last) = (starts.clone().min(), starts.max());
     let uncertainty = |at: Option<i64>| {
-        let agent = agents.iter().find(|agent| agent.start_late_ns == at && at.is_some());
-        agent.and_then(|agent| agent.start_uncertainty_ns).unwrap_or(0)
+        let agent = agents
+            .iter()
+            .find(|agent| agent.start_late_ns == at && at.is_some());
+        agent
+            .and_then(|agent| agent.start_uncertainty_ns)
+            .unwrap_or(0)
     };
     match (first, last) {
         (Some(low), Some(high)) => (high.abs_diff(low), uncertainty(first) + uncertainty(last)),
@@ -397,7 +423,11 @@ fn add_beside(sum: &mut IntervalRecord, more: IntervalRecord) -> Result<(), Addi
     sum.start_ns = sum.start_ns.min(more.start_ns);
     sum.duration_ns = sum.duration_ns.max(more.duration_ns);
     for operation in more.operations {
-        match sum.operations.iter_mut().find(|known| known.name == operation.name) {
+        match sum
+            .operations
+            .iter_mut()
+            .find(|known| known.name == operation.name)
+        {
             Some(known) => add_operation(known, &operation)?,
             None => sum.operations.push(operation),
         }
@@ -432,7 +462,10 @@ fn add_beside(sum: &mut IntervalRecord, more: IntervalRecord) -> Result<(), Addi
     Ok(())
 }
 
-fn add_operation(sum: &mut OperationInterval, more: &OperationInterval) -> Result<(), AdditionError> {
+fn add_operation(
+    sum: &mut OperationInterval,
+    more: &OperationInterval,
+) -> Result<(), AdditionError> {
     sum.response.add(&more.response)?;
     sum.service.add(&more.service)?;
     sum.start_delay.add(&more.start_delay)?;

@@ -19,7 +19,10 @@ fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
             service: response.clone(),
             start_delay: latency_histogram(),
             response,
-            response_sum_ns: values_us.iter().map(|value| u128::from(*value) * 1_000).sum(),
+            response_sum_ns: values_us
+                .iter()
+                .map(|value| u128::from(*value) * 1_000)
+                .sum(),
             service_sum_ns: 0,
             start_delay_sum_ns: 0,
             documents: count,
@@ -33,7 +36,10 @@ fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
         }],
         succeeded: count,
         failed: 1,
-        fine: vec![FinePart { ended: count, response_sum_ns: 1 }],
+        fine: vec![FinePart {
+            ended: count,
+            response_sum_ns: 1,
+        }],
         ..IntervalRecord::empty(phase, index, index * SECOND)
     }
 }
@@ -93,12 +99,19 @@ fn a_slow_agent_holds_up_only_so_many_intervals_and_nothing_of_it_is_lost() {
 #[test]
 fn the_last_interval_of_a_phase_waits_for_all() {
     let mut merger = merger(2);
-    merger.add(0, window(PhaseKind::Warmup, 0, &[1])).expect("added");
+    merger
+        .add(0, window(PhaseKind::Warmup, 0, &[1]))
+        .expect("added");
     merger.add(0, measure(0, &[1])).expect("added");
     assert!(merger.closed().expect("merged").is_empty());
-    merger.add(1, window(PhaseKind::Warmup, 0, &[1])).expect("added");
+    merger
+        .add(1, window(PhaseKind::Warmup, 0, &[1]))
+        .expect("added");
     let closed = merger.closed().expect("merged");
-    assert_eq!((closed.len(), closed[0].window.phase), (1, PhaseKind::Warmup));
+    assert_eq!(
+        (closed.len(), closed[0].window.phase),
+        (1, PhaseKind::Warmup)
+    );
 }
 
 #[test]
@@ -121,9 +134,15 @@ fn the_rate_is_that_of_the_window_in_which_all_measured() {
         .map(|merged| merged.window.index)
         .collect();
     assert_eq!(common, [1, 2, 3, 4]);
-    assert_eq!((outcome.common.first_interval, outcome.common.intervals), (1, 4));
+    assert_eq!(
+        (outcome.common.first_interval, outcome.common.intervals),
+        (1, 4)
+    );
     assert_eq!(outcome.common.rate_per_s, 150.0);
-    assert_eq!((outcome.start_skew_ns, outcome.start_skew_uncertainty_ns), (1_000_199_000, 1_200));
+    assert_eq!(
+        (outcome.start_skew_ns, outcome.start_skew_uncertainty_ns),
+        (1_000_199_000, 1_200)
+    );
     assert_eq!(outcome.agents[0].ended_early, 1);
 }
 
@@ -159,8 +178,14 @@ fn a_partial_window_is_in_the_sums_and_not_in_the_rate() {
     last.duration_ns = SECOND / 2;
     merger.add(0, last).expect("added");
     let (_, outcome) = merger.finish().expect("merged");
-    assert_eq!((outcome.common.intervals, outcome.common.rate_per_s), (1, 10.0));
-    assert_eq!((outcome.phases[0].succeeded, outcome.agents[0].succeeded), (14, 14));
+    assert_eq!(
+        (outcome.common.intervals, outcome.common.rate_per_s),
+        (1, 10.0)
+    );
+    assert_eq!(
+        (outcome.phases[0].succeeded, outcome.agents[0].succeeded),
+        (14, 14)
+    );
 }
 
 #[test]

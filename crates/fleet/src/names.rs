@@ -80,7 +80,11 @@ mod tests {
     #[test]
     fn a_name_cannot_leave_its_prefix() {
         let run = RunName::new("2026-a.b_c").expect("it is one");
-        assert!(run.all().iter().all(|key| key.starts_with("dyno:2026-a.b_c:")));
+        assert!(
+            run.all()
+                .iter()
+                .all(|key| key.starts_with("dyno:2026-a.b_c:"))
+        );
         for wrong in ["", "a:b", "a*", "a b", &"x".repeat(65)] {
             assert!(RunName::new(wrong).is_err(), "{wrong}");
         }

@@ -102,7 +102,7 @@ impl fmt::Display for Stage {
 
 /// From the controller to all agents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "say", rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Down {
     /// There is work: the share of each agent is in the hash of shares.
     Work(Work),
@@ -144,7 +144,7 @@ pub struct Work {
 
 /// From an agent to the controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "say", rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Up {
     /// What it does now, for the case that nothing more is heard.
     Doing {
@@ -227,10 +227,13 @@ mod tests {
         };
         assert_eq!(
             encode(&start),
-            r#"{"say":"start","work":3,"stage":"run","at_ns":1700000000000000000}"#
+            r#"{"start":{"work":3,"stage":"run","at_ns":1700000000000000000}}"#
         );
-        assert_eq!(decode::<Down>(encode(&start).as_bytes(), "x").expect("read"), start);
-        let error = decode::<Down>(b"{\"say\":\"dance\"}", "agent 3").expect_err("unknown");
+        assert_eq!(
+            decode::<Down>(encode(&start).as_bytes(), "x").expect("read"),
+            start
+        );
+        let error = decode::<Down>(b"{\"dance\":{}}", "agent 3").expect_err("unknown");
         assert!(error.to_string().contains("agent 3"), "{error}");
     }
 }

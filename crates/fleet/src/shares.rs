@@ -27,7 +27,9 @@ pub enum ShareError {
     #[error("there is no server to load")]
     NoServer,
     /// Independent servers cannot be paired with the agents.
-    #[error("{agents} agents cannot be paired with {servers} servers: each server needs as many agents as the others")]
+    #[error(
+        "{agents} agents cannot be paired with {servers} servers: each server needs as many agents as the others"
+    )]
     Pairing {
         /// Agents.
         agents: u32,
@@ -35,7 +37,9 @@ pub enum ShareError {
         servers: u32,
     },
     /// Somebody would have nothing to do.
-    #[error("`{key}` is {amount}, but must be at least {least}, one for each agent and server that it loads")]
+    #[error(
+        "`{key}` is {amount}, but must be at least {least}, one for each agent and server that it loads"
+    )]
     TooFew {
         /// The key of the plan.
         key: &'static str,
@@ -101,7 +105,11 @@ impl Share {
             .iter()
             .map(|link| link.server.to_string())
             .collect();
-        let mut text = format!("{} clients on server {}", self.clients(), servers.join(", "));
+        let mut text = format!(
+            "{} clients on server {}",
+            self.clients(),
+            servers.join(", ")
+        );
         if rate > 0.0 {
             text.push_str(&format!(" at {rate} operations/s"));
         }
@@ -118,8 +126,10 @@ impl Link {
         plan.client.clients = self.clients;
         plan.client.threads = plan.client.threads.min(self.clients);
         plan.client.seed = self.seed;
-        if let (Some(rate), Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. }) =
-            (self.rate_per_s, &mut plan.schedule)
+        if let (
+            Some(rate),
+            Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. },
+        ) = (self.rate_per_s, &mut plan.schedule)
         {
             *rate_per_s = rate;
         }
@@ -283,7 +293,11 @@ fn links(
             .map(|amount| weighted(amount, first, place.clients, total));
         if operations == Some(0) {
             let (key, amount) = ("phases.operations", plan.phases.operations.unwrap_or(0));
-            return Err(ShareError::TooFew { key, amount, least: total });
+            return Err(ShareError::TooFew {
+                key,
+                amount,
+                least: total,
+            });
         }
         let rate_per_s = rate.map(|rate| {
             let (units, unit) = to_units(rate);

@@ -37,7 +37,10 @@ fn a_fleet_of_one_does_what_a_local_run_does() {
     expected.fleet = None;
     assert_eq!(shares[0].links[0].run_plan(&plan), expected);
     let load = shares[0].links[0].load_plan(&plan).expect("it loads");
-    assert_eq!((load.data.insert_start, load.data.insert_count), (0, Some(plan.data.records)));
+    assert_eq!(
+        (load.data.insert_start, load.data.insert_count),
+        (0, Some(plan.data.records))
+    );
 }
 
 #[test]
@@ -46,7 +49,10 @@ fn constant_schedules_take_turns() {
     plan.client.clients = 4;
     plan.schedule = constant(1000.0);
     let shares = shares(&plan, 4, 0).expect("it can be divided");
-    let first: Vec<u64> = links_of(&shares).iter().map(|link| link.first_after_ns).collect();
+    let first: Vec<u64> = links_of(&shares)
+        .iter()
+        .map(|link| link.first_after_ns)
+        .collect();
     assert_eq!(first, [0, 1_000_000, 2_000_000, 3_000_000]);
 }
 
@@ -57,15 +63,27 @@ fn pairs_load_a_data_set_each() {
     let shares = shares(&plan, 4, 2).expect("it can be divided");
     let places: Vec<_> = links_of(&shares)
         .iter()
-        .map(|link| (link.server, link.load_first, link.load_count, link.insert_offset))
+        .map(|link| {
+            (
+                link.server,
+                link.load_first,
+                link.load_count,
+                link.insert_offset,
+            )
+        })
         .collect();
-    assert_eq!(places, [(0, 0, 5, 0), (1, 0, 5, 0), (0, 5, 5, 1), (1, 5, 5, 1)]);
+    assert_eq!(
+        places,
+        [(0, 0, 5, 0), (1, 0, 5, 0), (0, 5, 5, 1), (1, 5, 5, 1)]
+    );
 }
 
 #[test]
 fn what_cannot_be_divided_is_refused() {
     let refused = |plan: &Plan, agents, servers| {
-        shares(plan, agents, servers).expect_err("it cannot be divided").to_string()
+        shares(plan, agents, servers)
+            .expect_err("it cannot be divided")
+            .to_string()
     };
     let mut all = plan(Mapping::AllToAll, Amounts::InAll);
     all.client.clients = 5;
@@ -87,7 +105,10 @@ fn a_share_says_what_it_was() {
     plan.client.clients = 8;
     plan.schedule = constant(100.0);
     let shares = shares(&plan, 2, 2).expect("it can be divided");
-    assert_eq!(shares[0].describe(), "4 clients on server 0, 1 at 50 operations/s");
+    assert_eq!(
+        shares[0].describe(),
+        "4 clients on server 0, 1 at 50 operations/s"
+    );
 }
 
 proptest! {

@@ -83,7 +83,11 @@ impl WindowEncoder {
     pub fn encode(&mut self, window: &IntervalRecord) -> (WindowHeader, Vec<u8>) {
         let mut blob = Vec::new();
         for operation in &window.operations {
-            for histogram in [&operation.response, &operation.service, &operation.start_delay] {
+            for histogram in [
+                &operation.response,
+                &operation.service,
+                &operation.start_delay,
+            ] {
                 self.buffer.clear();
                 self.serializer
                     .serialize(histogram, &mut self.buffer)
@@ -161,10 +165,11 @@ impl WindowDecoder {
         blob: &[u8],
         from: &str,
     ) -> Result<IntervalRecord, FleetError> {
-        self.read(header, blob).map_err(|reason| FleetError::Message {
-            from: from.into(),
-            reason,
-        })
+        self.read(header, blob)
+            .map_err(|reason| FleetError::Message {
+                from: from.into(),
+                reason,
+            })
     }
 
     fn read(&mut self, header: &WindowHeader, blob: &[u8]) -> Result<IntervalRecord, String> {
@@ -256,7 +261,9 @@ fn operation_name(name: &str) -> Result<&'static str, String> {
 
 fn number(rest: &mut &[u8]) -> Result<u64, String> {
     let bytes = take(rest, 8)?;
-    Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| "no number")?))
+    Ok(u64::from_le_bytes(
+        bytes.try_into().map_err(|_| "no number")?,
+    ))
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], String> {
@@ -297,7 +304,13 @@ mod tests {
             }],
             succeeded: 1001,
             failed: 2,
-            fine: vec![FinePart { ended: 10, response_sum_ns: 99 }; 100],
+            fine: vec![
+                FinePart {
+                    ended: 10,
+                    response_sum_ns: 99
+                };
+                100
+            ],
             ..IntervalRecord::empty(PhaseKind::Measure, 4, 4_000_000_000)
         }
     }
@@ -324,10 +337,18 @@ mod tests {
         }
         let longer = [blob.as_slice(), &[0]].concat();
         let error = decode(&header, &longer).expect_err("too long").to_string();
-        assert!(error.contains("agent 1") && error.contains("1 bytes follow"), "{error}");
+        assert!(
+            error.contains("agent 1") && error.contains("1 bytes follow"),
+            "{error}"
+        );
         let mut unknown = header.clone();
         unknown.operations[0].name = "dance".into();
-        assert!(decode(&unknown, &blob).expect_err("unknown").to_string().contains("`dance`"));
+        assert!(
+            decode(&unknown, &blob)
+                .expect_err("unknown")
+                .to_string()
+                .contains("`dance`")
+        );
         let mut many = header;
         many.fine_parts = usize::MAX;
         assert!(decode(&many, &blob).is_err());
@@ -338,7 +359,9 @@ mod tests {
         let mut other = window();
         other.operations[0].response = Histogram::new_with_bounds(1, 1_000, 2).expect("bounds");
         let (header, blob) = WindowEncoder::default().encode(&other);
-        let error = decode(&header, &blob).expect_err("other bounds").to_string();
+        let error = decode(&header, &blob)
+            .expect_err("other bounds")
+            .to_string();
         assert!(error.contains("other bounds"), "{error}");
     }
 }

@@ -284,8 +284,7 @@ fn check_kubernetes(problems: &mut Vec<Problem>, kubernetes: &KubernetesPlan) {
         ("disk_size", kubernetes.disk_size),
     ] {
         if size.0 < 64 << 20 {
-            let text =
-                format!("`fleet.kubernetes.{key}` is {size}, but must be at least 64MiB");
+            let text = format!("`fleet.kubernetes.{key}` is {size}, but must be at least 64MiB");
             problems.push(Problem::new(text));
         }
     }
@@ -306,9 +305,7 @@ mod tests {
     use crate::file;
 
     fn problem_of(text: &str) -> String {
-        file::parse(text, "t")
-            .expect_err("it is wrong")
-            .to_string()
+        file::parse(text, "t").expect_err("it is wrong").to_string()
     }
 
     const GOOD: &str = "base = \"a\"\n[fleet]\nclients = [\"c1\", \"c2\"]\nservers = [\"db\"]\n";
@@ -322,7 +319,10 @@ mod tests {
         assert_eq!(fleet.mapping, Mapping::Pairs);
         assert_eq!(fleet.lease, Span::from_secs(3));
         assert!(fleet.kubernetes.as_ref().expect("a table").host_network);
-        assert_eq!(file::parse(&file::to_toml(&plan), "t").expect("again"), plan);
+        assert_eq!(
+            file::parse(&file::to_toml(&plan), "t").expect("again"),
+            plan
+        );
     }
 
     #[test]
@@ -335,7 +335,10 @@ mod tests {
             ("mapping = \"pair\"", "did you mean `pairs`?"),
             ("[fleet.kubernetes]\nnamespace = \"Dyno\"", "no name there"),
             ("[fleet.kubernetes]\nimage = \"a b\"", "no image"),
-            ("[fleet.kubernetes]\nserver_pods = 65", "kubernetes.server_pods"),
+            (
+                "[fleet.kubernetes]\nserver_pods = 65",
+                "kubernetes.server_pods",
+            ),
             ("[fleet.kubernetes]\ndisk_size = \"1MiB\"", "at least 64MiB"),
             ("[server]\npairs = 2", "`server.pairs` is about one machine"),
             ("[data]\ninsert_start = 2", "by the fleet itself"),
@@ -357,9 +360,13 @@ mod tests {
         let option = of("[fleet]\nclients = [\"-e\"]\nservers = [\"s\"]");
         assert!(option.contains("no host and no group"), "{option}");
         let uri = "[server]\nkind = \"uri\"\nuri = \"mongodb://h\"\n";
-        let running = of(&format!("{uri}[fleet]\nclients = [\"c\"]\nservers = [\"s\"]"));
+        let running = of(&format!(
+            "{uri}[fleet]\nclients = [\"c\"]\nservers = [\"s\"]"
+        ));
         assert!(running.contains("run already"), "{running}");
-        let pairs = of(&format!("{uri}[fleet]\nclients = [\"c\"]\nmapping = \"pairs\""));
+        let pairs = of(&format!(
+            "{uri}[fleet]\nclients = [\"c\"]\nmapping = \"pairs\""
+        ));
         assert!(pairs.contains("needs independent servers"), "{pairs}");
     }
 }

@@ -41,11 +41,15 @@ pub(crate) struct Clocks {
 
 impl Clocks {
     pub(crate) fn monotonic(&self) -> Offset {
-        self.monotonic.estimate().expect("the first round trips are in")
+        self.monotonic
+            .estimate()
+            .expect("the first round trips are in")
     }
 
     pub(crate) fn realtime(&self) -> Offset {
-        self.realtime.estimate().expect("the first round trips are in")
+        self.realtime
+            .estimate()
+            .expect("the first round trips are in")
     }
 
     pub(crate) fn add(&mut self, trips: Trips) {
@@ -248,10 +252,7 @@ impl Listener {
         Ok(())
     }
 
-    fn share(
-        &self,
-        connection: &mut Connection,
-    ) -> Result<Result<Share, FleetError>, RedisError> {
+    fn share(&self, connection: &mut Connection) -> Result<Result<Share, FleetError>, RedisError> {
         let text: Option<Vec<u8>> = redis::cmd("HGET")
             .arg(self.run.shares())
             .arg(self.index)

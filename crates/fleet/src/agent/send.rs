@@ -114,7 +114,10 @@ impl Queue {
             add.arg("h").arg(&message.blob);
         }
         add.ignore();
-        pipe.cmd("PEXPIRE").arg(&self.stream).arg(self.keep_ms).ignore();
+        pipe.cmd("PEXPIRE")
+            .arg(&self.stream)
+            .arg(self.keep_ms)
+            .ignore();
         pipe.query::<()>(connection)
     }
 }

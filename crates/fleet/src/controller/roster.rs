@@ -59,7 +59,9 @@ impl Roster {
     }
 
     pub(super) fn registrations(&self) -> impl Iterator<Item = &Registration> {
-        self.0.iter().filter_map(|entry| entry.registration.as_ref())
+        self.0
+            .iter()
+            .filter_map(|entry| entry.registration.as_ref())
     }
 
     pub(super) fn name(&self, index: u32) -> String {
@@ -160,7 +162,10 @@ impl Roster {
                 let error = FleetError::Failed {
                     index,
                     host: entry.host.clone(),
-                    reason: format!("it left in the middle; the last thing it did: {}", entry.last),
+                    reason: format!(
+                        "it left in the middle; the last thing it did: {}",
+                        entry.last
+                    ),
                 };
                 let is_first = !std::mem::replace(&mut entry.is_gone, true);
                 return (was_measuring && is_first).then_some(error);

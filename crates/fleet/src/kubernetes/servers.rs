@@ -88,7 +88,9 @@ fn arguments(context: &Context<'_>) -> Vec<String> {
         .map(str::to_owned)
         .into();
     // Without it the server would take its share of the memory of the node, not of the pod.
-    let cache = server.cache.unwrap_or(default_cache(context.kubernetes.server_memory));
+    let cache = server
+        .cache
+        .unwrap_or(default_cache(context.kubernetes.server_memory));
     arguments.push("--wiredTigerCacheSizeGB".into());
     arguments.push(format!("{:.2}", cache.0 as f64 / f64::from(1 << 30)));
     if context.kubernetes.disks > 1 {

@@ -128,9 +128,8 @@ mod tests {
 
     #[test]
     fn clients_that_share_a_data_set_insert_different_documents_without_a_gap() {
-        let of = |client| {
-            KeyNames::new("k", KeyOrder::Ordered, 1).with_new_documents(100, 3, client)
-        };
+        let of =
+            |client| KeyNames::new("k", KeyOrder::Ordered, 1).with_new_documents(100, 3, client);
         assert_eq!(key(&of(2), 99), "k99", "the data set is shared");
         let mut inserted: Vec<String> = (0..3)
             .flat_map(|client| (100..104).map(move |number| key(&of(client), number)))
