@@ -113,7 +113,11 @@ write_inventory() {
         echo "    ansible_user: root"
         echo "    ansible_ssh_private_key_file: $folder/key"
         echo "    ansible_ssh_common_args: -F $folder/ssh_config"
+        # The oldest one that is there, as on a host that has no other.
+        echo "    ansible_python_interpreter: /usr/bin/python3"
         echo "    dyno_services: false"
+        # The kernel is the same for all, and for this machine.
+        echo "    dyno_server_sysctl: {}"
         echo "  children:"
         for group in clients servers observers; do
             echo "    $group:"

@@ -87,7 +87,8 @@ fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
         .start(Stage::Run, Duration::from_millis(200))
         .unwrap();
     let (mut agent, start) = waiting.join().unwrap();
-    assert!(start.is_some());
+    let start = start.expect("the stage begins");
+    agent.begun(&start, start.local_ns).unwrap();
     let mut windows = 0;
     while windows < 3 {
         let event = controller.next(SOON).unwrap().expect("windows come");
