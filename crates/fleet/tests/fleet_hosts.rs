@@ -26,7 +26,9 @@ impl Hosts {
 
     fn ssh(&self, host: &str, command: &str) -> Output {
         let mut ssh = Command::new("ssh");
-        ssh.arg("-F").arg(self.0.join("ssh_config")).args([host, command]);
+        ssh.arg("-F")
+            .arg(self.0.join("ssh_config"))
+            .args([host, command]);
         ssh.output().unwrap()
     }
 
@@ -34,15 +36,27 @@ impl Hosts {
     fn play(&self, book: &str, more: &[&str]) -> (usize, String) {
         let folder = project().join("deploy/ansible");
         let mut command = Command::new(project().join(".cache/python/bin/ansible-playbook"));
-        command.arg("-i").arg(self.0.join("inventory.yml")).arg(book).args(more);
-        command.arg("-e").arg(format!("@{}", self.0.join("vars.yml").display()));
-        command.current_dir(&folder).env("ANSIBLE_CONFIG", folder.join("ansible.cfg"));
-        command.env("ANSIBLE_NOCOLOR", "1").env("ANSIBLE_HOME", self.0.join("ansible"));
+        command
+            .arg("-i")
+            .arg(self.0.join("inventory.yml"))
+            .arg(book)
+            .args(more);
+        command
+            .arg("-e")
+            .arg(format!("@{}", self.0.join("vars.yml").display()));
+        command
+            .current_dir(&folder)
+            .env("ANSIBLE_CONFIG", folder.join("ansible.cfg"));
+        command
+            .env("ANSIBLE_NOCOLOR", "1")
+            .env("ANSIBLE_HOME", self.0.join("ansible"));
         let output = command.output().unwrap();
         let said = text(&output);
         assert!(output.status.success(), "{said}");
         let recap = said.split("PLAY RECAP").nth(1).unwrap();
-        let changed = recap.lines().filter(|line| line.contains("changed=") && !line.contains("changed=0 "));
+        let changed = recap
+            .lines()
+            .filter(|line| line.contains("changed=") && !line.contains("changed=0 "));
         (changed.count(), said.clone())
     }
 }
@@ -55,11 +69,20 @@ impl Drop for Hosts {
 
 fn hosts() -> Option<(Hosts, PathBuf)> {
     let is_root = nix::unistd::Uid::effective().is_root();
-    or_skip(is_root.then_some(()).ok_or_else(|| Skip::new("no root", "run as root")))?;
-    let ansible = project().join(".cache/python/bin/ansible-playbook").exists();
+    or_skip(
+        is_root
+            .then_some(())
+            .ok_or_else(|| Skip::new("no root", "run as root")),
+    )?;
+    let ansible = project()
+        .join(".cache/python/bin/ansible-playbook")
+        .exists();
     let has = ansible && Path::new("/usr/sbin/sshd").exists();
     let remedy = "run `scripts/setup.sh test`";
-    or_skip(has.then_some(()).ok_or_else(|| Skip::new("no Ansible or no sshd", remedy)))?;
+    or_skip(
+        has.then_some(())
+            .ok_or_else(|| Skip::new("no Ansible or no sshd", remedy)),
+    )?;
     let server = or_skip(embedded_program())?;
     let folder = std::env::temp_dir().join(format!("dyno-hosts-{}", std::process::id()));
     let hosts = Hosts(folder);
@@ -70,7 +93,9 @@ fn hosts() -> Option<(Hosts, PathBuf)> {
 
 #[test]
 fn hosts_are_made_ready_used_and_taken_away() {
-    let Some((hosts, server)) = hosts() else { return };
+    let Some((hosts, server)) = hosts() else {
+        return;
+    };
     fs::write(hosts.0.join("empty.toml"), "").unwrap();
     let variables = format!(
         "dyno_program: /usr/bin/true\ndyno_server_source: {}\ndyno_server_program: /opt/dyno/secantusd-rs\n\
@@ -86,7 +111,10 @@ fn hosts_are_made_ready_used_and_taken_away() {
     assert_eq!(hosts.play("site.yml", &[]).0, 2);
     let (changed, said) = hosts.play("site.yml", &[]);
     assert_eq!(changed, 0, "{said}");
-    let place = hosts.ssh("server1", "taskset -p $(cat /var/lib/dyno/server/server.pid)");
+    let place = hosts.ssh(
+        "server1",
+        "taskset -p $(cat /var/lib/dyno/server/server.pid)",
+    );
     assert!(text(&place).trim().ends_with("mask: 1"), "{}", text(&place));
     // Each host has its own files and processes.
     assert!(!Path::new("/opt/dyno/secantusd-rs").exists());
@@ -98,13 +126,20 @@ fn hosts_are_made_ready_used_and_taken_away() {
     assert_eq!(hosts.play("stop.yml", &[]).0, 1);
     assert!(!hosts.ssh("server1", "pgrep secantusd-rs").status.success());
     let left = hosts.ssh("server1", "find /var/lib/dyno -type f");
-    assert_eq!(text(&left).trim(), "/var/lib/dyno/server/server.log", "the log stays");
+    assert_eq!(
+        text(&left).trim(),
+        "/var/lib/dyno/server/server.log",
+        "the log stays"
+    );
     let folder = hosts.0.clone();
     drop(hosts);
     assert!(!folder.exists());
     let named = |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).unwrap_or_default();
     let folder = folder.display().to_string();
-    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(named);
+    let processes = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(Result::ok)
+        .map(named);
     let ours = processes.filter(|line| String::from_utf8_lossy(line).contains(&folder));
     assert_eq!(ours.count(), 0, "processes are left");
 }

@@ -12,7 +12,9 @@ use std::process::{Command, Output};
 const VERSIONS: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
 
 fn in_project(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
 }
 
 /// A program of the virtual environment.
@@ -42,7 +44,9 @@ fn plans() -> Vec<(&'static str, Plan)> {
         ),
         (
             "servers that run",
-            plan("base = \"a\"\n[server]\nkind = \"uri\"\nuri = \"mongodb://db.example/\"\n[fleet.kubernetes]\n"),
+            plan(
+                "base = \"a\"\n[server]\nkind = \"uri\"\nuri = \"mongodb://db.example/\"\n[fleet.kubernetes]\n",
+            ),
         ),
     ]
 }
@@ -65,7 +69,9 @@ fn text(output: &Output) -> String {
 
 #[test]
 fn manifests_are_valid_in_the_last_four_versions() {
-    let Some(validate) = tool("kubernetes-validate") else { return };
+    let Some(validate) = tool("kubernetes-validate") else {
+        return;
+    };
     for (name, plan) in plans() {
         let folder = tempfile::tempdir().unwrap();
         // Kustomizations are no objects of a cluster.
@@ -74,23 +80,42 @@ fn manifests_are_valid_in_the_last_four_versions() {
         assert!(files.len() >= 4);
         for version in VERSIONS {
             let mut command = Command::new(&validate);
-            let output = command.args(["--strict", "--kubernetes-version", version]).args(&files).output().unwrap();
-            assert!(output.status.success(), "{name}, {version}: {}", text(&output));
+            let output = command
+                .args(["--strict", "--kubernetes-version", version])
+                .args(&files)
+                .output()
+                .unwrap();
+            assert!(
+                output.status.success(),
+                "{name}, {version}: {}",
+                text(&output)
+            );
         }
     }
 }
 
 #[test]
 fn the_validation_finds_what_is_wrong() {
-    let Some(validate) = tool("kubernetes-validate") else { return };
+    let Some(validate) = tool("kubernetes-validate") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let files = written(folder.path(), &plans()[0].1);
-    let clients = files.iter().find(|path| path.ends_with("base/clients.yaml")).unwrap();
+    let clients = files
+        .iter()
+        .find(|path| path.ends_with("base/clients.yaml"))
+        .unwrap();
     let good = fs::read_to_string(clients).unwrap();
-    for (from, to) in [("completions: 3", "completions: \"3\""), ("maxSkew", "maxSkewness")] {
+    for (from, to) in [
+        ("completions: 3", "completions: \"3\""),
+        ("maxSkew", "maxSkewness"),
+    ] {
         assert!(good.contains(from), "{good}");
         fs::write(clients, good.replace(from, to)).unwrap();
-        let output = Command::new(&validate).args(["--strict", "--kubernetes-version", VERSIONS[3]]).arg(clients).output();
+        let output = Command::new(&validate)
+            .args(["--strict", "--kubernetes-version", VERSIONS[3]])
+            .arg(clients)
+            .output();
         assert!(!output.unwrap().status.success(), "{to}");
     }
 }
@@ -101,9 +126,16 @@ fn every_resource_of_the_kustomization_is_a_file_that_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let files = written(folder.path(), &plan);
         let base = fs::read_to_string(folder.path().join("base/kustomization.yaml")).unwrap();
-        let named = base.lines().filter_map(|line| line.trim().strip_prefix("- \"")?.strip_suffix('"'));
-        let mut named: Vec<PathBuf> = named.map(|file| folder.path().join("base").join(file)).collect();
-        let mut there: Vec<PathBuf> = files.into_iter().filter(|path| !path.ends_with("kustomization.yaml")).collect();
+        let named = base
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("- \"")?.strip_suffix('"'));
+        let mut named: Vec<PathBuf> = named
+            .map(|file| folder.path().join("base").join(file))
+            .collect();
+        let mut there: Vec<PathBuf> = files
+            .into_iter()
+            .filter(|path| !path.ends_with("kustomization.yaml"))
+            .collect();
         named.sort();
         there.sort();
         assert_eq!(named, there, "{name}");
@@ -112,29 +144,46 @@ fn every_resource_of_the_kustomization_is_a_file_that_is_there() {
 
 #[test]
 fn playbooks_are_understood() {
-    let Some(playbook) = tool("ansible-playbook") else { return };
+    let Some(playbook) = tool("ansible-playbook") else {
+        return;
+    };
     let folder = in_project("deploy/ansible");
     for name in ["site.yml", "agents.yml", "stop.yml"] {
         let mut command = Command::new(&playbook);
         command.args(["--syntax-check", name]).current_dir(&folder);
-        command.env("ANSIBLE_CONFIG", folder.join("ansible.cfg")).env("ANSIBLE_LOCAL_TEMP", std::env::temp_dir());
+        command
+            .env("ANSIBLE_CONFIG", folder.join("ansible.cfg"))
+            .env("ANSIBLE_LOCAL_TEMP", std::env::temp_dir());
         let output = command.output().unwrap();
         assert!(output.status.success(), "{name}: {}", text(&output));
-        assert!(!text(&output).contains("WARNING"), "{name}: {}", text(&output));
+        assert!(
+            !text(&output).contains("WARNING"),
+            "{name}: {}",
+            text(&output)
+        );
     }
 }
 
 #[test]
 fn the_inventory_of_the_example_has_the_groups_of_a_plan() {
-    let Some(inventory) = tool("ansible-inventory") else { return };
+    let Some(inventory) = tool("ansible-inventory") else {
+        return;
+    };
     let folder = in_project("deploy/ansible");
     let mut command = Command::new(&inventory);
-    let output = command.args(["-i", "inventory.example.yml", "--list"]).current_dir(&folder).output().unwrap();
+    let output = command
+        .args(["-i", "inventory.example.yml", "--list"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", text(&output));
     let listed = String::from_utf8(output.stdout).unwrap();
     let inventory = dyno_fleet::inventory::Inventory::parse(&listed).unwrap();
     let clients = inventory.hosts(&["clients".to_owned()]).unwrap();
     assert_eq!(clients, ["client1", "client2"]);
     assert_eq!(inventory.address("client1"), "10.0.0.11");
-    assert_eq!(inventory.hosts(&["servers".to_owned()]).unwrap(), ["server1"]);
+    assert_eq!(
+        inventory.hosts(&["servers".to_owned()]).unwrap(),
+        ["server1"]
+    );
 }
