@@ -202,7 +202,7 @@ fn thread_cpu_s() -> f64 {
 fn status_mib(field: &str) -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(field));
-    let number = line.and_then(|line| line.split_whitespace().nth(1));
+    let number = line.and_then(|line| line.split_whitespace().next());
     number.and_then(|number| number.parse().ok()).unwrap_or(0.0) / 1024.0
 }
 

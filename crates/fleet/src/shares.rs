@@ -175,7 +175,12 @@ fn to_units(rate: f64) -> (u64, f64) {
     let fraction = bits & ((1 << 52) - 1);
     match exponent {
         0 => (fraction, f64::from_bits(1)),
-        _ => (fraction | 1 << 52, 2_f64.powi(exponent - 1_075)),
+        // 2^(exponent - 1075): below the smallest normal number it is one bit of the fraction.
+        1..=52 => (fraction | 1 << 52, f64::from_bits(1 << (exponent - 1))),
+        _ => (
+            fraction | 1 << 52,
+            f64::from_bits((exponent as u64 - 52) << 52),
+        ),
     }
 }
 

@@ -862,7 +862,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 36] = [
+        let cases: [(&str, Change); 37] = [
             ("data.fresh", |p| {
                 p.data.fresh = FreshData::Server;
                 p.server.kind = ServerKind::Uri;
