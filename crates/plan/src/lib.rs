@@ -4,6 +4,7 @@
 pub mod axis;
 pub mod builtin;
 pub mod file;
+pub mod fleet;
 pub mod index_build;
 pub mod io_trace;
 pub mod model;
