@@ -11,6 +11,7 @@ pub mod model;
 mod nearest;
 pub mod problem;
 pub mod resolve;
+pub mod tail;
 pub mod units;
 pub mod uri;
 pub mod validate;
