@@ -1008,6 +1008,16 @@ pub(crate) enum TraceFormat {
     Json,
 }
 
+impl From<TraceFormat> for dyno_report::experiment::ExperimentFormat {
+    fn from(format: TraceFormat) -> Self {
+        match format {
+            TraceFormat::Human => Self::Human,
+            TraceFormat::Markdown => Self::Markdown,
+            TraceFormat::Json => Self::Json,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// Run directory, folder of an experiment, or folder of a trace

@@ -15,20 +15,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// A bench on a machine that can trace and that we may drop the page cache of; `None` where it is not.
+/// A bench on a machine with the embedded server that can trace; `None` where it is not.
 fn tracing() -> Option<Bench> {
     or_skip(embedded_program())?;
-    let bench = Bench::new();
-    let doctor = bench.dyno(&["doctor", "--format", "json"]);
-    let tracing = doctor.json()["tracing"].clone();
-    let reason = tracing["reason"].as_str().unwrap_or("").to_owned();
-    if tracing["possible"] == true {
-        return Some(bench);
-    }
-    let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
-    assert!(!required, "this machine cannot trace: {reason}");
-    eprintln!("skipped: this machine cannot trace: {reason}");
-    None
+    common::tracing()
 }
 
 /// Few documents, and a cache that they do not fit into.

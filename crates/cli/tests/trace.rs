@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{Bench, Finished, names, signal, wait_for};
+use common::{Bench, Finished, names, signal, tracing, wait_for};
 use dyno_testkit::{embedded, embedded_program, or_skip};
 use serde_json::Value;
 use std::path::Path;
@@ -18,21 +18,6 @@ use std::process::{Command, Stdio};
 const PAGE: u64 = 4096;
 /// Pages of the test file.
 const PAGES: u64 = 256;
-
-/// A bench on a machine that can trace; `None` where it cannot.
-fn tracing() -> Option<Bench> {
-    let bench = Bench::new();
-    let doctor = bench.dyno(&["doctor", "--format", "json"]);
-    let tracing = doctor.json()["tracing"].clone();
-    let reason = tracing["reason"].as_str().unwrap_or("").to_owned();
-    if tracing["possible"] == true {
-        return Some(bench);
-    }
-    let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
-    assert!(!required, "this machine cannot trace: {reason}");
-    eprintln!("skipped: this machine cannot trace: {reason}");
-    None
-}
 
 /// A file of [`PAGES`] pages.
 fn data(bench: &Bench) -> String {

@@ -1,6 +1,6 @@
 //! `dyno index-build`: builds an index on documents that exist already, and shows how their files are read.
 
-use crate::args::{IndexBuildArguments, TraceFormat};
+use crate::args::IndexBuildArguments;
 use crate::exit::{Exit, Failure};
 use crate::experiment::folder::ExperimentFolder;
 use crate::index_build::perform;
@@ -9,7 +9,6 @@ use crate::messages::print_data;
 use crate::session::execute::Hands;
 use crate::session::{output, task};
 use dyno_plan::Plan;
-use dyno_report::experiment::ExperimentFormat;
 use dyno_trace::LiveKernel;
 use jiff::Timestamp;
 use std::path::Path;
@@ -38,13 +37,8 @@ pub(crate) fn index_build(
     let failure = perform(&task, hands, embedded, folder)?;
     let analysed = AnalysedBuilds::of(&path)?;
     analysed.write(&path)?;
-    let format = match arguments.format {
-        TraceFormat::Human => ExperimentFormat::Human,
-        TraceFormat::Markdown => ExperimentFormat::Markdown,
-        TraceFormat::Json => ExperimentFormat::Json,
-    };
     let options = output::terminal_options(hands.surroundings);
-    print_data(&analysed.render(format, &options)?)?;
+    print_data(&analysed.render(arguments.format.into(), &options)?)?;
     let note = format!("the experiment is in `{}`", path.display());
     hands.messages.note(&note);
     failure.map_or(Ok(Exit::Done), Err)

@@ -1,6 +1,6 @@
 //! `dyno trace`: what processes read and write in files.
 
-use crate::args::{TraceArguments, TraceFormat, TracePart};
+use crate::args::{TraceArguments, TracePart};
 use crate::exit::{Exit, Failure};
 use crate::index_build::place::process_at;
 use crate::io_trace::child::Program;
@@ -16,7 +16,6 @@ use crate::session::output;
 use crate::session::task::Remote;
 use dyno_load::connect::{Connector, Control};
 use dyno_record::io_trace::document::{TraceDocument, TraceTarget};
-use dyno_report::experiment::ExperimentFormat;
 use dyno_trace::Settings;
 use jiff::Timestamp;
 use std::path::Path;
@@ -88,12 +87,7 @@ pub(crate) fn trace(arguments: &TraceArguments, hands: Hands<'_>) -> Result<Exit
         }
     };
     analysed.write(&folder)?;
-    let format = match arguments.format {
-        TraceFormat::Human => ExperimentFormat::Human,
-        TraceFormat::Markdown => ExperimentFormat::Markdown,
-        TraceFormat::Json => ExperimentFormat::Json,
-    };
-    print_data(&analysed.render(format, &options)?)?;
+    print_data(&analysed.render(arguments.format.into(), &options)?)?;
     Ok(ending.exit)
 }
 

@@ -3,7 +3,6 @@
 use crate::exit::Failure;
 use crate::io_trace::reports::{Analysed, Asked};
 use crate::session::output::{HTML, MARKDOWN, write_file};
-use dyno_analyze::access_pattern::Activity;
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::io_trace;
 use dyno_report::RenderOptions;
@@ -28,11 +27,7 @@ impl AnalysedBuilds {
             if !folder.join(io_trace::DOCUMENT).is_file() {
                 continue;
             }
-            let mut analysed = Analysed::of(&folder, &Asked::default())?;
-            analysed.activity = Activity {
-                subject: "index build".to_owned(),
-                scans_records: true,
-            };
+            let analysed = Analysed::of(&folder, &Asked::default())?;
             traces.push((build.name.clone(), analysed));
         }
         Ok(AnalysedBuilds { document, traces })

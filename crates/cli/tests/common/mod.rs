@@ -71,6 +71,22 @@ impl Bench {
     }
 }
 
+/// A bench on a machine that can trace; `None`, with a line that says why, where it cannot. With
+/// `DYNO_REQUIRE_TRACE` that is a failure.
+pub(crate) fn tracing() -> Option<Bench> {
+    let bench = Bench::new();
+    let doctor = bench.dyno(&["doctor", "--format", "json"]);
+    let tracing = doctor.json()["tracing"].clone();
+    let reason = tracing["reason"].as_str().unwrap_or("").to_owned();
+    if tracing["possible"] == true {
+        return Some(bench);
+    }
+    let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
+    assert!(!required, "this machine cannot trace: {reason}");
+    eprintln!("skipped: this machine cannot trace: {reason}");
+    None
+}
+
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> = entries
