@@ -1,32 +1,43 @@
 //! What tracing takes from the throughput of a program that makes 20,000 calls a second on files of a disk: the same
-//! load without a trace, with events and with totals, in turns. `PAIRS=60 cargo bench -p dyno-trace --features ebpf
+//! load without a trace, with events and with totals, in turns. `PAIRS=300 cargo bench -p dyno-trace --features ebpf
 //! --bench throughput` prints the throughput that is lost, with the interval in which its median lies, and whether
 //! that keeps the limits.
 //!
 //! The load is two threads in closed loops, as on a small server with two CPUs: reads that the page cache answers, reads
 //! that the device answers, and writes, with work between them that makes up the rest of the time. Together they make
-//! 20,000 calls a second, so that what a call takes longer is missing from the calls per second. (One thread that made as
-//! many would lose twice as much, and on more CPUs they would lose less: what a call costs is what `--bench cost` prints.) Time is that of the clock: what the reader of the events takes counts as well, and so does what
-//! others do on the machine, which widens the interval.
+//! 20,000 calls a second and keep both CPUs busy, so that what a call takes longer is missing from the calls per second.
+//! (One thread that made as many would lose twice as much, and on more CPUs they would lose less: what a call costs is what
+//! `--bench cost` prints.)
+//!
+//! Throughput is calls per CPU time, of the threads and of the reader of the events together, and that of a thread is the
+//! median over pieces of some milliseconds. What others do on the machine, and a hypervisor below it, takes clock time from
+//! one side of a pair or the other, and disturbs single pieces: both by far more than is looked for.
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
 use dyno_record::io_trace::document::TraceMode;
 use dyno_record::io_trace::event::{BlockRequest, Call};
 use dyno_trace::{Settings, Sink, Tracer};
+use nix::time::{ClockId, clock_gettime};
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Calls per second that the load makes without a trace.
 const CALLS_PER_S: f64 = 20_000.0;
 /// Threads that make them.
 const THREADS: u64 = 2;
-/// Calls of one turn: a second.
-const CALLS: u64 = 20_000;
+/// Calls of a thread whose CPU time is taken at once: twenty milliseconds.
+const PIECE: u64 = 200;
+/// Such pieces of each thread in one turn: a fifth of a second, so that a machine whose speed drifts has little time to.
+const PIECES: u64 = 10;
+/// Calls of one turn.
+const CALLS: u64 = PIECE * PIECES * THREADS;
+/// Turns in a row during which the reader is measured: some seconds.
+const READER_TURNS: usize = 25;
 /// Calls after which the kinds begin anew: of these one is answered by the device, and some are writes.
 const CYCLE: u64 = 20;
 const WRITES: u64 = 3;
@@ -34,7 +45,7 @@ const BLOCK_BYTES: usize = 4096;
 /// Blocks of the file.
 const BLOCKS: u64 = 4000;
 /// Pairs of turns for each mode; the variable `PAIRS` over it.
-const PAIRS: usize = 30;
+const PAIRS: usize = 150;
 
 /// The modes, and how much of the throughput each may take.
 const MODES: [(&str, TraceMode, f64); 2] = [
@@ -62,6 +73,12 @@ impl Sink for Count {
 /// A block at an address that a device can be read to without the page cache.
 #[repr(C, align(4096))]
 struct Block([u8; BLOCK_BYTES]);
+
+/// Nanoseconds of CPU time that this thread has taken.
+fn cpu_ns() -> f64 {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
+    time.tv_sec() as f64 * 1e9 + time.tv_nsec() as f64
+}
 
 /// A program that reads and writes blocks and works with them, again and again.
 struct Load {
@@ -93,45 +110,89 @@ impl Load {
         };
         for _ in 0..8 {
             // What the calls themselves take does not shrink with the work.
-            let with_work = 1.0 / load.rate();
+            let with_work = load.call_ns();
             let work = std::mem::replace(&mut load.work, 0);
-            let without = 1.0 / load.rate();
-            let round = ((with_work - without) / work as f64).max(1e-10);
-            load.work = ((1.0 / CALLS_PER_S - without) / round).max(1.0) as u64;
+            let without = load.call_ns();
+            let round = ((with_work - without) / work as f64).max(0.1);
+            let wanted = THREADS as f64 * 1e9 / CALLS_PER_S;
+            load.work = ((wanted - without) / round).max(1.0) as u64;
         }
         load
     }
 
-    /// Calls per second of all threads.
-    fn rate(&self) -> f64 {
-        let start = Instant::now();
-        std::thread::scope(|scope| {
-            for thread in 0..THREADS {
-                scope.spawn(move || self.make_calls(thread));
+    /// CPU time of a call with the work after it: the median over pieces of all threads.
+    fn call_ns(&self) -> f64 {
+        let mut pieces: Vec<f64> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| scope.spawn(move || self.pieces(thread)))
+                .collect();
+            let each = threads.into_iter().map(|thread| thread.join().unwrap());
+            each.flatten().collect()
+        });
+        median_with_interval(&mut pieces).0
+    }
+
+    /// Makes the calls of one thread; the CPU time of a call in each piece of them.
+    fn pieces(&self, thread: u64) -> Vec<f64> {
+        let block = &mut Box::new(Block([0; BLOCK_BYTES])).0;
+        let mut one = |piece: u64| {
+            let start = cpu_ns();
+            for number in piece * PIECE..(piece + 1) * PIECE {
+                self.make_call(block, thread, number);
+            }
+            (cpu_ns() - start) / PIECE as f64
+        };
+        (0..PIECES).map(&mut one).collect()
+    }
+
+    /// A call of a thread by its number, and the work after it.
+    fn make_call(&self, block: &mut [u8; BLOCK_BYTES], thread: u64, number: u64) {
+        let place = (number * THREADS + thread) * 4099 % BLOCKS * BLOCK_BYTES as u64;
+        match number % CYCLE {
+            0 => self.direct.read_exact_at(block, place).unwrap(),
+            1..=WRITES => self.written.write_all_at(block, place).unwrap(),
+            _ => self.cached.read_exact_at(block, place).unwrap(),
+        }
+        let mut value = u64::from(block[0]);
+        for round in 0..self.work {
+            value = black_box(value.wrapping_mul(31).wrapping_add(round));
+        }
+        black_box(value);
+    }
+
+    /// The same under a trace.
+    fn traced_call_ns(&self, mode: TraceMode) -> f64 {
+        let load = || self.call_ns();
+        self.under_trace(mode, load, || ())
+    }
+
+    /// What the reader of a trace takes for each call, when the files are known: CPU time over some seconds.
+    fn reader_ns(&self, mode: TraceMode) -> f64 {
+        let made = AtomicU64::new(0);
+        let load = || {
+            for _ in 0..READER_TURNS {
+                self.call_ns();
+                made.fetch_add(CALLS, Ordering::Relaxed);
+            }
+        };
+        let (mut start, mut end) = (None, (0, 0.0));
+        self.under_trace(mode, load, || {
+            end = (made.load(Ordering::Relaxed), cpu_ns());
+            if end.0 > 0 && start.is_none() {
+                start = Some(end);
             }
         });
-        CALLS as f64 / start.elapsed().as_secs_f64()
+        let (from, start) = start.unwrap();
+        (end.1 - start) / (end.0 - from) as f64
     }
 
-    /// The calls of one thread.
-    fn make_calls(&self, thread: u64) {
-        let block = &mut Box::new(Block([0; BLOCK_BYTES])).0;
-        for number in (thread..CALLS).step_by(THREADS as usize) {
-            let place = number * 4099 % BLOCKS * BLOCK_BYTES as u64;
-            match number / THREADS % CYCLE {
-                0 => self.direct.read_exact_at(block, place).unwrap(),
-                1..=WRITES => self.written.write_all_at(block, place).unwrap(),
-                _ => self.cached.read_exact_at(block, place).unwrap(),
-            }
-            let mut value = u64::from(block[0]);
-            for round in 0..self.work {
-                value = black_box(value.wrapping_mul(31).wrapping_add(round));
-            }
-            black_box(value);
-        }
-    }
-
-    fn traced(&self, mode: TraceMode) -> f64 {
+    /// Does something under a trace of this process; `polled` is called whenever events were read.
+    fn under_trace<T: Send>(
+        &self,
+        mode: TraceMode,
+        load: impl FnOnce() -> T + Send,
+        mut polled: impl FnMut(),
+    ) -> T {
         let mut settings = Settings {
             mode,
             ..Settings::default()
@@ -140,15 +201,17 @@ impl Load {
         let mut tracer = Tracer::start(settings).unwrap_or_else(|error| panic!("{error}"));
         let done = AtomicBool::new(false);
         let mut count = Count::default();
-        let mut rate = 0.0;
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                rate = self.rate();
+        let result = std::thread::scope(|scope| {
+            let load = scope.spawn(|| {
+                let result = load();
                 done.store(true, Ordering::Release);
+                result
             });
             while !done.load(Ordering::Acquire) {
                 tracer.poll(&mut count, Duration::from_millis(50)).unwrap();
+                polled();
             }
+            load.join().unwrap()
         });
         let traced = tracer.stop(&mut count).unwrap();
         assert_eq!(traced.lost_calls, 0);
@@ -159,7 +222,7 @@ impl Load {
             "{} requests were traced",
             traced.block_requests
         );
-        rate
+        result
     }
 }
 
@@ -192,31 +255,36 @@ fn main() {
     let pairs = pairs.unwrap_or(PAIRS).max(1);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let load = Load::calibrated(folder.path());
+    let reader_ns = MODES.map(|(_, mode, _)| load.reader_ns(mode));
     let mut lost = [Vec::new(), Vec::new()];
-    let mut plain_rates = Vec::new();
+    let mut plain_ns = Vec::new();
     for pair in 0..pairs {
-        for ((_, mode, _), lost) in MODES.iter().zip(&mut lost) {
+        for (((_, mode, _), reader_ns), lost) in MODES.iter().zip(reader_ns).zip(&mut lost) {
             // The order within a pair changes, so that a drift of the machine favours nobody.
             let (plain, traced) = match pair % 2 {
-                0 => (load.rate(), load.traced(*mode)),
+                0 => (load.call_ns(), load.traced_call_ns(*mode)),
                 _ => {
-                    let traced = load.traced(*mode);
-                    (load.rate(), traced)
+                    let traced = load.traced_call_ns(*mode);
+                    (load.call_ns(), traced)
                 }
             };
-            plain_rates.push(plain);
-            lost.push(100.0 * (1.0 - traced / plain));
+            plain_ns.push(plain);
+            lost.push(100.0 * (1.0 - plain / (traced + reader_ns)));
         }
     }
-    let (rate, _, _) = median_with_interval(&mut plain_rates);
+    let (plain, _, _) = median_with_interval(&mut plain_ns);
+    let rate = THREADS as f64 * 1e9 / plain;
     println!(
         "load: {rate:.0} calls per second of {THREADS} threads without a trace, of each {CYCLE} one read from the device, {WRITES} writes, the \
-         rest reads from the page cache; {pairs} pairs of a second each"
+         rest reads from the page cache; {pairs} pairs of {:.1} s for each mode",
+        2.0 * CALLS as f64 / rate
     );
-    for ((name, _, limit), lost) in MODES.iter().zip(&mut lost) {
+    for (((name, _, limit), reader_ns), lost) in MODES.iter().zip(reader_ns).zip(&mut lost) {
         let (median, low, high) = median_with_interval(lost);
         println!(
-            "{name}: {median:.2} % of the throughput lost (95 % interval {low:.2} to {high:.2} %); limit {limit} %: {}",
+            "{name}: {median:.2} % of the throughput lost (95 % interval {low:.2} to {high:.2} %), of it {:.2} % by \
+             the reader; limit {limit} %: {}",
+            100.0 * reader_ns / plain,
             verdict(low, high, *limit)
         );
     }

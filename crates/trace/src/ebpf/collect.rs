@@ -6,6 +6,7 @@ use super::names::FileTable;
 use super::totals::EventTotals;
 use crate::traced::Sink;
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call, Operation};
+use std::collections::HashSet;
 
 /// What has come and was not handed over yet, and what is known of files and devices.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Collector {
     pub(super) deleted: Vec<u32>,
     /// Devices whose requests are wanted from now on.
     pub(super) wanted_devices: Vec<u32>,
+    /// All devices whose requests are wanted.
+    wanted: HashSet<u32>,
     /// Devices of file systems that were met.
     met: Vec<u32>,
 }
@@ -50,6 +53,7 @@ impl Collector {
             forgotten: Vec::new(),
             deleted: Vec::new(),
             wanted_devices: Vec::new(),
+            wanted: HashSet::new(),
             met: Vec::new(),
         }
     }
@@ -133,11 +137,22 @@ impl Collector {
         }
         self.met.push(device);
         let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        self.wanted_devices
-            .extend(devices::reached_from(device, &mountinfo));
+        for reached in devices::reached_from(device, &mountinfo) {
+            self.wanted_devices.push(reached);
+            self.wanted.insert(reached);
+        }
+    }
+
+    /// Takes the requests to a device that the kernel was told to look at.
+    pub(super) fn take_device(&mut self, number: u32) {
+        self.wanted.insert(number);
     }
 
     fn request(&mut self, event: BlockEvent) {
+        // The kernel looks until a file is judged, so that its first requests are not missed.
+        if !self.wanted.contains(&event.known_by) {
+            return;
+        }
         let Some(operation) = u8::try_from(event.operation)
             .ok()
             .and_then(BlockOperation::from_number)

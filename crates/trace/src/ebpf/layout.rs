@@ -16,6 +16,8 @@ pub(super) const DENIED: u32 = 2;
 pub(super) const TRACED: u32 = 1;
 /// The process itself is not traced; its children are.
 pub(super) const CHILDREN_ONLY: u32 = 2;
+/// A device that is looked at without an end.
+pub(super) const ALWAYS: u64 = u64::MAX;
 
 /// Counters, in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,6 +277,8 @@ pub(super) struct BlockEvent {
     pub(super) bytes: u32,
     pub(super) operation: u32,
     pub(super) process: u32,
+    /// The number that made the device one to be looked at: its own, or that of a partition.
+    pub(super) known_by: u32,
 }
 
 impl BlockEvent {
@@ -288,6 +292,7 @@ impl BlockEvent {
             bytes: fields.u32(),
             operation: fields.u32(),
             process: fields.u32(),
+            known_by: fields.u32(),
         }
     }
 }

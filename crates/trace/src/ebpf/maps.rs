@@ -1,6 +1,6 @@
 //! The tables that the programs share with us.
 
-use super::layout::{CHILDREN_ONLY, COUNTERS, Counter, Fields, FileKey, FileSlot, TRACED};
+use super::layout::{ALWAYS, CHILDREN_ONLY, COUNTERS, Counter, Fields, FileKey, FileSlot, TRACED};
 use super::object;
 use crate::error::TraceError;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
@@ -63,10 +63,10 @@ impl Maps {
         let _gone = self.files.delete(&key.to_bytes());
     }
 
-    /// Asks for the requests to a device.
+    /// Asks for the requests to a device, whether or not a file on it is to be judged.
     pub(super) fn want_device(&self, number: u32) -> Result<(), TraceError> {
         self.devices
-            .update(&number.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
+            .update(&number.to_ne_bytes(), &ALWAYS.to_ne_bytes(), MapFlags::ANY)
             .map_err(|error| object::refused("one more device", &error))
     }
 

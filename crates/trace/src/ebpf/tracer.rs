@@ -148,6 +148,7 @@ impl Tracer {
         if self.settings.block {
             let patterns = FilePatterns::new(&self.settings.filter.files)?;
             for device in devices_of_open_files(&known, &patterns) {
+                lock(&self.collector).take_device(device);
                 self.maps.want_device(device)?;
             }
         }

@@ -177,7 +177,7 @@ struct block_event {
 	u32 bytes;
 	u32 operation;
 	u32 process;
-	u32 unused;
+	u32 known_by; /* the number by which the device was found: its own, or that of a partition */
 };
 
 #define NAME_PATH_BYTES 1024
@@ -244,13 +244,15 @@ struct {
 	__type(value, u64);
 } ends SEC(".maps");
 
-/* Block devices that are looked at. */
+#define ALWAYS (~0ull)
+
+/* Block devices that are looked at, and until when. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, u32);
-	__type(value, u32);
+	__type(value, u64);
 } devices SEC(".maps");
 
 /* Never used: so the compiler describes these layouts, and a test can compare them. */

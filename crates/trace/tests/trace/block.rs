@@ -1,22 +1,13 @@
 //! Requests of the block layer.
 
-use crate::support::{
-    Everything, can_trace, file_of, files, folder, has, python, python_in_steps, skip, wait,
-};
-use dyno_record::io_trace::event::{BlockOperation, Operation};
-use dyno_trace::{Settings, Tracer};
-use std::io::{BufRead, BufReader, Write};
+use crate::support::{KEEP, can_trace, file_of, files, folder, has, python, skip, trace};
+use dyno_record::io_trace::event::{BlockOperation, Call, Operation};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 #[test]
 fn reads_from_the_page_cache_reach_no_device_and_others_do() {
-    while_pages_stay(&[0, 1, 3], cached_reads_reach_no_device);
-}
-
-fn cached_reads_reach_no_device() {
     if !can_trace("reads_from_the_page_cache_reach_no_device_and_others_do") {
         return;
     }
@@ -28,25 +19,32 @@ fd = os.open(sys.argv[1] + "/data", os.O_RDONLY)
 os.fsync(fd)
 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
-for again in range(2):
-    for i in range(50):
-        os.pread(fd, 4096, (i * 37 % 2048) * 4096)
+places = [(i * 37 % 2048) * 4096 for i in range(50)]
+for place in places:
+    os.pread(fd, 4096, place)
+for place in places:
+    keep(fd, place)
+for place in places:
+    os.pread(fd, 4096, place)
 "#;
-    let everything = python(files("data"), folder.path(), script);
+    let everything = python(files("data"), folder.path(), &(KEEP.to_owned() + script));
     let reads = everything.calls_on(&path, Operation::Read);
     assert_eq!(reads.len(), 100);
     let process = reads[0].process;
-    let requests = |from: i64, to: i64| {
+    // Within calls only: between them the program itself may have to be read again.
+    let requests = |calls: &[Call]| {
         let within = everything.block.iter().filter(|request| {
             request.operation == BlockOperation::Read
                 && request.process == process
-                && (from..to).contains(&request.issue_ns)
+                && calls.iter().any(|call| {
+                    let end = call.start_ns + call.latency_ns as i64;
+                    (call.start_ns..end).contains(&request.issue_ns)
+                })
         });
         within.count()
     };
-    let middle = reads[50].start_ns;
-    assert_eq!(requests(reads[0].start_ns, middle), 50);
-    assert_eq!(requests(middle, i64::MAX), 0);
+    assert_eq!(requests(&reads[..50]), 50);
+    assert_eq!(requests(&reads[50..]), 0);
     let first = everything
         .block
         .iter()
@@ -55,6 +53,27 @@ for again in range(2):
     assert!(first.device_ns > 0 && first.bytes > 0);
     let device = &everything.traced.devices[first.device as usize];
     assert!(!device.name.is_empty(), "{device:?}");
+}
+
+#[test]
+fn requests_for_files_that_are_left_out_are_not_recorded() {
+    if !can_trace("requests_for_files_that_are_left_out_are_not_recorded") {
+        return;
+    }
+    let folder = folder();
+    file_of(folder.path(), "left-out", 1 << 20);
+    let script = r#"
+import mmap, os, sys
+fd = os.open(sys.argv[1] + "/left-out", os.O_RDONLY | os.O_DIRECT)
+os.fsync(fd)
+block = mmap.mmap(-1, 4096)
+for i in range(50):
+    os.preadv(fd, [block], i * 4096)
+"#;
+    let everything = python(files("data"), folder.path(), script);
+    assert!(everything.block.is_empty(), "{:?}", everything.block);
+    assert!(everything.traced.devices.is_empty());
+    assert_eq!(everything.traced.block_requests, 0);
 }
 
 /// A loop device over a file; taken away at the end.
@@ -145,42 +164,23 @@ fn a_slow_device_is_told_from_a_slow_program_by_its_device_time() {
         skip(test, "no loop device, or no control group that limits one");
         return;
     };
-    // What waits for the disk below is the device time of the loop device above it. The first read makes
-    // the device known.
+    // What waits for the disk below is the device time of the loop device above it.
     let script = r#"
 import mmap, os, sys
 open(sys.argv[2] + "/cgroup.procs", "w").write(str(os.getpid()))
 fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
 block = mmap.mmap(-1, 4096)
-os.preadv(fd, [block], 1 << 20)
-print(flush=True)
-input()
 for i in range(20):
-    os.preadv(fd, [block], 2097152 + i * 65536)
+    os.preadv(fd, [block], i * 65536)
 "#;
-    let mut settings = Settings::default();
-    settings.filter.files = vec![device.device.display().to_string()];
-    let mut tracer = Tracer::start(settings).unwrap();
-    let mut everything = Everything::default();
+    let settings = files(device.device.display().to_string());
     let mut command = Command::new("python3");
     command
         .args(["-c", script])
         .arg(&device.device)
         .arg(&slow.folder);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = tracer.spawn(&mut command).unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    tracer
-        .poll(&mut everything, Duration::from_millis(1))
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"\n").unwrap();
-    assert!(wait(&mut tracer, &mut everything, child).success());
-    everything.traced = tracer.stop(&mut everything).unwrap();
+    let everything = trace(settings, &mut command);
     let reads = everything.calls_on(&device.device, Operation::Read);
-    let reads: Vec<_> = reads.iter().filter(|call| call.offset >= 2 << 20).collect();
     assert_eq!(reads.len(), 20);
     let name = device
         .device
@@ -196,10 +196,10 @@ for i in range(20):
     let requests: Vec<_> = everything
         .block
         .iter()
-        .filter(|request| request.device as usize == place && request.sector >= 4096)
+        .filter(|request| request.device as usize == place)
         .filter(|request| request.process == reads[0].process)
         .collect();
-    assert_eq!(requests.len(), 20);
+    assert_eq!(requests.len(), 20, "{reads:#?} {:#?}", everything.block);
     let device_ns: u64 = requests.iter().map(|request| request.device_ns).sum();
     let call_ns: u64 = reads.iter().map(|call| call.latency_ns).sum();
     let mean_ms = device_ns as f64 / requests.len() as f64 / 1e6;
@@ -214,10 +214,6 @@ for i in range(20):
 
 #[test]
 fn what_a_read_asked_the_device_for_is_known_though_others_hand_it_on() {
-    while_pages_stay(&[0, 1, 3], what_was_asked_for_is_known);
-}
-
-fn what_was_asked_for_is_known() {
     let test = "what_a_read_asked_the_device_for_is_known_though_others_hand_it_on";
     if !can_trace(test) {
         return;
@@ -228,7 +224,7 @@ fn what_was_asked_for_is_known() {
         skip(test, "no control group that limits a device");
         return;
     };
-    // Under the limit most of the requests are made by a thread of the kernel. After the stop the device is known.
+    // Under the limit most of the requests are made by a thread of the kernel.
     let script = format!(
         r#"
 import mmap, os, sys
@@ -237,23 +233,22 @@ os.fsync(fd)
 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
 open("{}/cgroup.procs", "w").write(str(os.getpid()))
-os.pread(fd, 4096, 0)
-print(flush=True)
-input()
 direct = os.open(sys.argv[1] + "/data", os.O_RDONLY | os.O_DIRECT)
 block = mmap.mmap(-1, 4096)
-for i in range(1, 31):
+for i in range(30):
     os.preadv(direct, [block], i * 65536)
-for i in range(31, 61):
+for i in range(30, 60):
     os.pread(fd, 4096, i * 65536)
-for i in range(31, 61):
+for i in range(30, 60):
+    keep(fd, i * 65536)
+for i in range(30, 60):
     os.pread(fd, 4096, i * 65536)
 "#,
         slow.folder.display()
     );
-    let everything = python_in_steps(files("data"), folder.path(), &script, |_| ());
+    let everything = python(files("data"), folder.path(), &(KEEP.to_owned() + &script));
     let reads = everything.calls_on(&path, Operation::Read);
-    let fetched: Vec<i64> = reads.iter().skip(1).map(|call| call.fetched).collect();
+    let fetched: Vec<i64> = reads.iter().map(|call| call.fetched).collect();
     assert_eq!(fetched, [vec![4096; 60], vec![0; 30]].concat());
     let process = reads[0].process;
     let handed_on = everything
@@ -265,18 +260,4 @@ for i in range(31, 61):
         handed_on >= 15,
         "only {handed_on} were handed on: the limit does not limit"
     );
-}
-
-/// Repeats what needs pages to stay in the page cache, after pauses in seconds: the kernel may take some of them away at any
-/// time, and then they are read again. What is wrong by itself is wrong in every attempt.
-fn while_pages_stay(pauses_s: &[u64], attempt: fn()) {
-    let (last, others) = pauses_s.split_last().unwrap();
-    for pause_s in others {
-        std::thread::sleep(Duration::from_secs(*pause_s));
-        if std::panic::catch_unwind(attempt).is_ok() {
-            return;
-        }
-    }
-    std::thread::sleep(Duration::from_secs(*last));
-    attempt();
 }

@@ -1,6 +1,6 @@
 //! Page faults of mapped files.
 
-use crate::support::{can_trace, file_of, files, folder, python, python_in_steps};
+use crate::support::{Kept, can_trace, file_of, files, folder, python, python_in_steps};
 use dyno_record::io_trace::document::TraceCaveatKind;
 use dyno_record::io_trace::event::Operation;
 
@@ -40,6 +40,7 @@ fn a_fault_that_found_its_page_in_memory_says_that_its_time_is_not_known() {
     let folder = folder();
     let path = file_of(folder.path(), "data", 1 << 20);
     // A private mapping that is written to does not map pages around; its file is in memory.
+    let _kept = Kept::pages(&path, &[5, 50]);
     let script = r#"
 import mmap, os, sys
 fd = os.open(sys.argv[1] + "/data", os.O_RDONLY)
@@ -72,6 +73,7 @@ fn a_fault_without_an_end_does_not_get_that_of_another_file() {
     let folder = folder();
     let path = file_of(folder.path(), "data", 1 << 20);
     file_of(folder.path(), "other", 1 << 20);
+    let _kept = Kept::pages(&path, &[5]);
     // The first fault finds its page in memory; the second waits for the device, on a file that is left out.
     let script = r#"
 import mmap, os, sys

@@ -130,6 +130,56 @@ pub(crate) fn python(settings: Settings, folder: &Path, script: &str) -> Everyth
     )
 }
 
+/// For scripts: `keep(fd, at)` keeps a page of an open file in the page cache, from which the kernel may take it away at any
+/// time.
+pub(crate) const KEEP: &str = r#"
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.mlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+def keep(fd, at):
+    page = libc.mmap(None, 4096, 1, 1, fd, at)
+    assert libc.mlock(page, 4096) == 0, os.strerror(ctypes.get_errno())
+"#;
+
+/// Keeps pages of a file in the page cache as long as it lives.
+pub(crate) struct Kept {
+    keeper: Child,
+}
+
+impl Kept {
+    /// Returns when they are in it.
+    pub(crate) fn pages(path: &Path, pages: &[u64]) -> Kept {
+        let script = r#"
+import sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+for page in sys.argv[2:]:
+    keep(fd, int(page) * 4096)
+print(flush=True)
+sys.stdin.read()
+"#;
+        let mut command = Command::new("python3");
+        command.args(["-c", &(KEEP.to_owned() + script)]).arg(path);
+        command.args(pages.iter().map(u64::to_string));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut keeper = command.spawn().unwrap();
+        let mut line = String::new();
+        let output = keeper.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        assert_eq!(line, "\n", "the pages cannot be kept");
+        Kept { keeper }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // It reads until there is no more.
+        drop(self.keeper.stdin.take());
+        let _ended = self.keeper.wait();
+    }
+}
+
 /// A file of so many bytes in a folder.
 pub(crate) fn file_of(folder: &Path, name: &str, bytes: usize) -> PathBuf {
     let path = folder.join(name);

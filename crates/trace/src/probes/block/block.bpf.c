@@ -15,14 +15,16 @@ struct request_state {
 	u64 sector;
 	u32 bytes;
 	u32 device;
+	u32 known_by;
 	u32 operation;
 	u32 process;
 };
 
+/* Requests under way, by address. Allocated beforehand: devices finish them in interrupts, and many at a
+ * time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
 	__type(key, u64);
 	__type(value, struct request_state);
 } requests SEC(".maps");
@@ -63,22 +65,30 @@ static __always_inline u32 requester(void)
 	return bpf_get_current_task_btf()->flags & KERNEL_THREAD ? 0 : current_process();
 }
 
-/* The whole device if it or the partition is looked at, else 0. */
-static __always_inline u32 traced_device(struct request *request)
+static __always_inline bool is_looked_at(u32 device)
+{
+	u64 *until = bpf_map_lookup_elem(&devices, &device);
+
+	return until && (*until == ALWAYS || bpf_ktime_get_ns() < *until);
+}
+
+/* Whether the disk of a request, or its partition, is looked at. Both are kept: the whole disk for the
+ * record. */
+static __always_inline bool find_device(struct request *request, struct request_state *state)
 {
 	struct gendisk *disk = request->q->disk;
 	struct block_device *part = request->part;
-	u32 device, partition;
 
 	if (!disk)
 		return 0;
-	device = (u32)disk->major << 20 | disk->first_minor;
-	if (bpf_map_lookup_elem(&devices, &device))
-		return device;
+	state->device = (u32)disk->major << 20 | disk->first_minor;
+	state->known_by = state->device;
+	if (is_looked_at(state->known_by))
+		return 1;
 	if (!part)
 		return 0;
-	partition = part->bd_dev;
-	return bpf_map_lookup_elem(&devices, &partition) ? device : 0;
+	state->known_by = part->bd_dev;
+	return is_looked_at(state->known_by);
 }
 
 SEC("tp_btf/block_rq_insert")
@@ -88,13 +98,22 @@ int block_insert(u64 *ctx)
 	struct request_state state = {};
 	u64 key = ctx[0];
 
-	state.device = traced_device(request);
-	if (!state.device)
+	if (!find_device(request, &state))
 		return 0;
 	state.process = requester();
 	state.insert_ns = bpf_ktime_get_ns();
-	bpf_map_update_elem(&requests, &key, &state, BPF_ANY);
+	if (bpf_map_update_elem(&requests, &key, &state, BPF_ANY))
+		count(LOST_BLOCK);
 	return 0;
+}
+
+/* What is known only now: others may have been merged into it while it waited. */
+static __always_inline void issue(struct request *request, struct request_state *state)
+{
+	state->sector = request->__sector;
+	state->bytes = request->__data_len;
+	state->operation = block_operation(request->cmd_flags);
+	state->issue_ns = bpf_ktime_get_ns();
 }
 
 SEC("tp_btf/block_rq_issue")
@@ -106,24 +125,17 @@ int block_issue(u64 *ctx)
 
 	known = bpf_map_lookup_elem(&requests, &key);
 	/* What is left of a request whose end was not seen is not taken for a wait in the queue. */
-	if (known && !known->issue_ns)
-		state = *known;
-	else
-		state.device = traced_device(request);
-	if (!state.device)
+	if (known && !known->issue_ns) {
+		/* Who issues what was queued may be anybody. */
+		issue(request, known);
 		return 0;
-	/* Who issues what was queued may be anybody. */
-	if (!state.insert_ns)
-		state.process = requester();
-	/* Others may have been merged into it while it waited. */
-	state.sector = request->__sector;
-	state.bytes = request->__data_len;
-	state.operation = block_operation(request->cmd_flags);
-	state.issue_ns = bpf_ktime_get_ns();
-	if (state.operation == BLOCK_OTHER)
-		bpf_map_delete_elem(&requests, &key);
-	else
-		bpf_map_update_elem(&requests, &key, &state, BPF_ANY);
+	}
+	if (!find_device(request, &state))
+		return 0;
+	state.process = requester();
+	issue(request, &state);
+	if (bpf_map_update_elem(&requests, &key, &state, BPF_ANY))
+		count(LOST_BLOCK);
 	return 0;
 }
 
@@ -132,7 +144,7 @@ int block_complete(u64 *ctx)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct request *request = (void *)ctx[0];
-	u32 done = ctx[2];
+	u32 moved = ctx[2];
 	struct block_event *event;
 	struct request_state *state;
 	u64 key = ctx[0];
@@ -141,8 +153,10 @@ int block_complete(u64 *ctx)
 	if (!state || !state->issue_ns)
 		return 0;
 	/* A part of it: the rest follows. */
-	if (!(s32)ctx[1] && done < request->__data_len)
+	if (!(s32)ctx[1] && moved < request->__data_len)
 		return 0;
+	if (state->operation == BLOCK_OTHER)
+		goto done;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (event) {
 		event->kind = EVENT_BLOCK;
@@ -154,11 +168,12 @@ int block_complete(u64 *ctx)
 		event->bytes = state->bytes;
 		event->operation = state->operation;
 		event->process = state->process;
-		event->unused = 0;
+		event->known_by = state->known_by;
 		bpf_ringbuf_submit(event, wakeup());
 	} else {
 		count(LOST_BLOCK);
 	}
+done:
 	bpf_map_delete_elem(&requests, &key);
 	return 0;
 }

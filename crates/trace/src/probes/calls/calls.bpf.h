@@ -134,9 +134,28 @@ static __always_inline struct dentry *dentry_of(struct inode *inode, struct file
 	return HAS_CAST ? CAST(struct file, file)->f_path.dentry : BPF_CORE_READ(file, f_path.dentry);
 }
 
+/* The device that a file lies on is looked at until there is a verdict: a call that begins now may
+ * reach it earlier than user space can answer. */
+#define ANSWER_NS 1000000000ull
+
+static __always_inline void look_at_device(struct file_key *key, struct inode *inode)
+{
+	u64 until = bpf_ktime_get_ns() + ANSWER_NS;
+	u32 device = key->device;
+	u64 *known;
+
+	if ((BPF_CORE_READ(inode, i_mode) & FILE_KIND) == BLOCK_DEVICE)
+		device = BPF_CORE_READ(inode, i_rdev);
+	known = bpf_map_lookup_elem(&devices, &device);
+	if (!known)
+		bpf_map_update_elem(&devices, &device, &until, BPF_NOEXIST);
+	else if (*known != ALWAYS)
+		*known = until;
+}
+
 /* Asks user space for a verdict. The name is asked for while the process still has the file open. */
 static __always_inline void send_file(struct file_event *event, struct file_key *key, struct file_slot *slot,
-				      struct dentry *dentry, s32 descriptor)
+				      struct inode *inode, struct dentry *dentry, s32 descriptor)
 {
 	event->kind = EVENT_FILE;
 	event->unused = 0;
@@ -146,7 +165,9 @@ static __always_inline void send_file(struct file_event *event, struct file_key 
 	event->descriptor = descriptor;
 	event->whole = 0;
 	event->path_bytes = dentry ? write_path(event, dentry) : 0;
+	/* In this order: requests to it come after what user space needs to know of them. */
 	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
+	look_at_device(key, inode);
 }
 
 /* A file that was not seen before: gets a number, and user space is told. Returns its verdict in the
@@ -156,7 +177,6 @@ static __noinline u64 new_file(struct file_key *key, struct inode *inode, struct
 	struct file_slot slot = {}, *known;
 	struct file_event *event;
 	struct dentry *dentry;
-	u32 one = 1;
 
 	if (!key || is_view_of_kernel(inode))
 		return -1;
@@ -180,14 +200,7 @@ static __noinline u64 new_file(struct file_key *key, struct inode *inode, struct
 		}
 		return (u64)known->verdict << 32 | known->id;
 	}
-	send_file(event, key, &slot, dentry, descriptor);
-	if (slot.verdict == ALLOWED) {
-		u32 device = key->device;
-
-		if ((BPF_CORE_READ(inode, i_mode) & FILE_KIND) == BLOCK_DEVICE)
-			device = BPF_CORE_READ(inode, i_rdev);
-		bpf_map_update_elem(&devices, &device, &one, BPF_ANY);
-	}
+	send_file(event, key, &slot, inode, dentry, descriptor);
 	return (u64)slot.verdict << 32 | slot.id;
 }
 
@@ -232,7 +245,7 @@ static __noinline u64 judge_again(struct file_slot *slot, struct file_key *key, 
 	asked.name = name;
 	asked.met_ns = now;
 	asked.asked = slot->asked;
-	send_file(event, key, &asked, dentry, descriptor);
+	send_file(event, key, &asked, inode, dentry, descriptor);
 	return (u64)PENDING << 32 | asked.id;
 }
 
