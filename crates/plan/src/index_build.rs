@@ -114,7 +114,8 @@ impl IndexBuildPlan {
                 "-1" => -1,
                 other => return Err(format!("the direction `{other}` is neither 1 nor -1")),
             };
-            if name.is_empty() || name.starts_with('$') {
+            // Parts between dots name fields of documents within: none may be empty.
+            if name.split('.').any(str::is_empty) || name.starts_with('$') {
                 return Err(format!("`{part}` names no field"));
             }
             if keys.iter().any(|(known, _)| known == name) {
@@ -165,7 +166,9 @@ mod tests {
 
     #[test]
     fn keys_that_are_none_are_refused() {
-        for wrong in ["", "a,,b", "a:2", "a,a", "$where", "_id", ":1"] {
+        for wrong in [
+            "", "a,,b", "a:2", "a,a", "$where", "_id", ":1", "a..b", ".a", "a.:1",
+        ] {
             assert!(keys(wrong).is_err(), "{wrong}");
         }
         assert!(keys("_id:-1,date").is_ok());
@@ -196,5 +199,6 @@ mod tests {
         assert!(problem("shortest_string = 9\nlongest_string = 5").contains("shortest_string"));
         assert!(problem("disk_iops = 0").contains("`index_build.disk_iops`"));
         assert!(problem("disk_size = \"1GiB\"").contains("`index_build.disk_size`"));
+        assert!(problem("disk_iops = 90\ndisk_size = \"64MiB\"").contains("at least"));
     }
 }

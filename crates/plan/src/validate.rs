@@ -5,7 +5,7 @@ use crate::model::{
     Schedule, ServerKind, ServerPlan,
 };
 use crate::problem::Problem;
-use crate::units::is_list;
+use crate::units::{Bytes, is_list};
 use crate::uri;
 use std::time::Duration;
 
@@ -134,7 +134,18 @@ fn check_index_build(problems: &mut Problems, plan: &Plan) {
         build.disk_size.is_none() || build.disk_iops.is_some(),
         || "`index_build.disk_size` has no effect without `disk_iops`".to_owned(),
     );
+    let documents = plan
+        .data
+        .records
+        .saturating_mul(build.mean_document_bytes());
+    let least = Bytes(documents.saturating_add(BESIDE_DOCUMENTS));
+    problems.require(build.disk_size.is_none_or(|size| size >= least), || {
+        format!("`index_build.disk_size` is too small for the documents and a server beside them: at least {least}")
+    });
 }
+
+/// What a server needs at least beside its documents: journal, catalogue, room of the file system. In bytes.
+const BESIDE_DOCUMENTS: u64 = 128 << 20;
 
 /// Names of sources that a run has without exporters.
 const OWN_SOURCES: [&str; 2] = ["host", "server"];
