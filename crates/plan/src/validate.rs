@@ -1,5 +1,6 @@
 //! Checks of a plan that its types cannot express. All of them run, and all problems are returned.
 
+use crate::fleet;
 use crate::model::{
     DataPlan, DiskMapping, Encryption, ExporterPlan, FieldLength, FreshData, KeyDistribution, Plan,
     Schedule, ServerKind, ServerPlan,
@@ -37,6 +38,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_io_trace(&mut problems, plan);
     check_index_build(&mut problems, plan);
     check_observe(&mut problems, plan);
+    problems.0.append(&mut fleet::problems(plan));
     problems.0
 }
 
@@ -448,6 +450,16 @@ fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
     problems.require(data.insert_count != Some(0), || {
         "`data.insert_count` is `0`, but must be at least 1".into()
     });
+    problems.require_or(
+        data.insert_offset < data.insert_step,
+        "no two clients may take the same numbers",
+        || {
+            format!(
+                "`data.insert_offset` is `{}`, but must be below `data.insert_step` = `{}`",
+                data.insert_offset, data.insert_step
+            )
+        },
+    );
     problems.require((1..=10_000).contains(&data.field_count), || {
         format!(
             "`data.field_count` is `{}`, but must be 1 to 10000",
@@ -850,7 +862,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 36] = [
+        let cases: [(&str, Change); 37] = [
             ("data.fresh", |p| {
                 p.data.fresh = FreshData::Server;
                 p.server.kind = ServerKind::Uri;
@@ -909,6 +921,7 @@ mod tests {
             ("insert_count", |p| {
                 p.data.insert_count = Some(p.data.records + 1)
             }),
+            ("insert_offset", |p| p.data.insert_offset = 1),
             ("field_count", |p| p.data.field_count = 0),
             ("compressible_ratio", |p| p.data.compressible_ratio = 1.5),
             ("database", |p| p.data.database = "a.b".into()),

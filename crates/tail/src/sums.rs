@@ -1,0 +1,237 @@
+//! Whether every message is accounted for: sent, received, lost, duplicated, reordered.
+
+use crate::messages::{Consumed, Fate, Produced};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What one producer did with its messages. The three add up to what it was to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProducerSum {
+    /// Messages acknowledged, or given back by the driver with write concern 0.
+    pub acknowledged: u64,
+    /// Messages whose insert failed.
+    pub failed: u64,
+    /// Messages without stamp: not sent, or not answered when the producer ended.
+    pub unanswered: u64,
+}
+
+/// What one consumer had of the messages of all producers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConsumerSum {
+    /// Different messages received.
+    pub received: u64,
+    /// Messages acknowledged and not received.
+    pub lost: u64,
+    /// Messages received though their insert failed or had no answer.
+    pub received_unacknowledged: u64,
+    /// Receipts of messages that had come before.
+    pub duplicated: u64,
+    /// Messages that came after a newer one of the same producer. With several inserts in flight some do.
+    pub reordered: u64,
+}
+
+impl ProducerSum {
+    /// Counts a producer's messages.
+    pub fn of(produced: &Produced) -> Self {
+        let mut sum = ProducerSum::default();
+        for entry in &produced.entries {
+            match entry.fate() {
+                Fate::Acknowledged => sum.acknowledged += 1,
+                Fate::Failed => sum.failed += 1,
+                Fate::Unanswered => sum.unanswered += 1,
+            }
+        }
+        sum
+    }
+
+    /// Compares with what the producer itself says at its end.
+    ///
+    /// # Errors
+    /// A sentence with the numbers that differ.
+    pub fn agrees(&self, messages: u64, failed: u64) -> Result<(), String> {
+        match self.acknowledged == messages && self.failed == failed {
+            true => Ok(()),
+            false => Err(format!(
+                "it says that {messages} messages were acknowledged and {failed} failed, and its stamps \
+                 that {} were and {} did",
+                self.acknowledged, self.failed
+            )),
+        }
+    }
+}
+
+impl ConsumerSum {
+    /// Counts what a consumer had.
+    pub fn of(producers: &[Produced], consumed: &Consumed) -> Self {
+        let mut sum = ConsumerSum {
+            duplicated: consumed.duplicated,
+            reordered: consumed.reordered,
+            ..ConsumerSum::default()
+        };
+        for (producer, produced) in producers.iter().enumerate() {
+            for (n, entry) in produced.entries.iter().enumerate() {
+                let received = consumed.received_ns(producer, n).is_some();
+                let acknowledged = entry.fate() == Fate::Acknowledged;
+                sum.received += u64::from(received);
+                sum.lost += u64::from(acknowledged && !received);
+                sum.received_unacknowledged += u64::from(received && !acknowledged);
+            }
+        }
+        sum
+    }
+
+    /// Checks that what was received and lost is what was sent, and that it is what the consumer
+    /// itself says (`said`: messages that it counted).
+    ///
+    /// # Errors
+    /// A sentence with the numbers that differ.
+    pub fn agrees(&self, producers: &[ProducerSum], said: Option<u64>) -> Result<(), String> {
+        let acknowledged: u64 = producers.iter().map(|sum| sum.acknowledged).sum();
+        let others: u64 = producers
+            .iter()
+            .map(|sum| sum.failed + sum.unanswered)
+            .sum();
+        if self.received + self.lost != acknowledged + self.received_unacknowledged
+            || self.received_unacknowledged > others
+        {
+            return Err(format!(
+                "{} received and {} lost are not {acknowledged} acknowledged and {} others of {others}",
+                self.received, self.lost, self.received_unacknowledged
+            ));
+        }
+        match said {
+            Some(said) if said != self.received => Err(format!(
+                "it says that it received {said} messages, and its stamps that it received {}",
+                self.received
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stamps::{Received, Sent};
+
+    fn sent(n: u64, failed: bool) -> Sent {
+        Sent {
+            n,
+            intended_ns: 1 + n as i64,
+            send_ns: 10 + n as i64,
+            end_ns: 20 + n as i64,
+            failed,
+        }
+    }
+
+    fn received(producer: u32, n: u64) -> Received {
+        Received {
+            producer,
+            n,
+            send_ns: 10 + n as i64,
+            received_ns: 30 + n as i64,
+            batch: None,
+        }
+    }
+
+    /// Two producers of four messages; the second one's message 1 failed, and 3 has no stamp.
+    fn producers() -> Vec<Produced> {
+        let mut producers = vec![Produced::new(4), Produced::new(4)];
+        for n in [0, 2, 1, 3] {
+            producers[0].add(sent(n, false)).unwrap();
+        }
+        for n in 0..3 {
+            producers[1].add(sent(n, n == 1)).unwrap();
+        }
+        producers
+    }
+
+    fn consume(producers: &[Produced], order: &[(u32, u64)]) -> Consumed {
+        let mut consumed = Consumed::new(producers);
+        for &(producer, n) in order {
+            consumed.add(producers, received(producer, n)).unwrap();
+        }
+        consumed
+    }
+
+    #[test]
+    fn producers_are_counted_and_compared_with_what_they_say() {
+        let producers = producers();
+        let second = ProducerSum::of(&producers[1]);
+        let expected = ProducerSum {
+            acknowledged: 2,
+            failed: 1,
+            unanswered: 1,
+        };
+        assert_eq!(second, expected);
+        assert_eq!(second.agrees(2, 1), Ok(()));
+        let wrong = second.agrees(3, 0).unwrap_err();
+        assert!(wrong.contains("3 messages were acknowledged"), "{wrong}");
+    }
+
+    #[test]
+    fn lost_duplicated_and_reordered_messages_are_counted() {
+        let producers = producers();
+        // Producer 0: 1 after 2, 3 twice, 0 lost. Producer 1: the failed 1 and the unanswered 3 came.
+        let order = [
+            (0, 2),
+            (1, 0),
+            (0, 1),
+            (0, 3),
+            (0, 3),
+            (1, 1),
+            (1, 2),
+            (1, 3),
+        ];
+        let sum = ConsumerSum::of(&producers, &consume(&producers, &order));
+        let expected = ConsumerSum {
+            received: 7,
+            lost: 1,
+            received_unacknowledged: 2,
+            duplicated: 1,
+            reordered: 1,
+        };
+        assert_eq!(sum, expected);
+        let sums: Vec<ProducerSum> = producers.iter().map(ProducerSum::of).collect();
+        assert_eq!(sum.agrees(&sums, Some(7)), Ok(()));
+        assert!(
+            sum.agrees(&sums, Some(8))
+                .unwrap_err()
+                .contains("received 8 messages")
+        );
+        let short = ConsumerSum { lost: 0, ..sum };
+        assert!(short.agrees(&sums, None).is_err());
+    }
+
+    #[test]
+    fn stamps_that_cannot_be_are_refused() {
+        let mut producers = producers();
+        assert!(
+            producers[0]
+                .add(sent(1, false))
+                .unwrap_err()
+                .contains("stamped twice")
+        );
+        assert!(
+            producers[0]
+                .add(sent(4, false))
+                .unwrap_err()
+                .contains("not one of 4")
+        );
+        let mut consumed = Consumed::new(&producers);
+        for (producer, n) in [(2, 0), (0, 4)] {
+            let unknown = consumed.add(&producers, received(producer, n)).unwrap_err();
+            assert!(unknown.contains("never to be sent"), "{unknown}");
+        }
+        let other = Received {
+            send_ns: 11,
+            ..received(0, 0)
+        };
+        assert!(
+            consumed
+                .add(&producers, other)
+                .unwrap_err()
+                .contains("sent at 11")
+        );
+    }
+}
