@@ -1,8 +1,7 @@
 //! The drivers that there are: folders with an executable `run`, which say themselves what they can do.
 
 use crate::error::TailError;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dyno_analyze::messages::record::{DriverVersion, SkippedDriver};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,34 +15,6 @@ const VERSION_LIMIT: Duration = Duration::from_secs(30);
 /// Exit code of a driver whose toolchain or build is missing.
 const MISSING: i32 = 3;
 
-/// What a driver says of itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Version {
-    /// Version of the contract that it keeps.
-    pub contract: u64,
-    /// Programming language.
-    pub language: String,
-    /// Name of the driver's package.
-    pub driver: String,
-    /// Its version.
-    pub driver_version: String,
-    /// What runs it.
-    pub runtime: String,
-    /// Version of that.
-    pub runtime_version: String,
-    /// `produce`, `consume`.
-    pub roles: Vec<String>,
-    /// `one`, `bounded`, `unbounded`.
-    pub in_flight: Vec<String>,
-    /// Where messages wait without a bound: `driver` or `program`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unbounded: Option<String>,
-    /// `tailable`, `change-stream`, `poll`.
-    pub modes: Vec<String>,
-    /// Whether it has a pool of connections whose size can be set.
-    pub pool: bool,
-}
-
 /// A driver that can run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Driver {
@@ -52,16 +23,7 @@ pub struct Driver {
     /// The executable.
     pub run: PathBuf,
     /// What it says of itself.
-    pub version: Version,
-}
-
-/// A driver that is left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Skipped {
-    /// Name of its folder.
-    pub name: String,
-    /// Why, in one line.
-    pub reason: String,
+    pub version: DriverVersion,
 }
 
 /// What was found in a folder of drivers.
@@ -70,7 +32,7 @@ pub struct Found {
     /// By name.
     pub drivers: BTreeMap<String, Driver>,
     /// In the order of their names.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedDriver>,
 }
 
 impl Found {
@@ -125,7 +87,7 @@ pub fn find(folder: &Path) -> Result<Found, TailError> {
                 };
                 found.drivers.insert(name, driver);
             }
-            Err(reason) => found.skipped.push(Skipped { name, reason }),
+            Err(reason) => found.skipped.push(SkippedDriver { name, reason }),
         }
     }
     Ok(found)
@@ -178,7 +140,7 @@ fn text(stream: Option<impl Read>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn understand(answer: &Answer) -> Result<Version, String> {
+fn understand(answer: &Answer) -> Result<DriverVersion, String> {
     let last = answer.errors.lines().rfind(|line| !line.trim().is_empty());
     match answer.code {
         Some(0) => {}
@@ -191,7 +153,7 @@ fn understand(answer: &Answer) -> Result<Version, String> {
             ));
         }
     }
-    let version: Version = serde_json::from_str(answer.output.trim())
+    let version: DriverVersion = serde_json::from_str(answer.output.trim())
         .map_err(|error| format!("`run version` is not understood: {error}"))?;
     match version.contract {
         CONTRACT => Ok(version),
@@ -263,7 +225,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("conformance")).unwrap();
         let found = find(folder.path()).unwrap();
         assert_eq!(found.drivers.keys().collect::<Vec<_>>(), ["good"]);
-        let skipped = Skipped {
+        let skipped = SkippedDriver {
             name: "absent".to_owned(),
             reason: "no toolchain".to_owned(),
         };

@@ -61,6 +61,12 @@ pub enum TailError {
         /// Last lines of its standard error.
         message: String,
     },
+    /// Somebody interrupted it before it began.
+    #[error("interrupted")]
+    Interrupted,
+    /// What each message did cannot be written.
+    #[error("cannot keep what was measured")]
+    Record(#[from] dyno_record::RecordError),
     /// The settings contradict each other.
     #[error("{0}")]
     Settings(String),

@@ -165,6 +165,19 @@ impl Consumed {
         (received != 0).then_some(received)
     }
 
+    /// Messages received per second, from the first send to the last receipt; `None` of fewer than two.
+    pub(crate) fn received_per_s(&self, producers: &[Produced]) -> Option<f64> {
+        let receipts = self.receipts.iter().flat_map(|part| &part.received_ns);
+        let came = receipts.copied().filter(|received| *received != 0);
+        let (count, last) = came.fold((0u64, 0), |(count, last), at| (count + 1, last.max(at)));
+        let sent = producers.iter().flat_map(|producer| &producer.entries);
+        let first = sent
+            .map(|entry| entry.send_ns)
+            .filter(|send| *send != 0)
+            .min()?;
+        (count > 1 && last > first).then(|| count as f64 / ((last - first) as f64 / 1e9))
+    }
+
     /// How many messages came in the reply that a message came in.
     pub(crate) fn batch_messages(&self, producer: usize, n: usize) -> Option<u32> {
         let batch = self.receipts[producer].batch[n];

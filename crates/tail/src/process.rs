@@ -5,6 +5,7 @@
 //! has to stay until its end.
 
 use crate::error::TailError;
+use crate::resources;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getppid};
@@ -20,6 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// Time to end of a process that has closed its output.
+const CLOSED_LIMIT: Duration = Duration::from_secs(20);
 /// Lines of standard error that are kept: the last ones name the cause.
 const ERROR_LINES: usize = 5;
 
@@ -33,6 +36,7 @@ pub struct Process {
     errors: Arc<Mutex<VecDeque<String>>>,
     readers: Vec<JoinHandle<()>>,
     ended: Option<ExitStatus>,
+    cpu_s: Option<f64>,
     events: Vec<Value>,
 }
 
@@ -119,6 +123,7 @@ impl Process {
             errors,
             readers,
             ended: None,
+            cpu_s: None,
             events: Vec::new(),
         })
     }
@@ -133,15 +138,26 @@ impl Process {
     /// # Errors
     /// [`TailError::Deadline`], [`TailError::Ended`], [`TailError::Contract`] for another line.
     pub fn wait_ready(&mut self, limit: Duration) -> Result<(), TailError> {
+        match self.is_ready(limit)? {
+            true => Ok(()),
+            false => Err(self.late("is not ready", limit)),
+        }
+    }
+
+    /// Waits so long for the line `ready`; `false` if it has not come yet.
+    ///
+    /// # Errors
+    /// [`TailError::Ended`], [`TailError::Contract`] for another line.
+    pub fn is_ready(&mut self, limit: Duration) -> Result<bool, TailError> {
         match self.lines.recv_timeout(limit) {
-            Ok(line) if line == "ready" => Ok(()),
+            Ok(line) if line == "ready" => Ok(true),
             Ok(line) => Err(TailError::Contract {
                 driver: self.name.clone(),
                 reason: format!("its first line is not `ready` but `{line}`"),
             }),
-            Err(RecvTimeoutError::Timeout) => Err(self.late("is not ready", limit)),
+            Err(RecvTimeoutError::Timeout) => Ok(false),
             Err(RecvTimeoutError::Disconnected) => {
-                let ended = self.wait(limit)?;
+                let ended = self.wait(CLOSED_LIMIT)?;
                 Err(self.ended_with(&ended))
             }
         }
@@ -180,12 +196,20 @@ impl Process {
     /// [`TailError::Process`].
     pub fn has_ended(&mut self) -> Result<bool, TailError> {
         if self.ended.is_none() {
+            // What a process used is gone when it has been waited for.
+            self.cpu_s = resources::cpu_s_of(self.child.id()).or(self.cpu_s);
             self.ended = self.child.try_wait().map_err(|source| TailError::Process {
                 process: self.name.clone(),
                 source,
             })?;
         }
         Ok(self.ended.is_some())
+    }
+
+    /// CPU time of it and of its children that it has waited for, from its start to its end or the last question
+    /// whether it has ended; `None` if nobody has asked.
+    pub fn cpu_s(&self) -> Option<f64> {
+        self.cpu_s
     }
 
     /// Waits for its end. At the deadline it stays as it is.
@@ -242,7 +266,8 @@ impl Process {
         kept.iter().cloned().collect::<Vec<_>>().join("; ")
     }
 
-    fn late(&self, what: &'static str, limit: Duration) -> TailError {
+    /// The error of something that was not done in time.
+    pub(crate) fn late(&self, what: &'static str, limit: Duration) -> TailError {
         TailError::Deadline {
             process: self.name.clone(),
             what,

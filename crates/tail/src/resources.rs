@@ -1,24 +1,8 @@
 //! What a process and its children use, read from `/proc`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dyno_analyze::messages::record::Sample;
 use std::fs;
 use std::path::Path;
-
-/// What a process and all its descendants use at one instant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Sample {
-    /// Since the start of the experiment, in seconds.
-    pub at_s: f64,
-    /// CPU time of the processes that are there, and of ended ones that were waited for, in seconds.
-    pub cpu_s: f64,
-    /// Resident memory; pages that processes share are counted for each.
-    pub rss_bytes: u64,
-    /// Threads.
-    pub threads: u64,
-    /// Processes.
-    pub processes: u64,
-}
 
 /// What `/proc/PID/stat` tells, as far as it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +73,13 @@ pub(crate) fn sample(proc: &Path, roots: &[u32], at_s: f64, units: Units) -> Vec
         sum
     };
     roots.iter().map(sample).collect()
+}
+
+/// CPU time of a process and of its children that it has waited for, in seconds. A process that has ended has it until it
+/// is waited for itself.
+pub(crate) fn cpu_s_of(id: u32) -> Option<f64> {
+    let line = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    Some(parse(&line)?.cpu_ticks as f64 / Units::read().ticks_per_s)
 }
 
 fn read_all(proc: &Path) -> Vec<(u32, Stat)> {

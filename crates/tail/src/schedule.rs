@@ -1,80 +1,56 @@
 //! The file of intended starts that a producer is given: the arrivals of the load engine.
 
 use crate::error::TailError;
+use dyno_analyze::messages::record::{Arrive, Schedule};
 use dyno_load::schedule::{Arrivals, Share};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// How messages arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Arrive {
-    /// At equal distances.
-    Constant,
-    /// At exponentially distributed distances.
-    Poisson,
+/// Intended starts of producer `producer` of `producers`, in nanoseconds after the start, not
+/// decreasing. With equal distances the producers take turns.
+pub fn intended_ns(schedule: Schedule, producer: u64, producers: u64) -> impl Iterator<Item = u64> {
+    let share = Share {
+        worker: producer,
+        worker_count: producers.max(1),
+    };
+    let mut arrivals = match schedule.arrive {
+        Arrive::Constant => Arrivals::constant(schedule.rate_per_s, 0, share),
+        Arrive::Poisson => Arrivals::poisson(schedule.rate_per_s, 0, share, schedule.seed),
+    };
+    std::iter::from_fn(move || {
+        let next = arrivals.next_ns();
+        arrivals.advance();
+        Some(next)
+    })
 }
 
-/// An open loop: messages are due at instants that do not depend on the server.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Schedule {
-    /// Messages of all producers together, in a second; above 0.
-    pub rate_per_s: f64,
-    /// How they arrive.
-    pub arrive: Arrive,
-    /// Seed of random arrivals.
-    pub seed: u64,
-}
-
-impl Schedule {
-    /// Intended starts of producer `producer` of `producers`, in nanoseconds after the start, not
-    /// decreasing. With equal distances the producers take turns.
-    pub fn intended_ns(self, producer: u64, producers: u64) -> impl Iterator<Item = u64> {
-        let share = Share {
-            worker: producer,
-            worker_count: producers.max(1),
-        };
-        let mut arrivals = match self.arrive {
-            Arrive::Constant => Arrivals::constant(self.rate_per_s, 0, share),
-            Arrive::Poisson => Arrivals::poisson(self.rate_per_s, 0, share, self.seed),
-        };
-        std::iter::from_fn(move || {
-            let next = arrivals.next_ns();
-            arrivals.advance();
-            Some(next)
-        })
+/// Writes the first `messages` intended starts of a producer as little-endian u64.
+///
+/// # Errors
+/// [`TailError::Settings`] for a rate that is not above 0, [`TailError::File`].
+pub fn write(
+    schedule: Schedule,
+    path: &Path,
+    producer: u64,
+    producers: u64,
+    messages: u64,
+) -> Result<(), TailError> {
+    if !(schedule.rate_per_s.is_finite() && schedule.rate_per_s > 0.0) {
+        return Err(TailError::Settings(format!(
+            "a rate of {} messages per second is not above 0",
+            schedule.rate_per_s
+        )));
     }
-
-    /// Writes the first `messages` intended starts of a producer as little-endian u64.
-    ///
-    /// # Errors
-    /// [`TailError::Settings`] for a rate that is not above 0, [`TailError::File`].
-    pub fn write(
-        self,
-        path: &Path,
-        producer: u64,
-        producers: u64,
-        messages: u64,
-    ) -> Result<(), TailError> {
-        if !(self.rate_per_s.is_finite() && self.rate_per_s > 0.0) {
-            return Err(TailError::Settings(format!(
-                "a rate of {} messages per second is not above 0",
-                self.rate_per_s
-            )));
+    let write = || {
+        let mut file = BufWriter::new(File::create(path)?);
+        let starts = intended_ns(schedule, producer, producers);
+        for (_, start) in (0..messages).zip(starts) {
+            file.write_all(&start.to_le_bytes())?;
         }
-        let write = || {
-            let mut file = BufWriter::new(File::create(path)?);
-            let starts = self.intended_ns(producer, producers);
-            for (_, start) in (0..messages).zip(starts) {
-                file.write_all(&start.to_le_bytes())?;
-            }
-            file.flush()
-        };
-        write().map_err(TailError::file(path))
-    }
+        file.flush()
+    };
+    write().map_err(TailError::file(path))
 }
 
 #[cfg(test)]
@@ -84,9 +60,7 @@ mod tests {
     fn read(schedule: Schedule, producer: u64, producers: u64, messages: u64) -> Vec<u64> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("schedule");
-        schedule
-            .write(&path, producer, producers, messages)
-            .unwrap();
+        write(schedule, &path, producer, producers, messages).unwrap();
         let bytes = std::fs::read(path).unwrap();
         assert_eq!(bytes.len() as u64, 8 * messages);
         let numbers = bytes.chunks_exact(8);
@@ -133,7 +107,7 @@ mod tests {
                 arrive: Arrive::Constant,
                 seed: 1,
             };
-            let refused = schedule.write(Path::new("/nowhere/at/all"), 0, 1, 1);
+            let refused = write(schedule, Path::new("/nowhere/at/all"), 0, 1, 1);
             assert!(
                 matches!(refused, Err(TailError::Settings(_))),
                 "{refused:?}"

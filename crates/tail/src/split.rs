@@ -1,57 +1,19 @@
 //! The parts of each message's time as histograms, and as series for pictures.
 
 use crate::messages::{Consumed, Fate, Produced};
-use crate::thin::{ThinPoint, thin};
+use crate::thin::thin;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use dyno_analyze::messages::record::{DeliverySplit, Latency, ProducerSplit};
 use dyno_record::interval::{HIGHEST_NS, latency_histogram};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Latencies of one part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Latency {
-    /// Messages that have this part.
-    pub count: u64,
-    /// Mean, in microseconds.
-    pub mean_us: f64,
-    /// Half of the messages took at most this, in microseconds.
-    pub p50_us: f64,
-    /// 99 of 100.
-    pub p99_us: f64,
-    /// 999 of 1,000.
-    pub p99_9_us: f64,
-    /// The slowest.
-    pub max_us: f64,
-    /// Messages that took more than 60 s; the histogram has them as 60 s.
-    pub clamped: u64,
-    /// Messages below 0: clocks that disagree. The histogram has them as 0.
-    pub below_zero: u64,
-    /// All of them: an HdrHistogram in nanoseconds, V2 compressed, in base64.
-    pub histogram: String,
-    /// By message number, for pictures.
-    pub series: Vec<ThinPoint>,
-}
-
-/// Parts of a message's time that its producer knows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProducerSplit {
-    /// Intended → send.
-    pub wait: Latency,
-    /// Send → acknowledged; with write concern 0 until the driver gave control back.
-    pub acknowledged: Latency,
-}
-
-/// Parts of a message's time that end at a consumer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DeliverySplit {
-    /// Send → received.
-    pub delivery: Latency,
-    /// Intended → received.
-    pub total: Latency,
-}
+/// Percentages whose latencies are in the record, for curves.
+const PERCENTS: [f64; 23] = [
+    0.0, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0,
+    97.5, 99.0, 99.5, 99.9, 99.99, 99.999, 100.0,
+];
 
 /// Splits the acknowledged messages of a producer; series have at most `points` points.
 pub fn of_producer(produced: &Produced, points: usize) -> ProducerSplit {
@@ -114,6 +76,10 @@ fn latency(values: &[Option<i64>], points: usize) -> Latency {
         max_us: longest as f64 / 1e3,
         clamped,
         below_zero,
+        percentiles: PERCENTS
+            .iter()
+            .map(|percent| (*percent, at(percent / 100.0)))
+            .collect(),
         histogram: encode(&histogram),
         series: thin(values, points),
     }

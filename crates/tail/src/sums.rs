@@ -1,111 +1,84 @@
 //! Whether every message is accounted for: sent, received, lost, duplicated, reordered.
 
 use crate::messages::{Consumed, Fate, Produced};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dyno_analyze::messages::record::{ConsumerSum, ProducerSum};
 
-/// What one producer did with its messages. The three add up to what it was to send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ProducerSum {
-    /// Messages acknowledged, or given back by the driver with write concern 0.
-    pub acknowledged: u64,
-    /// Messages whose insert failed.
-    pub failed: u64,
-    /// Messages without stamp: not sent, or not answered when the producer ended.
-    pub unanswered: u64,
-}
-
-/// What one consumer had of the messages of all producers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ConsumerSum {
-    /// Different messages received.
-    pub received: u64,
-    /// Messages acknowledged and not received.
-    pub lost: u64,
-    /// Messages received though their insert failed or had no answer.
-    pub received_unacknowledged: u64,
-    /// Receipts of messages that had come before.
-    pub duplicated: u64,
-    /// Messages that came after a newer one of the same producer. With several inserts in flight some do.
-    pub reordered: u64,
-}
-
-impl ProducerSum {
-    /// Counts a producer's messages.
-    pub fn of(produced: &Produced) -> Self {
-        let mut sum = ProducerSum::default();
-        for entry in &produced.entries {
-            match entry.fate() {
-                Fate::Acknowledged => sum.acknowledged += 1,
-                Fate::Failed => sum.failed += 1,
-                Fate::Unanswered => sum.unanswered += 1,
-            }
+/// Counts a producer's messages.
+pub fn of_producer(produced: &Produced) -> ProducerSum {
+    let mut sum = ProducerSum::default();
+    for entry in &produced.entries {
+        match entry.fate() {
+            Fate::Acknowledged => sum.acknowledged += 1,
+            Fate::Failed => sum.failed += 1,
+            Fate::Unanswered => sum.unanswered += 1,
         }
-        sum
     }
+    sum
+}
 
-    /// Compares with what the producer itself says at its end.
-    ///
-    /// # Errors
-    /// A sentence with the numbers that differ.
-    pub fn agrees(&self, messages: u64, failed: u64) -> Result<(), String> {
-        match self.acknowledged == messages && self.failed == failed {
-            true => Ok(()),
-            false => Err(format!(
-                "it says that {messages} messages were acknowledged and {failed} failed, and its stamps \
-                 that {} were and {} did",
-                self.acknowledged, self.failed
-            )),
-        }
+/// Compares with what the producer itself says at its end.
+///
+/// # Errors
+/// A sentence with the numbers that differ.
+pub fn producer_agrees(sum: &ProducerSum, messages: u64, failed: u64) -> Result<(), String> {
+    match sum.acknowledged == messages && sum.failed == failed {
+        true => Ok(()),
+        false => Err(format!(
+            "it says that {messages} messages were acknowledged and {failed} failed, and its stamps \
+             that {} were and {} did",
+            sum.acknowledged, sum.failed
+        )),
     }
 }
 
-impl ConsumerSum {
-    /// Counts what a consumer had.
-    pub fn of(producers: &[Produced], consumed: &Consumed) -> Self {
-        let mut sum = ConsumerSum {
-            duplicated: consumed.duplicated,
-            reordered: consumed.reordered,
-            ..ConsumerSum::default()
-        };
-        for (producer, produced) in producers.iter().enumerate() {
-            for (n, entry) in produced.entries.iter().enumerate() {
-                let received = consumed.received_ns(producer, n).is_some();
-                let acknowledged = entry.fate() == Fate::Acknowledged;
-                sum.received += u64::from(received);
-                sum.lost += u64::from(acknowledged && !received);
-                sum.received_unacknowledged += u64::from(received && !acknowledged);
-            }
+/// Counts what a consumer had.
+pub fn of_consumer(producers: &[Produced], consumed: &Consumed) -> ConsumerSum {
+    let mut sum = ConsumerSum {
+        duplicated: consumed.duplicated,
+        reordered: consumed.reordered,
+        ..ConsumerSum::default()
+    };
+    for (producer, produced) in producers.iter().enumerate() {
+        for (n, entry) in produced.entries.iter().enumerate() {
+            let received = consumed.received_ns(producer, n).is_some();
+            let acknowledged = entry.fate() == Fate::Acknowledged;
+            sum.received += u64::from(received);
+            sum.lost += u64::from(acknowledged && !received);
+            sum.received_unacknowledged += u64::from(received && !acknowledged);
         }
-        sum
     }
+    sum
+}
 
-    /// Checks that what was received and lost is what was sent, and that it is what the consumer
-    /// itself says (`said`: messages that it counted).
-    ///
-    /// # Errors
-    /// A sentence with the numbers that differ.
-    pub fn agrees(&self, producers: &[ProducerSum], said: Option<u64>) -> Result<(), String> {
-        let acknowledged: u64 = producers.iter().map(|sum| sum.acknowledged).sum();
-        let others: u64 = producers
-            .iter()
-            .map(|sum| sum.failed + sum.unanswered)
-            .sum();
-        if self.received + self.lost != acknowledged + self.received_unacknowledged
-            || self.received_unacknowledged > others
-        {
-            return Err(format!(
-                "{} received and {} lost are not {acknowledged} acknowledged and {} others of {others}",
-                self.received, self.lost, self.received_unacknowledged
-            ));
-        }
-        match said {
-            Some(said) if said != self.received => Err(format!(
-                "it says that it received {said} messages, and its stamps that it received {}",
-                self.received
-            )),
-            _ => Ok(()),
-        }
+/// Checks that what was received and lost is what was sent, and that it is what the consumer
+/// itself says (`said`: messages that it counted).
+///
+/// # Errors
+/// A sentence with the numbers that differ.
+pub fn consumer_agrees(
+    sum: &ConsumerSum,
+    producers: &[ProducerSum],
+    said: Option<u64>,
+) -> Result<(), String> {
+    let acknowledged: u64 = producers.iter().map(|producer| producer.acknowledged).sum();
+    let others: u64 = producers
+        .iter()
+        .map(|producer| producer.failed + producer.unanswered)
+        .sum();
+    if sum.received + sum.lost != acknowledged + sum.received_unacknowledged
+        || sum.received_unacknowledged > others
+    {
+        return Err(format!(
+            "{} received and {} lost are not {acknowledged} acknowledged and {} others of {others}",
+            sum.received, sum.lost, sum.received_unacknowledged
+        ));
+    }
+    match said {
+        Some(said) if said != sum.received => Err(format!(
+            "it says that it received {said} messages, and its stamps that it received {}",
+            sum.received
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -157,15 +130,15 @@ mod tests {
     #[test]
     fn producers_are_counted_and_compared_with_what_they_say() {
         let producers = producers();
-        let second = ProducerSum::of(&producers[1]);
+        let second = of_producer(&producers[1]);
         let expected = ProducerSum {
             acknowledged: 2,
             failed: 1,
             unanswered: 1,
         };
         assert_eq!(second, expected);
-        assert_eq!(second.agrees(2, 1), Ok(()));
-        let wrong = second.agrees(3, 0).unwrap_err();
+        assert_eq!(producer_agrees(&second, 2, 1), Ok(()));
+        let wrong = producer_agrees(&second, 3, 0).unwrap_err();
         assert!(wrong.contains("3 messages were acknowledged"), "{wrong}");
     }
 
@@ -183,7 +156,7 @@ mod tests {
             (1, 2),
             (1, 3),
         ];
-        let sum = ConsumerSum::of(&producers, &consume(&producers, &order));
+        let sum = of_consumer(&producers, &consume(&producers, &order));
         let expected = ConsumerSum {
             received: 7,
             lost: 1,
@@ -192,15 +165,15 @@ mod tests {
             reordered: 1,
         };
         assert_eq!(sum, expected);
-        let sums: Vec<ProducerSum> = producers.iter().map(ProducerSum::of).collect();
-        assert_eq!(sum.agrees(&sums, Some(7)), Ok(()));
+        let sums: Vec<ProducerSum> = producers.iter().map(of_producer).collect();
+        assert_eq!(consumer_agrees(&sum, &sums, Some(7)), Ok(()));
         assert!(
-            sum.agrees(&sums, Some(8))
+            consumer_agrees(&sum, &sums, Some(8))
                 .unwrap_err()
                 .contains("received 8 messages")
         );
         let short = ConsumerSum { lost: 0, ..sum };
-        assert!(short.agrees(&sums, None).is_err());
+        assert!(consumer_agrees(&short, &sums, None).is_err());
     }
 
     #[test]

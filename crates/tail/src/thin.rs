@@ -1,22 +1,6 @@
 //! A series of any length as few points for a picture, which keeps its lowest and highest values.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// Some neighbouring values as one point.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ThinPoint {
-    /// Number of the first message of the point.
-    pub message: u64,
-    /// Values in the point, from 1.
-    pub count: u64,
-    /// Smallest, in nanoseconds.
-    pub min_ns: i64,
-    /// Median (of an even number the lower of the middle two), in nanoseconds.
-    pub median_ns: i64,
-    /// Largest, in nanoseconds.
-    pub max_ns: i64,
-}
+use dyno_analyze::messages::record::ThinPoint;
 
 /// At most `most` points of values by message number, `None` where a message has no value. Each point
 /// covers as many messages as the others, the last perhaps fewer; one without values is left out.

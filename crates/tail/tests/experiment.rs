@@ -1,11 +1,11 @@
 //! Whole experiments against the embedded server, with the drivers that are built.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+use dyno_analyze::messages::record::{Arrive, Measured, Mode, Schedule, Settings};
 use dyno_analyze::messages::{Cause, InFlight};
+use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
 use dyno_tail::driver::{Found, find};
-use dyno_tail::record::{FILE_NAME, Mode, Settings, TailDocument};
-use dyno_tail::run::run;
-use dyno_tail::schedule::{Arrive, Schedule};
+use dyno_tail::run::{Bench, run};
 use dyno_testkit::{Skip, embedded, or_skip, project_dir};
 
 fn settings(driver: &str) -> Settings {
@@ -29,6 +29,15 @@ fn settings(driver: &str) -> Settings {
     }
 }
 
+fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
+    Bench {
+        uri,
+        found,
+        server: &[],
+        interrupted: &|| false,
+    }
+}
+
 /// The drivers, or a skip that names the one that is missing.
 fn drivers(needed: &str) -> Result<Found, Skip> {
     let found = find(&project_dir().join("drivers")).unwrap();
@@ -38,27 +47,42 @@ fn drivers(needed: &str) -> Result<Found, Skip> {
     }
 }
 
-fn experiment(driver: &str, change: impl FnOnce(&mut Settings)) -> Option<TailDocument> {
+fn experiment(driver: &str, change: impl FnOnce(&mut Settings)) -> Option<Measured> {
     let found = or_skip(drivers(driver))?;
     let server = or_skip(embedded())?;
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings(driver);
     change(&mut settings);
-    let document = run(&server.uri(), &settings, &found, folder.path()).unwrap();
-    document.write(folder.path()).unwrap();
-    let text = std::fs::read(folder.path().join(FILE_NAME)).unwrap();
-    let read: TailDocument = serde_json::from_slice(&text).unwrap();
-    assert_eq!(read.settings, document.settings);
+    let uri = server.uri();
+    let bench = bench(&uri, &found);
+    let measured = run(&bench, &settings, folder.path()).unwrap();
+    let sent = read(&folder.path().join(MESSAGES), MESSAGE_COLUMNS).unwrap();
+    let acknowledged = measured.producers.iter().map(|one| one.sum.acknowledged);
+    assert_eq!(sent[1].len() as u64, acknowledged.sum::<u64>());
+    let received = read(&folder.path().join(RECEIPTS), RECEIPT_COLUMNS).unwrap();
+    let receipts = measured
+        .consumers
+        .iter()
+        .map(|one| one.sum.received + one.sum.duplicated);
+    assert_eq!(received[3].len() as u64, receipts.sum::<u64>());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     // The collection is removed: the same again finds no other in its place.
-    run(&server.uri(), &settings, &found, folder.path()).unwrap();
-    Some(document)
+    run(&bench, &settings, folder.path()).unwrap();
+    Some(measured)
 }
 
-fn nothing_lost(document: &TailDocument) {
+fn nothing_lost(document: &Measured) {
     for producer in &document.producers {
         assert_eq!(producer.sum.acknowledged, 500, "{:?}", producer.sum);
         assert_eq!(producer.split.wait.count, 500);
-        assert!(producer.resources.iter().any(|sample| sample.threads > 0));
+        assert!(
+            producer
+                .resources
+                .samples
+                .iter()
+                .any(|sample| sample.threads > 0)
+        );
+        assert!(producer.resources.cpu_s.is_some_and(|cpu_s| cpu_s < 60.0));
     }
     let all = 500 * document.producers.len() as u64;
     for consumer in &document.consumers {
@@ -152,7 +176,12 @@ fn a_collection_that_is_there_is_left_alone() {
     let insert = bson::doc! { "insert": "messages", "documents": [{ "_id": "mine" }] };
     control.run("tail_test", insert).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let refused = run(&server.uri(), &settings("wire"), &found, folder.path()).unwrap_err();
+    let refused = run(
+        &bench(&server.uri(), &found),
+        &settings("wire"),
+        folder.path(),
+    )
+    .unwrap_err();
     assert!(
         refused.to_string().contains("is there already"),
         "{refused}"

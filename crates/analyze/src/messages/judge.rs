@@ -41,7 +41,7 @@ pub enum QueuePlace {
 }
 
 /// Medians of some messages that follow each other.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Number of the message in the middle.
     pub message: f64,
@@ -60,7 +60,7 @@ pub struct Point {
 }
 
 /// Rates over a whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Messages that the schedule asks for; `None` in a closed loop.
     pub offered_per_s: Option<f64>,
@@ -79,7 +79,7 @@ pub struct Rates {
 }
 
 /// One producer's run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Course {
     /// Messages sent.
     pub messages: u64,

@@ -2,6 +2,7 @@
 //! where the time goes.
 
 mod judge;
+pub mod record;
 mod trend;
 mod words;
 
