@@ -47,6 +47,7 @@ pub fn default_plan() -> Plan {
         traces: Vec::new(),
         trace: None,
         index_build: None,
+        tail: None,
         fleet: None,
     }
 }

@@ -7,6 +7,7 @@
 use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
+use crate::tail::TailPlan;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,9 @@ pub struct Plan {
     /// The experiment of `dyno index-build`, which other commands do not do; none when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_build: Option<IndexBuildPlan>,
+    /// The messages of `dyno tail`, which other commands do not send; none when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<TailPlan>,
     /// The hosts of `dyno fleet`, which other commands do not look at; none when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetPlan>,

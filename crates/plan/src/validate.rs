@@ -6,6 +6,7 @@ use crate::model::{
     Schedule, ServerKind, ServerPlan,
 };
 use crate::problem::Problem;
+use crate::tail;
 use crate::units::is_list;
 use crate::uri;
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_traces(&mut problems, plan);
     check_io_trace(&mut problems, plan);
     check_index_build(&mut problems, plan);
+    problems.0.append(&mut tail::problems(plan));
     check_observe(&mut problems, plan);
     problems.0.append(&mut fleet::problems(plan));
     problems.0
@@ -582,8 +584,9 @@ fn check_operations(problems: &mut Problems, plan: &Plan) {
             format!("`operations.{name}` is `{weight}`, but must be 0 or more")
         });
     }
-    // An index build has no operations.
-    let has_some = named.iter().any(|(_, weight)| *weight > 0.0) || plan.index_build.is_some();
+    // Index builds and messages have no operations.
+    let has_none = plan.index_build.is_some() || plan.tail.is_some();
+    let has_some = named.iter().any(|(_, weight)| *weight > 0.0) || has_none;
     problems.require(has_some, || "no operation has a weight above 0".into());
 }
 

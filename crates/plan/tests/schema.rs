@@ -4,6 +4,7 @@
 
 use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
 use dyno_plan::index_build::IndexBuildPlan;
+use dyno_plan::tail::TailPlan;
 use dyno_plan::ycsb::{PROPERTIES, Property, Treatment};
 use dyno_plan::{builtin, file};
 use serde_json::Value;
@@ -262,6 +263,7 @@ fn documented_defaults_are_those_of_the_code() {
     let mut plan = file::default_plan();
     // What these tables have when a file has them, with nothing in them.
     plan.index_build = Some(IndexBuildPlan::default());
+    plan.tail = Some(TailPlan::default());
     plan.fleet = Some(FleetPlan {
         kubernetes: Some(KubernetesPlan::default()),
         ..FleetPlan::default()

@@ -84,7 +84,6 @@ fn write_file<const N: usize>(
         column.close()?;
     }
     group.close()?;
-    writer.finish()?;
     writer.into_inner()?.flush()?;
     Ok(())
 }
