@@ -76,7 +76,8 @@ pub struct Bench<'a> {
 pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Measured, TailError> {
     check(settings)?;
     let (target, credentials) = dyno_plan::uri::parse(bench.uri)?;
-    let mut control = Connector::new(&target, credentials)?.control()?;
+    let connector = Connector::new(&target, credentials)?;
+    let mut control = connector.control()?;
     let capped = i64::try_from(settings.capped_bytes).unwrap_or(i64::MAX);
     // A collection that is there is somebody's. The server refuses to create it again only if its
     // options are others.
@@ -95,13 +96,18 @@ pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Meas
     let create = doc! { "create": &settings.collection, "capped": true, "size": capped };
     control.run(&settings.database, create)?;
     let result = with_collection(bench, settings, folder);
-    remove(&mut control, settings);
+    if !remove(&mut control, settings) {
+        // The server may have been restarted meanwhile. The result stands whether or not it answers.
+        if let Ok(mut control) = connector.control() {
+            remove(&mut control, settings);
+        }
+    }
     result
 }
 
-fn remove(control: &mut Control, settings: &Settings) {
-    // The result stands whether or not the server still answers.
-    let _ = control.run(&settings.database, doc! { "drop": &settings.collection });
+fn remove(control: &mut Control, settings: &Settings) -> bool {
+    let dropped = control.run(&settings.database, doc! { "drop": &settings.collection });
+    dropped.is_ok()
 }
 
 fn check(settings: &Settings) -> Result<(), TailError> {

@@ -1,7 +1,8 @@
 //! Whether every message is accounted for: sent, received, lost, duplicated, reordered.
 
 use crate::messages::{Consumed, Fate, Produced};
-use dyno_analyze::messages::record::{ConsumerSum, ProducerSum};
+use dyno_analyze::messages::InFlight;
+use dyno_analyze::messages::record::{ConsumerSum, Measured, Mode, ProducerSum, Settings};
 
 /// Counts a producer's messages.
 pub fn of_producer(produced: &Produced) -> ProducerSum {
@@ -80,6 +81,54 @@ pub fn consumer_agrees(
         )),
         _ => Ok(()),
     }
+}
+
+/// Why an experiment failed although it came to its end: messages are lost, came twice, or were never acknowledged.
+/// One that was interrupted has only what was done until then, and is not judged.
+pub fn what_is_wrong(measured: &Measured, settings: &Settings) -> Option<String> {
+    if measured.interrupted {
+        return None;
+    }
+    let mut wrong = Vec::new();
+    let failed: u64 = measured.producers.iter().map(|one| one.sum.failed).sum();
+    let unanswered: u64 = measured
+        .producers
+        .iter()
+        .map(|one| one.sum.unanswered)
+        .sum();
+    if failed > 0 {
+        wrong.push(format!("{failed} inserts failed"));
+    }
+    if unanswered > 0 {
+        wrong.push(format!(
+            "{unanswered} messages were not sent or not answered in time"
+        ));
+    }
+    for (number, consumer) in measured.consumers.iter().enumerate() {
+        let sum = consumer.sum;
+        let who = format!("consumer {number} ({})", consumer.driver.name);
+        if sum.lost > 0 {
+            let wrapped = match consumer.position_lost.unwrap_or(0) {
+                0 => "",
+                _ => ": the collection wrapped before it had read them",
+            };
+            wrong.push(format!("{who} lost {} messages{wrapped}", sum.lost));
+        }
+        if sum.duplicated > 0 {
+            wrong.push(format!("{who} had {} messages twice", sum.duplicated));
+        }
+        // With one insert in flight messages are in the collection in their order. What a query found that the cursor
+        // had skipped, and what came after another cursor was opened, may come late.
+        let in_order = settings.in_flight == InFlight::Bounded(1) && settings.mode != Mode::Poll;
+        let again = consumer.reopened.unwrap_or(0) > consumer.reopened_empty.unwrap_or(0);
+        if in_order && !again && sum.reordered > consumer.caught_up.unwrap_or(0) {
+            wrong.push(format!(
+                "{who} had {} messages after a newer one, though one was in flight at a time",
+                sum.reordered
+            ));
+        }
+    }
+    (!wrong.is_empty()).then(|| wrong.join("; "))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Messages through a database: whether their latency is stationary over a run, and if it grows,
 //! where the time goes.
 
+pub mod across;
 mod judge;
 pub mod record;
 mod trend;
