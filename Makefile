@@ -11,7 +11,11 @@ ARGS ?=
 # Drivers to build and check: all, unless some are named.
 DRIVERS ?=
 
-.PHONY: help setup build drivers drivers-test run test bench bench-parts bench-verdict bench-trace-report lint clean-runs
+# The fleet that `make bench-fleet` plays.
+AGENTS ?= 1000
+SECONDS ?= 60
+
+.PHONY: help setup build drivers drivers-test run test bench bench-parts bench-verdict bench-trace bench-trace-report bench-fleet lint clean-runs
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -35,7 +39,10 @@ test: ## install what is missing and run every test, with real servers
 	@scripts/setup.sh test
 	@$(CARGO) build --locked --package mongodyno
 	@scripts/smoke.sh target/debug/dyno target/smoke
+	@$(CARGO) build --locked --workspace --bins --tests
+	@DYNO_DRIVERS_FOR=tests scripts/drivers.sh
 	@DYNO_REQUIRE_SERVERS=1 DYNO_REQUIRE_TRACE=$$(scripts/can-trace.sh) $(CARGO) test --locked --workspace --no-fail-fast
+	@cd drivers && python3 -m unittest --quiet conformance.test_checks && python3 -m conformance
 	@cd web && npm run --silent check
 	@cd web && npm test --silent -- ../target/smoke/report.html ../target/smoke/screenshots
 	@cd web && npm run --silent test-trace -- ../target/tmp/report ../target/smoke/screenshots
@@ -53,6 +60,9 @@ bench-trace-report: setup ## write, analyse and draw a trace of ten million call
 bench-trace: setup ## print what tracing takes from a load of 20,000 calls a second (root, minutes; PAIRS=40)
 	@$(CARGO) bench --locked --quiet --package dyno-trace --features ebpf --bench cost
 	@$(CARGO) bench --locked --quiet --package dyno-trace --features ebpf --bench throughput
+
+bench-fleet: setup ## replay the messages of a fleet against a real Redis (AGENTS=1000 SECONDS=60)
+	@DYNO_BENCH_AGENTS=$(AGENTS) DYNO_BENCH_SECONDS=$(SECONDS) $(CARGO) bench --locked --quiet --package dyno-fleet --bench fleet
 
 bench-parts: setup ## print the times of single parts: encoding, histograms, key choice
 	@$(CARGO) bench --locked --workspace --benches

@@ -56,6 +56,12 @@ missing_packages() {
     has fio || echo fio
     has losetup || echo mount
     { has prometheus && has promtool; } || echo prometheus
+    # For the fleet: its meeting point, and hosts made of namespaces.
+    has redis-server || echo redis-server
+    has ssh || echo openssh-client
+    [ -x /usr/sbin/sshd ] || echo openssh-server
+    has ip || echo iproute2
+    python3 -c 'import ensurepip' 2>/dev/null || echo python3-venv
 }
 
 # Installs packages, as root. None of them may start a service, now or when the machine starts again: the tests
@@ -69,8 +75,12 @@ INSTALL='
     fi
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
     for package in "$@"; do
-        [ "$package" = prometheus ] || continue
-        ! command -v systemctl >/dev/null || systemctl --quiet disable prometheus
+        case $package in
+        prometheus | redis-server) unit=$package ;;
+        openssh-server) unit=ssh ;;
+        *) continue ;;
+        esac
+        ! command -v systemctl >/dev/null || systemctl --quiet disable "$unit"
     done
 '
 
@@ -149,4 +159,5 @@ build_embedded
 install_web_packages
 if [ "$purpose" = test ]; then
     build_java_server
+    scripts/python-tools.sh >/dev/null
 fi

@@ -164,17 +164,20 @@ class Cases(unittest.TestCase):
         self.none(checks.messages(self.stored(), stamps, 0, 0, False))
 
     def test_open_loop_keeps_the_schedule(self):
-        schedule = array.array("Q", (k * 2_000_000 for k in range(MESSAGES)))
+        schedule = array.array("Q", (k * 4_000_000 for k in range(MESSAGES)))
         path = os.path.join(self.folder, "schedule")
         with open(path, "wb") as file:
             schedule.tofile(file)
         most = 8 if "bounded" in self.about["in_flight"] else 1
-        # Others use the machine, too: lateness is the best of three, everything else holds each time.
-        for attempt in range(3):
+        # Others use the machine, too: lateness is the best of some attempts, with longer and longer pauses in which it
+        # may become quiet. Everything else holds each time.
+        for pause_s in (0, 0, 1, 2, 4, 8):
+            time.sleep(pause_s)
             program, stamps = self.produce(schedule=path, in_flight=most)
             self.none(checks.scheduled(stamps, schedule, program.start_ns, 0))
             self.none(checks.in_flight(stamps, most))
-            late = checks.late(stamps, 20_000_000)
+            # The first half is for runtimes that compile while they run: they have caught up by then.
+            late = checks.late(sorted(stamps)[MESSAGES // 2 :], 10_000_000)
             if not late:
                 return
             self.collection += "x"
@@ -266,11 +269,14 @@ class Cases(unittest.TestCase):
         sent = {}
         for n in numbers:
             now = time.monotonic_ns()
-            message = {"_id": (producer << checks.PRODUCER_SHIFT) + n, "p": Int32(producer), "n": n}
-            message |= {"i": now, "s": now, "pad": pad}
-            self.server.insert("conformance", self.collection, [message])
+            self.server.insert("conformance", self.collection, [self.message(producer, n, now, pad)])
             sent[producer, n] = now
         return sent
+
+    @staticmethod
+    def message(producer, n, now, pad=b""):
+        message = {"_id": (producer << checks.PRODUCER_SHIFT) + n, "p": Int32(producer), "n": n}
+        return message | {"i": now, "s": now, "pad": pad}
 
     def from_empty(self, mode, uri=None, between=lambda: None, **options):
         """Messages of two producers, some overtaken by the next: each comes once."""
@@ -325,6 +331,23 @@ class Cases(unittest.TestCase):
 
     def test_poll_consumer_outlives_its_connection(self):
         self.outlives("poll")
+
+    def test_a_message_that_comes_again_is_skipped_and_counted(self):
+        self.offers_mode("tailable")
+        self.capped()
+        program = self.program("consume", mode="tailable", producers=2, await_ms=100, idle_s=20).ready().start()
+        sent = self.send(0, range(MESSAGES // 2)) | self.send(3, range(MESSAGES // 4))
+        # The newest of a producer, and some that newer ones have followed, come to the end of the collection again.
+        again = [(0, 0), (0, MESSAGES // 4), (0, MESSAGES // 2 - 1), (3, 1)]
+        time.sleep(0.3)
+        for producer, n in again:
+            self.server.delete("conformance", self.collection, (producer << checks.PRODUCER_SHIFT) + n)
+            self.server.insert("conformance", self.collection, [self.message(producer, n, sent[producer, n])])
+        sent |= self.send(3, range(MESSAGES // 4, MESSAGES // 2))
+        self.assertEqual(program.wait(), 0, program.errors)
+        self.none(checks.consumed(program.stamps(), sent, time.monotonic_ns()))
+        done = program.done()
+        self.assertEqual((done["messages"], done["duplicates_skipped"]), (MESSAGES, len(again)))
 
     def late(self, mode):
         self.offers_mode(mode)

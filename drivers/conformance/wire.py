@@ -128,6 +128,10 @@ class Client:
     def insert(self, database, collection, documents):
         self.run(database, {"insert": collection, "documents": documents})
 
+    def delete(self, database, collection, identity):
+        delete = {"q": {"_id": identity}, "limit": Int32(1)}
+        self.run(database, {"delete": collection, "deletes": [delete]})
+
     def find(self, database, collection):
         """All documents, raw, in natural order."""
         reply = self.run(database, {"find": collection, "batchSize": Int32(1_000_000)})

@@ -5,6 +5,7 @@ import uPlot from "uplot";
 import { chooser } from "./controls";
 import type { DensityData } from "./density";
 import { bytes, count, latency, latencyTick, rate, rateTick } from "./format";
+import type { ScatterData } from "./scatter";
 import { axisStyle, logSplits, place, Plot, valueBefore } from "./plot";
 import { color } from "./theme";
 
@@ -46,6 +47,7 @@ export interface PlotData {
 export interface ExperimentCharts {
   plots: PlotData[];
   densities?: DensityData[];
+  scatters?: ScatterData[];
 }
 
 type Made = { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData };

@@ -12,6 +12,8 @@ import { followEvidence } from "./marks";
 import { panelChart } from "./panels";
 import { comparisonChart, distributionChart } from "./percentiles";
 import { place, Plot } from "./plot";
+import type { Scatter } from "./scatter";
+import { scatterCharts } from "./scatter";
 import { setUpTheme } from "./theme";
 import type { Clock, ScaleKind } from "./time";
 import { errorChart, latencyChart, rateChart } from "./time";
@@ -116,11 +118,13 @@ function openDetailsForPrinting(): void {
 
 const plots: Plot[] = [];
 const densities: Density[] = [];
-setUpTheme(() => [...plots, ...densities].forEach((chart) => chart.draw()));
+const scatters: Scatter[] = [];
+setUpTheme(() => [...plots, ...densities, ...scatters].forEach((chart) => chart.draw()));
 openDetailsForPrinting();
 const data = readData();
 if ("plots" in data) {
   plots.push(...experimentPlots(data));
+  scatters.push(...scatterCharts(data.scatters ?? []));
 } else {
   plots.push(...timeCharts(data), ...percentileCharts(data), ...experimentPlots({ plots: data.trace_plots ?? [] }));
 }

@@ -15,6 +15,7 @@ pub mod laws;
 mod least_squares;
 pub mod level_shifts;
 pub mod little;
+pub mod messages;
 pub mod online_shift;
 pub mod open_queue;
 pub mod periodicity;

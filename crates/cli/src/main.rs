@@ -16,6 +16,7 @@ mod selfcheck;
 mod session;
 mod standing;
 mod surroundings;
+mod tail;
 mod ycsb;
 
 use clap::Parser;

@@ -15,7 +15,7 @@ pub mod prepare;
 pub mod probe;
 mod recorder;
 pub mod responder;
-mod schedule;
+pub mod schedule;
 pub mod workload;
 
 pub use error::LoadError;

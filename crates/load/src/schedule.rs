@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 /// arrivals `w, w + worker_count, …`; Poisson streams are independent and add up to a Poisson stream
 /// of the whole rate.
 #[derive(Debug)]
-pub(crate) struct Arrivals {
+pub struct Arrivals {
     kind: ArrivalKind,
     base_ns: u64,
     worker: u64,
@@ -36,14 +36,16 @@ enum ArrivalKind {
 
 /// Place of a worker among its peers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Share {
-    pub(crate) worker: u64,
-    pub(crate) worker_count: u64,
+pub struct Share {
+    /// Number of the worker, from 0 and below `worker_count`.
+    pub worker: u64,
+    /// Number of workers, from 1.
+    pub worker_count: u64,
 }
 
 impl Arrivals {
     /// Arrivals at equal distances of `1 / rate_per_s`, the first at `base_ns`.
-    pub(crate) fn constant(rate_per_s: f64, base_ns: u64, share: Share) -> Self {
+    pub fn constant(rate_per_s: f64, base_ns: u64, share: Share) -> Self {
         let kind = ArrivalKind::Constant {
             distance_ns: 1e9 / rate_per_s,
         };
@@ -51,7 +53,7 @@ impl Arrivals {
     }
 
     /// Arrivals with exponentially distributed distances of mean `1 / rate_per_s` over all workers.
-    pub(crate) fn poisson(rate_per_s: f64, base_ns: u64, share: Share, seed: u64) -> Self {
+    pub fn poisson(rate_per_s: f64, base_ns: u64, share: Share, seed: u64) -> Self {
         let kind = ArrivalKind::Poisson {
             mean_ns: 1e9 / rate_per_s * share.worker_count as f64,
             elapsed_ns: 0.0,
@@ -77,19 +79,19 @@ impl Arrivals {
 
     /// Intended start of the next arrival.
     #[inline]
-    pub(crate) fn next_ns(&self) -> u64 {
+    pub fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
     /// Number of the next arrival over all workers, from 0.
     #[inline]
-    pub(crate) fn next_number(&self) -> u64 {
+    pub fn next_number(&self) -> u64 {
         self.consumed * self.worker_count + self.worker
     }
 
     /// Takes the next arrival.
     #[inline]
-    pub(crate) fn advance(&mut self) {
+    pub fn advance(&mut self) {
         self.consumed += 1;
         self.compute_next();
     }

@@ -132,7 +132,8 @@ impl Workload {
             })?,
             access: plan.access.clone(),
             field_names,
-            key_names: KeyNames::new(&data.key_prefix, data.key_order, data.zero_padding),
+            key_names: KeyNames::new(&data.key_prefix, data.key_order, data.zero_padding)
+                .with_new_documents(data.records, data.insert_step, data.insert_offset),
             // New documents follow the whole data set, also when this client works on a part of it.
             inserts: InsertCounter::new(data.records),
             shares,

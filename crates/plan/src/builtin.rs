@@ -49,6 +49,31 @@ const INDEX_BUILDS: [(&str, &str); 5] = [
     ),
 ];
 
+const TAILS: [(&str, &str); 3] = [
+    ("tail", include_str!("../../../workloads/tail/tail.toml")),
+    (
+        "tail-riddle",
+        include_str!("../../../workloads/tail/tail-riddle.toml"),
+    ),
+    (
+        "tail-pool",
+        include_str!("../../../workloads/tail/tail-pool.toml"),
+    ),
+];
+
+/// Names of the built-in plans for messages.
+pub fn tail_names() -> impl Iterator<Item = &'static str> {
+    TAILS.iter().map(|(name, _)| *name)
+}
+
+/// The built-in plan of this name for messages.
+pub fn find_tail(name: &str) -> Option<Plan> {
+    let (_, text) = TAILS.iter().find(|(known, _)| *known == name)?;
+    let plan = file::parse(text, name);
+    debug_assert!(plan.is_ok(), "{plan:?}");
+    plan.ok()
+}
+
 /// Names of the built-in plans for index builds.
 pub fn index_build_names() -> impl Iterator<Item = &'static str> {
     INDEX_BUILDS.iter().map(|(name, _)| *name)

@@ -47,6 +47,8 @@ pub fn default_plan() -> Plan {
         traces: Vec::new(),
         trace: None,
         index_build: None,
+        tail: None,
+        fleet: None,
     }
 }
 

@@ -4,12 +4,14 @@
 pub mod axis;
 pub mod builtin;
 pub mod file;
+pub mod fleet;
 pub mod index_build;
 pub mod io_trace;
 pub mod model;
 mod nearest;
 pub mod problem;
 pub mod resolve;
+pub mod tail;
 pub mod units;
 pub mod uri;
 pub mod validate;

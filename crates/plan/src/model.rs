@@ -4,8 +4,10 @@
 //! directory can be run again. It never holds a secret: a connection string is split into
 //! [`Target`](crate::uri::Target) and [`Credentials`](crate::uri::Credentials) before it gets here.
 
+use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
+use crate::tail::TailPlan;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,6 +56,12 @@ pub struct Plan {
     /// The experiment of `dyno index-build`, which other commands do not do; none when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_build: Option<IndexBuildPlan>,
+    /// The messages of `dyno tail`, which other commands do not send; none when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<TailPlan>,
+    /// The hosts of `dyno fleet`, which other commands do not look at; none when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetPlan>,
 }
 
 /// Which server is measured.
@@ -224,6 +232,12 @@ pub struct DataPlan {
     /// Documents that this client loads (YCSB `insertcount`); `records - insert_start` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub insert_count: Option<u64>,
+    /// Documents that operations insert have every so many numbers after the data set: as many as clients insert into
+    /// it, each of them with an `insert_offset` of its own. At least 1.
+    #[schemars(range(min = 1))]
+    pub insert_step: u32,
+    /// Which of `insert_step` numbers this client takes, from 0.
+    pub insert_offset: u32,
     /// Fields of a document besides `_id`. At least 1.
     pub field_count: u32,
     /// Field names are this prefix and a number from 0.
@@ -254,6 +268,8 @@ impl Default for DataPlan {
             records: 100_000,
             insert_start: 0,
             insert_count: None,
+            insert_step: 1,
+            insert_offset: 0,
             field_count: 10,
             field_name_prefix: "field".into(),
             field_length: FieldLength::default(),

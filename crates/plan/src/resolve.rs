@@ -30,6 +30,14 @@ pub enum PlanError {
         /// The built-in plan that was probably meant.
         nearest: Option<&'static str>,
     },
+    /// The plan for messages is neither a built-in one nor a file.
+    #[error("there is no built-in plan for messages and no file `{name}`")]
+    UnknownTail {
+        /// What was asked for.
+        name: String,
+        /// The built-in plan that was probably meant.
+        nearest: Option<&'static str>,
+    },
     /// The file cannot be read.
     #[error("cannot read plan `{}`", path.display())]
     Unreadable {
@@ -61,10 +69,18 @@ impl PlanError {
             | PlanError::UnknownIndexBuild {
                 nearest: Some(name),
                 ..
+            }
+            | PlanError::UnknownTail {
+                nearest: Some(name),
+                ..
             } => Some(format!("did you mean `{name}`?")),
             PlanError::UnknownIndexBuild { nearest: None, .. } => Some(format!(
                 "built-in index builds: {}",
                 builtin::index_build_names().collect::<Vec<_>>().join(", ")
+            )),
+            PlanError::UnknownTail { nearest: None, .. } => Some(format!(
+                "built-in plans for messages: {}",
+                builtin::tail_names().collect::<Vec<_>>().join(", ")
             )),
             PlanError::Unknown { nearest: None, .. } => Some(format!(
                 "built-in plans: {}",
@@ -182,6 +198,26 @@ pub fn resolve_index_build(source: &str, overrides: &Overrides) -> Result<Resolv
         })?,
     };
     resolved.plan.index_build.get_or_insert_default();
+    resolve_opened(resolved, overrides)
+}
+
+/// Resolves `source`, the name of a built-in plan for messages or the path of a plan. A plan without `tail` gets the
+/// defaults.
+///
+/// # Errors
+/// As those of [`resolve`].
+pub fn resolve_tail(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
+    let mut resolved = match builtin::find_tail(source) {
+        Some(plan) => with_properties(plan, overrides)?,
+        None => open(source, overrides).map_err(|error| match error {
+            PlanError::Unknown { name, .. } => PlanError::UnknownTail {
+                nearest: nearest(&name, builtin::tail_names()),
+                name,
+            },
+            other => other,
+        })?,
+    };
+    resolved.plan.tail.get_or_insert_default();
     resolve_opened(resolved, overrides)
 }
 

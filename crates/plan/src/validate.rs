@@ -1,10 +1,12 @@
 //! Checks of a plan that its types cannot express. All of them run, and all problems are returned.
 
+use crate::fleet;
 use crate::model::{
     DataPlan, DiskMapping, Encryption, ExporterPlan, FieldLength, FreshData, KeyDistribution, Plan,
     Schedule, ServerKind, ServerPlan,
 };
 use crate::problem::Problem;
+use crate::tail;
 use crate::units::{Bytes, is_list};
 use crate::uri;
 use std::time::Duration;
@@ -36,7 +38,9 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_traces(&mut problems, plan);
     check_io_trace(&mut problems, plan);
     check_index_build(&mut problems, plan);
+    problems.0.append(&mut tail::problems(plan));
     check_observe(&mut problems, plan);
+    problems.0.append(&mut fleet::problems(plan));
     problems.0
 }
 
@@ -459,6 +463,16 @@ fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
     problems.require(data.insert_count != Some(0), || {
         "`data.insert_count` is `0`, but must be at least 1".into()
     });
+    problems.require_or(
+        data.insert_offset < data.insert_step,
+        "no two clients may take the same numbers",
+        || {
+            format!(
+                "`data.insert_offset` is `{}`, but must be below `data.insert_step` = `{}`",
+                data.insert_offset, data.insert_step
+            )
+        },
+    );
     problems.require((1..=10_000).contains(&data.field_count), || {
         format!(
             "`data.field_count` is `{}`, but must be 1 to 10000",
@@ -581,8 +595,9 @@ fn check_operations(problems: &mut Problems, plan: &Plan) {
             format!("`operations.{name}` is `{weight}`, but must be 0 or more")
         });
     }
-    // An index build has no operations.
-    let has_some = named.iter().any(|(_, weight)| *weight > 0.0) || plan.index_build.is_some();
+    // Index builds and messages have no operations.
+    let has_none = plan.index_build.is_some() || plan.tail.is_some();
+    let has_some = named.iter().any(|(_, weight)| *weight > 0.0) || has_none;
     problems.require(has_some, || "no operation has a weight above 0".into());
 }
 
@@ -861,7 +876,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 36] = [
+        let cases: [(&str, Change); 37] = [
             ("data.fresh", |p| {
                 p.data.fresh = FreshData::Server;
                 p.server.kind = ServerKind::Uri;
@@ -920,6 +935,7 @@ mod tests {
             ("insert_count", |p| {
                 p.data.insert_count = Some(p.data.records + 1)
             }),
+            ("insert_offset", |p| p.data.insert_offset = 1),
             ("field_count", |p| p.data.field_count = 0),
             ("compressible_ratio", |p| p.data.compressible_ratio = 1.5),
             ("database", |p| p.data.database = "a.b".into()),

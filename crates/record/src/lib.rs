@@ -24,6 +24,8 @@ pub mod index_build;
 pub mod interval;
 pub mod io_trace;
 mod lines;
+#[cfg(feature = "parquet")]
+pub mod messages;
 pub mod metrics;
 pub mod model;
 pub mod reader;

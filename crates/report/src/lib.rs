@@ -1,7 +1,7 @@
 //! Reports of a finished run: terminal, Markdown, one self-contained HTML file, JSON, and the text
 //! that YCSB prints. The first three show one [`model::ReportModel`]. Reports of an experiment, which
 //! has several runs, are made by [`experiment`], those of a trace of file I/O by [`io_trace`], and those of an index
-//! build by [`index_build`].
+//! build by [`index_build`], those of messages by [`tail`].
 //!
 //! Nothing is printed or written here; every renderer returns text. Caveats are found by the
 //! analysis and arrive with the run.
@@ -22,6 +22,7 @@ mod markdown;
 pub mod model;
 pub mod quantity;
 pub mod series;
+pub mod tail;
 mod terminal;
 pub mod watched;
 pub mod ycsb;

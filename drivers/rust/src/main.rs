@@ -17,6 +17,7 @@ fn version() {
         "runtime": "tokio", "runtime_version": env!("DYNO_TOKIO_VERSION"), "roles": ["produce", "consume"],
         "in_flight": ["one", "bounded", "unbounded"], "unbounded": "driver",
         "modes": ["tailable", "change-stream", "poll"], "pool": true,
+        "build": if cfg!(debug_assertions) { "debug" } else { "release" },
     }));
 }
 

@@ -17,6 +17,7 @@ fn version() {
         "runtime": "threads", "runtime_version": version, "roles": ["produce", "consume"],
         "in_flight": ["one", "bounded", "unbounded"], "unbounded": "program",
         "modes": ["tailable", "change-stream", "poll"], "pool": true,
+        "build": if cfg!(debug_assertions) { "debug" } else { "release" },
     }));
 }
 

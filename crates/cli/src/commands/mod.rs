@@ -20,6 +20,7 @@ pub(crate) mod soak;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod sweep;
+pub(crate) mod tail;
 pub(crate) mod trace;
 pub(crate) mod xmax;
 pub(crate) mod ycsb;
@@ -76,6 +77,7 @@ pub(crate) fn dispatch(
                 Command::Resume(resume) => resume::resume(&resume, state_dir, hands),
                 Command::Trace(trace) => trace::trace(&trace, hands),
                 Command::IndexBuild(build) => index_build::index_build(&build, hands),
+                Command::Tail(arguments) => tail::tail(&arguments, hands),
                 Command::Server(arguments) => server::server(&arguments, state_dir, hands),
                 Command::Responder(responder) => responder::responder(&responder, &interrupt),
                 Command::Report(_)

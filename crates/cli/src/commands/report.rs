@@ -8,6 +8,8 @@ use crate::io_trace::reports::{Analysed, Asked};
 use crate::messages::print_data;
 use crate::session::{analysis, output};
 use crate::surroundings::Surroundings;
+use crate::tail::reports::AnalysedTail;
+use dyno_analyze::messages::record;
 use dyno_record::{index_build, io_trace};
 use dyno_report::experiment::{self, ExperimentFormat};
 use dyno_report::{Format, RenderOptions};
@@ -26,7 +28,12 @@ pub(crate) fn report(
     let has = |name| folder.join(name).is_file();
     let part = &arguments.part;
     let is_about_trace = arguments.gap.is_some() || !part.is_all();
-    if is_about_trace && (has(DOCUMENT) || has(index_build::FILE) || !has(io_trace::DOCUMENT)) {
+    if is_about_trace
+        && (has(DOCUMENT)
+            || has(index_build::FILE)
+            || has(record::FILE)
+            || !has(io_trace::DOCUMENT))
+    {
         let text = "`--gap`, `--window` and `--slices` are about traces of file I/O, and the folder holds none";
         let hint = format!(
             "the trace of a run is in its folder `{}`, those of an index build in `before` and `after`",
@@ -38,6 +45,8 @@ pub(crate) fn report(
         of_experiment(folder, arguments.format, &options)?
     } else if has(index_build::FILE) {
         of_index_build(folder, arguments.format, &options)?
+    } else if has(record::FILE) {
+        of_tail(folder, arguments.format, &options)?
     } else if has(io_trace::DOCUMENT) {
         of_trace(folder, arguments, &options)?
     } else {
@@ -52,7 +61,13 @@ pub(crate) fn report(
 
 /// The folder that is meant: the document in it is what a shell completes to.
 pub(crate) fn folder_of(path: &Path) -> &Path {
-    let names = ["run.json", DOCUMENT, index_build::FILE, io_trace::DOCUMENT];
+    let names = [
+        "run.json",
+        DOCUMENT,
+        index_build::FILE,
+        record::FILE,
+        io_trace::DOCUMENT,
+    ];
     let is_document = names.iter().any(|name| path.ends_with(name));
     match path.parent() {
         Some(parent) if is_document && path.is_file() => {
@@ -113,6 +128,18 @@ fn of_index_build(
         return Err(Failure::new(Exit::BadInput, text));
     };
     AnalysedBuilds::of(folder)?.render(format, options)
+}
+
+fn of_tail(
+    folder: &Path,
+    format: ReportFormat,
+    options: &RenderOptions,
+) -> Result<String, Failure> {
+    let Some(format) = without_ycsb(format) else {
+        let text = "this format has a run, and the folder holds messages of `dyno tail`";
+        return Err(Failure::new(Exit::BadInput, text));
+    };
+    AnalysedTail::of(folder)?.render(format, options)
 }
 
 fn of_trace(

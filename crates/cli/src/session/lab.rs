@@ -118,6 +118,13 @@ impl Lab {
         })
     }
 
+    /// The connection string of the first server that was started, with credentials: a secret. `None` if it ran already.
+    pub(crate) fn uri(&self, plan: &Plan) -> Option<String> {
+        let deployment = self.deployment.as_ref()?;
+        let uri = deployment.uris().into_iter().next()?;
+        Some(deployment.with_credentials(&with_options(&uri, plan)))
+    }
+
     /// The server that ended by itself, if one did: its number among the clients' servers, where it
     /// is one, its name and its last words.
     pub(crate) fn ended(&mut self) -> Option<(Option<usize>, EndedMember)> {

@@ -4,7 +4,7 @@
 use crate::args::{
     BackendName, ClientArguments, DataArguments, ExperimentArguments, IndexBuildArguments,
     ObserveArguments, RemedyName, RunArguments, ScheduleName, ServerName, SoakArguments,
-    StartArguments, TargetArguments, WorkerArguments,
+    StartArguments, TailArguments, TailModeName, TargetArguments, WorkerArguments,
 };
 use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
@@ -447,16 +447,90 @@ pub(crate) fn of_index_build(arguments: &IndexBuildArguments) -> Result<Task, Fa
     })
 }
 
-/// Refuses the plan of an index build where a load is asked for.
-fn check_is_load(plan: &Plan) -> Result<(), Failure> {
-    match plan.index_build {
-        None => Ok(()),
-        Some(_) => {
-            let text = "the plan is one of an index build (`index_build`)";
-            Err(Failure::new(Exit::BadInput, text)
-                .with_hint("give it to `dyno index-build`, or take the table out"))
-        }
+/// Resolves what was typed after `dyno tail`.
+pub(crate) fn of_tail(arguments: &TailArguments) -> Result<Task, Failure> {
+    let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
+    let mut overrides = Overrides {
+        seed: arguments.seed,
+        uri: given.as_ref().map(|remote| remote.target.to_string()),
+        ..start_overrides(&arguments.start)
+    };
+    let mut set = |key: &str, value: Option<String>| {
+        let settings = &mut overrides.settings;
+        settings.extend(value.map(|value| (format!("tail.{key}"), value)));
+    };
+    let texts = |list: &[String]| {
+        let list: Vec<&str> = list.iter().map(|text| text.trim()).collect();
+        (!list.is_empty()).then(|| serde_json::Value::from(list).to_string())
+    };
+    set("producers", texts(&arguments.producer));
+    set("consumers", texts(&arguments.consumer));
+    set("in_flight", texts(&arguments.in_flight));
+    let pool = &arguments.pool;
+    set("pool", (!pool.is_empty()).then(|| format!("{pool:?}")));
+    set("messages", arguments.messages.map(|n| n.to_string()));
+    set("rate_per_s", arguments.rate.map(|rate| format!("{rate:?}")));
+    set(
+        "producers_at_once",
+        arguments.producers.map(|n| n.to_string()),
+    );
+    set(
+        "consumers_at_once",
+        arguments.consumers.map(|n| n.to_string()),
+    );
+    set("size", arguments.size.map(|size| size.0.to_string()));
+    set(
+        "capped_size",
+        arguments.capped_size.map(|size| size.0.to_string()),
+    );
+    set(
+        "write_concern",
+        arguments.write_concern.as_deref().map(toml_text),
+    );
+    set(
+        "work",
+        arguments.work.map(|span| toml_text(&span.to_string())),
+    );
+    let mode = arguments.mode.map(|mode| match mode {
+        TailModeName::Tailable => "tailable",
+        TailModeName::ChangeStream => "change-stream",
+        TailModeName::Poll => "poll",
+    });
+    set("mode", mode.map(str::to_owned));
+    let mut plan = resolve::resolve_tail(&arguments.plan, &overrides)?.plan;
+    let remote = match given {
+        Some(remote) => Some(remote),
+        None => plan.server.uri.as_deref().map(Remote::parse).transpose()?,
+    };
+    if let Some(remote) = &remote {
+        aim(&mut plan, remote);
     }
+    absolute(&mut plan, &arguments.start)?;
+    check(&plan)?;
+    lab::settle_topology(&mut plan)?;
+    if remote.is_none() && plan.server.pairs > 1 {
+        let text = "messages go through one server or one deployment, not through several at once";
+        return Err(Failure::new(Exit::BadInput, text).with_hint("leave `--pairs` out"));
+    }
+    let threads = Threads::Given(plan.client.threads);
+    Ok(Task {
+        plan,
+        remote,
+        warnings: Vec::new(),
+        notes: Vec::new(),
+        threads,
+    })
+}
+
+/// Refuses the plan of an index build or of messages where a load is asked for.
+fn check_is_load(plan: &Plan) -> Result<(), Failure> {
+    let (what, command) = match (&plan.index_build, &plan.tail) {
+        (None, None) => return Ok(()),
+        (Some(_), _) => ("an index build (`index_build`)", "dyno index-build"),
+        (None, Some(_)) => ("messages (`tail`)", "dyno tail"),
+    };
+    let hint = format!("give it to `{command}`, or take the table out");
+    Err(Failure::new(Exit::BadInput, format!("the plan is one of {what}")).with_hint(hint))
 }
 
 /// What the options say about the servers that are started.

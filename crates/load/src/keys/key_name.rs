@@ -14,6 +14,10 @@ pub struct KeyNames {
     prefix: Box<[u8]>,
     order: KeyOrder,
     zero_padding: usize,
+    /// Numbers from here on are those of documents that this client inserts.
+    new_from: u64,
+    step: u64,
+    offset: u64,
 }
 
 impl KeyNames {
@@ -25,6 +29,31 @@ impl KeyNames {
             prefix: prefix.as_bytes().into(),
             order,
             zero_padding: zero_padding as usize,
+            new_from: u64::MAX,
+            step: 1,
+            offset: 0,
+        }
+    }
+
+    /// The same keys up to document `new_from`, and from there on those of every `step`th number, beginning `offset`
+    /// after `new_from`: clients that share a data set insert different documents, each with numbers without gaps.
+    #[must_use]
+    pub fn with_new_documents(self, new_from: u64, step: u32, offset: u32) -> Self {
+        KeyNames {
+            new_from,
+            step: u64::from(step.max(1)),
+            offset: u64::from(offset),
+            ..self
+        }
+    }
+
+    /// The number in the key of a document.
+    #[inline]
+    fn number_in_key(&self, document: u64) -> u64 {
+        match document.checked_sub(self.new_from) {
+            None => document,
+            // Beyond 64 bits only after centuries of inserts.
+            Some(new) => (self.new_from + self.offset).wrapping_add(new.wrapping_mul(self.step)),
         }
     }
 
@@ -33,6 +62,7 @@ impl KeyNames {
     /// Allocates only when `out` has less than [`longest_bytes`](Self::longest_bytes) to spare.
     #[inline]
     pub fn write(&self, number: u64, out: &mut Vec<u8>) {
+        let number = self.number_in_key(number);
         let (negative, magnitude) = match self.order {
             KeyOrder::Ordered => (false, number),
             KeyOrder::Hashed => {
@@ -94,6 +124,20 @@ mod tests {
         assert_eq!(key(&names, 2), "user1820151046732198393");
         assert_eq!(key(&names, 999), "user2071219101098386137");
         assert_eq!(key(&names, 1_000_000), "user1011632231655643464");
+    }
+
+    #[test]
+    fn clients_that_share_a_data_set_insert_different_documents_without_a_gap() {
+        let of =
+            |client| KeyNames::new("k", KeyOrder::Ordered, 1).with_new_documents(100, 3, client);
+        assert_eq!(key(&of(2), 99), "k99", "the data set is shared");
+        let mut inserted: Vec<String> = (0..3)
+            .flat_map(|client| (100..104).map(move |number| key(&of(client), number)))
+            .collect();
+        inserted.sort();
+        let expected: Vec<String> = (100..112).map(|number| format!("k{number}")).collect();
+        assert_eq!(inserted, expected);
+        assert_eq!(key(&of(0), 101), "k103");
     }
 
     #[test]

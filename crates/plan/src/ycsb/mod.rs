@@ -186,6 +186,8 @@ fn defaults(properties: &Properties) -> Plan {
         traces: Vec::new(),
         trace: None,
         index_build: None,
+        tail: None,
+        fleet: None,
     }
 }
 

@@ -4,6 +4,7 @@
 use super::density::DensityChart;
 use super::model::ExperimentModel;
 use super::plot::Plot;
+use super::scatter::ScatterChart;
 use crate::caveat::Severity;
 use crate::error::ReportError;
 use crate::html::{PARTS, SCRIPT, STYLES, code, inline_json};
@@ -20,6 +21,8 @@ struct ChartData<'a> {
     plots: Vec<&'a Plot>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     densities: Vec<&'a DensityChart>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scatters: Vec<&'a ScatterChart>,
 }
 
 /// Renders the model.
@@ -29,13 +32,17 @@ pub(crate) fn render(model: &ExperimentModel) -> Result<String, ReportError> {
     environment.add_template(PARTS.0, PARTS.1)?;
     environment.add_template(TEMPLATE, include_str!("../../templates/experiment.html"))?;
     let severities: Vec<Severity> = model.caveats.iter().map(|c| c.severity).collect();
-    let (plots, densities) = (model.plots(), model.densities());
+    let data = ChartData {
+        plots: model.plots(),
+        densities: model.densities(),
+        scatters: model.scatters(),
+    };
     let mut page = environment.get_template(TEMPLATE)?.render(context! {
         report => Serde(model),
         severities => Serde(&severities),
         css => Value::from_safe_string(STYLES.to_owned()),
         js => Value::from_safe_string(SCRIPT.to_owned()),
-        data => Value::from_safe_string(inline_json(&ChartData { plots, densities })?),
+        data => Value::from_safe_string(inline_json(&data)?),
     })?;
     page.push('\n');
     Ok(page)

@@ -17,6 +17,7 @@ pub mod picture;
 pub mod plot;
 pub mod rows;
 mod runs;
+pub mod scatter;
 mod slo;
 mod slo_charts;
 mod sweep;

@@ -4,6 +4,7 @@ use super::density::DensityChart;
 use super::picture::Picture;
 use super::plot::Plot;
 use super::rows::RowsChart;
+use super::scatter::ScatterChart;
 use super::table::Table;
 use super::{ab, blocks, runs, slo, sweep, xmax};
 use crate::caveat::{CaveatBook, NumberedCaveat, Topic};
@@ -69,6 +70,8 @@ pub struct Section {
     pub plots: Vec<Plot>,
     /// Densities over two axes; only pages have them.
     pub densities: Vec<DensityChart>,
+    /// Scatters of very many values; only pages have them.
+    pub scatters: Vec<ScatterChart>,
     /// Charts of rows; only pages have them.
     pub rows: Vec<RowsChart>,
     /// Pictures; only pages have them.
@@ -99,8 +102,10 @@ impl Section {
 
     /// Whether it is nothing but charts, of which a text has none.
     pub(super) fn is_charts_only(&self) -> bool {
-        let has_charts =
-            !(self.densities.is_empty() && self.plots.is_empty() && self.rows.is_empty());
+        let has_charts = !(self.densities.is_empty()
+            && self.plots.is_empty()
+            && self.scatters.is_empty()
+            && self.rows.is_empty());
         has_charts && !self.has_text()
     }
 }
@@ -180,6 +185,12 @@ impl ExperimentModel {
     pub(super) fn plots(&self) -> Vec<&Plot> {
         let sections = self.sections.iter();
         sections.flat_map(|section| &section.plots).collect()
+    }
+
+    /// All scatters.
+    pub(super) fn scatters(&self) -> Vec<&ScatterChart> {
+        let sections = self.sections.iter();
+        sections.flat_map(|section| &section.scatters).collect()
     }
 
     /// All densities.

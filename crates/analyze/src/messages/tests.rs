@@ -1,0 +1,237 @@
+//! Simulated producers, whose cause is known.
+
+use super::*;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+const MS: f64 = 1e6;
+const MESSAGES: u64 = 100_000;
+const POINTS: u64 = 50;
+
+/// What happens to message `k` of a run that is at `share` of its length.
+#[derive(Clone, Copy)]
+struct Message {
+    wait_ns: f64,
+    acknowledged_ns: f64,
+    after_ns: f64,
+    in_flight: f64,
+}
+
+const QUIET: Message = Message {
+    wait_ns: 0.02 * MS,
+    acknowledged_ns: 0.8 * MS,
+    after_ns: 0.1 * MS,
+    in_flight: 1.0,
+};
+
+fn course(in_flight: InFlight, mut message: impl FnMut(f64) -> Message) -> Course {
+    let points = (0..POINTS).map(|place| {
+        let share = (place as f64 + 0.5) / POINTS as f64;
+        let found = message(share);
+        Point {
+            message: share * MESSAGES as f64,
+            wait_ns: found.wait_ns,
+            acknowledged_ns: found.acknowledged_ns,
+            after_ns: Some(found.after_ns),
+            total_ns: Some(found.wait_ns + found.acknowledged_ns + found.after_ns),
+            in_flight: found.in_flight,
+            batch_messages: Some(1.0 + 99.0 * share),
+        }
+    });
+    Course {
+        messages: MESSAGES,
+        in_flight,
+        place: QueuePlace::Driver,
+        pool: Some(100),
+        points: points.collect(),
+        rates: Rates {
+            offered_per_s: None,
+            sent_per_s: 10_000.0,
+            acknowledged_per_s: 10_000.0,
+            acknowledged_first_half_per_s: 10_000.0,
+            acknowledged_second_half_per_s: 10_000.0,
+            handed_over_s: 10.0,
+            all_s: 10.0,
+        },
+    }
+}
+
+fn has(judgement: &Judgement, parts: &[&str]) {
+    for part in parts {
+        assert!(
+            judgement.words.contains(part),
+            "`{part}` in: {}",
+            judgement.words
+        );
+    }
+}
+
+#[test]
+fn flat_latency_is_stationary() {
+    let found = judge(&course(InFlight::Bounded(1), |_| QUIET));
+    assert_eq!(found.cause, Cause::Stationary);
+    has(
+        &found,
+        &["does not grow over 100,000 messages", "median 920 µs"],
+    );
+}
+
+/// Medians that spread over a factor of three, with neighbours that resemble each other.
+#[test]
+fn noisy_flat_latency_is_not_called_growing() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let mut stationary = 0;
+    for _ in 0..200 {
+        let mut drift = 0.0;
+        let found = judge(&course(InFlight::Bounded(8), |_| {
+            drift = 0.5 * drift + rng.random::<f64>() - 0.5;
+            Message {
+                acknowledged_ns: (2.0 + drift) * MS,
+                wait_ns: (0.5 + rng.random::<f64>()) * MS,
+                after_ns: (rng.random::<f64>() - 0.3) * MS,
+                in_flight: 8.0,
+            }
+        }));
+        stationary += usize::from(found.cause == Cause::Stationary);
+    }
+    assert!(stationary >= 196, "{stationary} of 200");
+}
+
+#[test]
+fn a_schedule_beyond_the_driver_is_more_offered_than_sent() {
+    let mut late = course(InFlight::Bounded(1), |share| Message {
+        wait_ns: share * 5_000.0 * MS,
+        ..QUIET
+    });
+    late.rates.offered_per_s = Some(20_000.0);
+    let found = judge(&late);
+    assert_eq!(found.cause, Cause::MoreOfferedThanSent);
+    has(
+        &found,
+        &[
+            "more offered than the driver sends: intended→send grows by 50.0 ms per 1,000 messages",
+            "insert time is flat (median 800 µs)",
+            "20,000/s offered, 10,000/s sent",
+        ],
+    );
+}
+
+/// The riddle: everything is handed over at once, and message k waits for the k before it.
+fn riddle() -> Course {
+    let mut all_at_once = course(InFlight::Unbounded, |share| {
+        let before = share * MESSAGES as f64;
+        Message {
+            acknowledged_ns: before / 10_000.0 * 1e9,
+            in_flight: before,
+            ..QUIET
+        }
+    });
+    all_at_once.rates.handed_over_s = 0.4;
+    all_at_once.rates.sent_per_s = 250_000.0;
+    all_at_once
+}
+
+#[test]
+fn inserts_that_nobody_waits_for_are_unbounded_in_flight() {
+    let found = judge(&riddle());
+    assert_eq!(found.cause, Cause::UnboundedInFlight);
+    assert!((found.little_ratio.unwrap() - 1.0).abs() < 1e-9);
+    has(
+        &found,
+        &[
+            "all 100,000 messages were handed over within 400 ms and acknowledged within 10.0 s",
+            "grows by 100 ms per 1,000 messages with the number in flight",
+            "Little's law: 99,000 in flight / 10,000/s = 9.90 s, as measured (ratio 1.00)",
+            "is waiting for one of 100 connections",
+        ],
+    );
+    // Half of the messages are in flight in the median: 5 s, of which 100 connections take 10 ms.
+    assert!((found.connection_wait_ns.unwrap() - 4_990.0 * MS).abs() < 1.0);
+}
+
+#[test]
+fn a_blocking_driver_without_bound_queues_in_the_program() {
+    let mut blocking = course(InFlight::Unbounded, |share| Message {
+        wait_ns: share * 10_000.0 * MS,
+        in_flight: 100.0,
+        ..QUIET
+    });
+    blocking.place = QueuePlace::Program;
+    let found = judge(&blocking);
+    assert_eq!(found.cause, Cause::UnboundedInFlight);
+    has(
+        &found,
+        &["wait in the program", "grows by 100 ms per 1,000"],
+    );
+}
+
+#[test]
+fn longer_inserts_with_as_many_in_flight_are_the_server() {
+    for bound in [InFlight::Bounded(4), InFlight::Unbounded] {
+        let mut slower = course(bound, |share| Message {
+            acknowledged_ns: (1.0 + 4.0 * share) * MS,
+            in_flight: 4.0,
+            ..QUIET
+        });
+        slower.rates.acknowledged_second_half_per_s = 5_000.0;
+        let found = judge(&slower);
+        assert_eq!(found.cause, Cause::Server, "{}", found.words);
+        has(
+            &found,
+            &[
+                "the server takes longer: insert time grows by 40.0 µs per 1,000 messages",
+                "5,000/s after 10,000/s",
+            ],
+        );
+    }
+}
+
+#[test]
+fn messages_that_are_received_later_and_later_are_delivery() {
+    let found = judge(&course(InFlight::Bounded(1), |share| Message {
+        after_ns: share * 300.0 * MS,
+        ..QUIET
+    }));
+    assert_eq!(found.cause, Cause::Delivery);
+    has(
+        &found,
+        &[
+            "acknowledged→received grows by 3.00 ms per 1,000 messages",
+            "brings 1.99 messages at first and 99.0 at last",
+        ],
+    );
+}
+
+#[test]
+fn time_that_moves_from_one_part_to_another_is_no_growth() {
+    let found = judge(&course(InFlight::Bounded(1), |share| Message {
+        acknowledged_ns: (5.0 - 4.0 * share) * MS,
+        after_ns: 4.0 * share * MS,
+        ..QUIET
+    }));
+    assert_eq!(found.cause, Cause::Stationary, "{}", found.words);
+}
+
+#[test]
+fn the_part_that_grows_most_names_the_cause() {
+    let found = judge(&course(InFlight::Bounded(1), |share| Message {
+        acknowledged_ns: (1.0 + share) * MS,
+        after_ns: share * 50.0 * MS,
+        ..QUIET
+    }));
+    assert_eq!(found.cause, Cause::Delivery);
+    has(&found, &["insert time grows by"]);
+}
+
+#[test]
+fn without_received_messages_inserts_are_judged_alone() {
+    let mut unseen = riddle();
+    for point in &mut unseen.points {
+        (point.after_ns, point.total_ns) = (None, None);
+    }
+    assert_eq!(judge(&unseen).cause, Cause::UnboundedInFlight);
+    unseen.points.truncate(LEAST_POINTS - 1);
+    let found = judge(&unseen);
+    assert_eq!(found.cause, Cause::TooFew);
+    has(&found, &["9 points, and 10 are needed"]);
+}

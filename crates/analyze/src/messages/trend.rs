@@ -1,0 +1,263 @@
+//! Whether a series grows or falls steadily: the Mann-Kendall test with the slope of Theil and Sen.
+//!
+//! H. B. Mann, "Nonparametric Tests Against Trend", *Econometrica* 13 (1945); M. G. Kendall, *Rank
+//! Correlation Methods* (1975). The variance is corrected for autocorrelation after K. H. Hamed and
+//! A. R. Rao, "A modified Mann-Kendall trend test for autocorrelated data", *Journal of Hydrology* 204
+//! (1998), because neighbouring medians of latency share their queues. The slope is the median of the
+//! slopes of all pairs: P. K. Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau",
+//! *JASA* 63 (1968).
+//!
+//! A test alone finds any trend, however small, in enough points. So a trend is only called one if it
+//! is also large: the effect is Kendall's tau and the change over the run beside the level.
+
+use crate::robust::{median, normal_quantile, normal_tail};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Fewest points that are judged. With fewer the normal approximation of the test is poor.
+pub const LEAST_POINTS: usize = 10;
+/// Largest probability of a trend by chance, two-sided, that is still called a trend.
+const LARGEST_P: f64 = 0.01;
+/// Smallest Kendall's tau that is called a trend: three of four pairs go one way. Series that wander
+/// reach a third by chance in one of twenty runs.
+const LEAST_TAU: f64 = 0.5;
+/// Smallest change over the series, as a share of its median, that is called a trend.
+const LEAST_CHANGE_RATIO: f64 = 0.25;
+
+/// Which way a series goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// It grows.
+    Growing,
+    /// It falls.
+    Falling,
+    /// No trend that is both beyond chance and large.
+    Flat,
+    /// Fewer points than [`LEAST_POINTS`].
+    TooFew,
+}
+
+/// A trend with its size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trend {
+    /// Which way.
+    pub direction: Direction,
+    /// Kendall's tau, -1 to 1: the share of pairs that grow less the share that fall.
+    pub tau_ratio: f64,
+    /// Probability of such a tau without a trend, two-sided, 0 to 1.
+    pub p_ratio: f64,
+    /// Slope of Theil and Sen: change in units of y for one unit of x.
+    pub slope: f64,
+    /// Slope times the range of x: change over the series in units of y.
+    pub change: f64,
+    /// Median of the series in units of y; 0 without points.
+    pub median: f64,
+}
+
+/// Judges a series of `(x, y)` with growing x. `least_change` is the smallest change over the series
+/// that matters to the caller, in units of y and not negative.
+pub fn trend(points: &[(f64, f64)], least_change: f64) -> Trend {
+    let level = median(points.iter().map(|point| point.1)).unwrap_or(0.0);
+    let n = points.len();
+    if n < LEAST_POINTS {
+        return Trend {
+            direction: Direction::TooFew,
+            tau_ratio: 0.0,
+            p_ratio: 1.0,
+            slope: 0.0,
+            change: 0.0,
+            median: level,
+        };
+    }
+    let slope = theil_sen(points);
+    let change = slope * (points[n - 1].0 - points[0].0);
+    let s = score(points);
+    let tau = s / (n * (n - 1) / 2) as f64;
+    let variance = variance(points) * correction(points, slope).max(1.0);
+    // One towards zero: S takes whole values, the normal distribution does not.
+    let z = (s.abs() - 1.0).max(0.0) / variance.sqrt();
+    let p = if variance > 0.0 {
+        (2.0 * normal_tail(z)).min(1.0)
+    } else {
+        1.0
+    };
+    let large = change.abs() >= least_change.max(LEAST_CHANGE_RATIO * level.abs());
+    let direction = match p <= LARGEST_P && tau.abs() >= LEAST_TAU && large && change != 0.0 {
+        false => Direction::Flat,
+        true if change > 0.0 => Direction::Growing,
+        true => Direction::Falling,
+    };
+    Trend {
+        direction,
+        tau_ratio: tau,
+        p_ratio: p,
+        slope,
+        change,
+        median: level,
+    }
+}
+
+fn pairs<'a>(points: &'a [(f64, f64)]) -> impl Iterator<Item = ((f64, f64), (f64, f64))> + 'a {
+    points
+        .iter()
+        .enumerate()
+        .flat_map(move |(place, &earlier)| {
+            points[place + 1..]
+                .iter()
+                .map(move |&later| (earlier, later))
+        })
+}
+
+fn theil_sen(points: &[(f64, f64)]) -> f64 {
+    let slopes = pairs(points)
+        .filter(|(earlier, later)| later.0 > earlier.0)
+        .map(|(earlier, later)| (later.1 - earlier.1) / (later.0 - earlier.0));
+    median(slopes).unwrap_or(0.0)
+}
+
+/// Pairs that grow less pairs that fall.
+fn score(points: &[(f64, f64)]) -> f64 {
+    pairs(points)
+        .map(|(earlier, later)| match later.1.total_cmp(&earlier.1) {
+            std::cmp::Ordering::Greater => 1.0,
+            std::cmp::Ordering::Less => -1.0,
+            std::cmp::Ordering::Equal => 0.0,
+        })
+        .sum()
+}
+
+/// Variance of the score of independent values, less what ties take away.
+fn variance(points: &[(f64, f64)]) -> f64 {
+    let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
+    let mut values: Vec<f64> = points.iter().map(|point| point.1).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let ties: f64 = values
+        .chunk_by(|left, right| left == right)
+        .map(|tied| term(tied.len() as f64))
+        .sum();
+    (term(points.len() as f64) - ties) / 18.0
+}
+
+/// By how much autocorrelation enlarges the variance: from the ranks of what the slope leaves, with
+/// those lags only whose correlation is beyond chance.
+fn correction(points: &[(f64, f64)], slope: f64) -> f64 {
+    let ranks = ranks(points.iter().map(|point| point.1 - slope * point.0));
+    let n = ranks.len() as f64;
+    let mean = (n - 1.0) / 2.0;
+    let total: f64 = ranks.iter().map(|rank| (rank - mean).powi(2)).sum();
+    if total == 0.0 {
+        return 1.0;
+    }
+    let beyond_chance = normal_quantile(0.975) / n.sqrt();
+    let mut sum = 0.0;
+    // Longer lags rest on too few pairs to be told from noise.
+    for lag in 1..=ranks.len() / 4 {
+        let together: f64 = ranks
+            .iter()
+            .zip(&ranks[lag..])
+            .map(|(left, right)| (left - mean) * (right - mean))
+            .sum();
+        let correlation = together / total;
+        if correlation.abs() > beyond_chance {
+            let k = lag as f64;
+            sum += (n - k) * (n - k - 1.0) * (n - k - 2.0) * correlation;
+        }
+    }
+    1.0 + 2.0 / (n * (n - 1.0) * (n - 2.0)) * sum
+}
+
+/// Ranks from 0; ties share their mean.
+fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let values: Vec<f64> = values.collect();
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by(|&left, &right| values[left].total_cmp(&values[right]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut before = 0;
+    for tied in order.chunk_by(|&left, &right| values[left] == values[right]) {
+        let rank = before as f64 + (tied.len() - 1) as f64 / 2.0;
+        tied.iter().for_each(|&place| ranks[place] = rank);
+        before += tied.len();
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::Xoshiro256PlusPlus;
+    use rand::{RngExt, SeedableRng};
+
+    fn series(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
+        let values = values.into_iter().enumerate();
+        values.map(|(place, y)| (place as f64, y)).collect()
+    }
+
+    #[test]
+    fn the_score_and_its_variance_are_those_of_a_worked_example() {
+        // Ten values by hand: 45 pairs, 2 of which fall, none tied.
+        let points = series([1.0, 2.0, 4.0, 3.0, 5.0, 6.0, 8.0, 7.0, 9.0, 10.0]);
+        assert_eq!(score(&points), 41.0);
+        assert_eq!(variance(&points), 125.0);
+        let found = trend(&points, 0.0);
+        assert!((found.tau_ratio - 41.0 / 45.0).abs() < 1e-12);
+        assert_eq!(found.direction, Direction::Growing);
+        assert_eq!(found.slope, 1.0);
+    }
+
+    #[test]
+    fn ties_make_the_variance_smaller() {
+        let points = series([1.0, 1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        assert!((variance(&points) - (2250.0 - 66.0) / 18.0).abs() < 1e-9);
+        let equal = trend(&series([5.0; 20]), 0.0);
+        assert_eq!(equal.direction, Direction::Flat);
+        assert_eq!(equal.p_ratio, 1.0);
+    }
+
+    #[test]
+    fn outliers_do_not_move_the_slope() {
+        let mut values: Vec<f64> = (0..40)
+            .map(|place| 100.0 + 3.0 * f64::from(place))
+            .collect();
+        values[5] = 1e9;
+        values[30] = 0.0;
+        let found = trend(&series(values), 0.0);
+        assert!((found.slope - 3.0).abs() < 0.1, "{found:?}");
+        assert_eq!(found.direction, Direction::Growing);
+    }
+
+    #[test]
+    fn a_small_change_is_flat_however_sure_it_is() {
+        let found = trend(&series((0..60).map(|k| 1000.0 + f64::from(k))), 0.0);
+        assert!(found.p_ratio < 1e-6);
+        assert_eq!(found.direction, Direction::Flat);
+        let asked = trend(&series((0..60).map(f64::from)), 100.0);
+        assert_eq!(asked.direction, Direction::Flat);
+    }
+
+    #[test]
+    fn falling_is_told_and_few_points_are_not_judged() {
+        let down = trend(&series((0..20).map(|k| 100.0 - 4.0 * f64::from(k))), 0.0);
+        assert_eq!(down.direction, Direction::Falling);
+        let few = trend(&series((0..9).map(f64::from)), 0.0);
+        assert_eq!(few.direction, Direction::TooFew);
+        assert_eq!(trend(&[], 0.0).median, 0.0);
+    }
+
+    /// Each value is mostly the one before: what a queue does to neighbouring medians.
+    #[test]
+    fn wandering_series_are_rarely_called_growing() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+        let mut called = 0;
+        for _ in 0..400 {
+            let mut drift = 0.0;
+            let values = (0..50).map(|_| {
+                drift = 0.6 * drift + rng.random::<f64>() - 0.5;
+                1.0 + drift
+            });
+            let found = trend(&series(values), 0.0);
+            called += usize::from(found.direction != Direction::Flat);
+        }
+        assert!(called <= 8, "{called} of 400");
+    }
+}

@@ -1,0 +1,39 @@
+//! `dyno tail`: sends messages through a capped collection by one driver after the other, and explains how long each took.
+
+use crate::args::TailArguments;
+use crate::exit::{Exit, Failure};
+use crate::experiment::folder::ExperimentFolder;
+use crate::messages::print_data;
+use crate::session::execute::Hands;
+use crate::session::{output, task};
+use crate::tail::perform;
+use crate::tail::reports::AnalysedTail;
+use jiff::Timestamp;
+
+/// See the module.
+pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
+    let task = task::of_tail(arguments)?;
+    task.tell(hands.messages);
+    if arguments.dry_run {
+        print_data(&dyno_plan::file::to_toml(&task.plan))?;
+        return Ok(Exit::Done);
+    }
+    let folder = ExperimentFolder::create(
+        arguments.out.as_deref(),
+        &match task.plan.name.as_str() {
+            name if name.starts_with("tail") => name.to_owned(),
+            name => format!("tail-{name}"),
+        },
+        Timestamp::now(),
+    )?;
+    folder.save_plan("plan.toml", &task.plan)?;
+    let path = folder.path().to_owned();
+    let failure = perform(&task, arguments, hands, folder)?;
+    let analysed = AnalysedTail::of(&path)?;
+    analysed.write(&path)?;
+    let options = output::terminal_options(hands.surroundings);
+    print_data(&analysed.render(arguments.format.into(), &options)?)?;
+    let note = format!("the experiment is in `{}`", path.display());
+    hands.messages.note(&note);
+    failure.map_or(Ok(Exit::Done), Err)
+}

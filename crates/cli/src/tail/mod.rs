@@ -1,0 +1,322 @@
+//! Messages through a database: the server is started or reached, and each combination of drivers, bound and pool is
+//! measured by itself, one after the other.
+
+mod cells;
+pub(crate) mod reports;
+
+use crate::args::TailArguments;
+use crate::exit::{Exit, Failure};
+use crate::experiment::folder::ExperimentFolder;
+use crate::session::document::VERSION;
+use crate::session::execute::Hands;
+use crate::session::lab::Lab;
+use crate::session::server::ServerPlaces;
+use crate::session::task::Task;
+use crate::tail::reports::CELLS;
+use dyno_analyze::messages::record::{
+    Cell, CellStatus, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument, TailServer,
+};
+use dyno_load::prepare;
+use dyno_plan::model::ServerKind;
+use dyno_record::model::RunStatus;
+use dyno_tail::TailError;
+use dyno_tail::document;
+use dyno_tail::driver::{Found, find};
+use dyno_tail::run::{Bench, run};
+use dyno_tail::sums::what_is_wrong;
+use jiff::Timestamp;
+use std::path::{Path, PathBuf};
+
+/// Data of a server, in the folder of the experiment.
+const SERVER_DATA: &str = "server-data";
+
+/// Does what the plan says, in this folder, which is discarded with an error if nothing was measured. Gives what is wrong
+/// with what was measured, if something is.
+pub(crate) fn perform(
+    task: &Task,
+    arguments: &TailArguments,
+    hands: Hands<'_>,
+    folder: ExperimentFolder,
+) -> Result<Option<Failure>, Failure> {
+    let path = folder.path().to_owned();
+    let embedded = arguments.start.embedded_server.as_deref();
+    let mut document = empty(task);
+    let result = measure(task, arguments, hands, embedded, &path, &mut document);
+    let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
+    let measured = document.cells.iter().any(|cell| cell.measured.is_some());
+    match result {
+        Err(failure) if !measured => {
+            let _ = std::fs::remove_dir_all(path.join(CELLS));
+            let _ = std::fs::remove_file(path.join(dyno_analyze::messages::record::FILE));
+            folder.discard();
+            Err(failure)
+        }
+        Err(failure) => {
+            document.status = match failure.exit {
+                Exit::Interrupted => RunStatus::Partial,
+                _ => RunStatus::Failed,
+            };
+            document.status_reason = Some(format!("{:#}", failure.error));
+            document::write(&document, &path)?;
+            Ok(Some(failure))
+        }
+        Ok(()) => {
+            document.status = RunStatus::Complete;
+            document::write(&document, &path)?;
+            Ok(None)
+        }
+    }
+}
+
+fn measure(
+    task: &Task,
+    arguments: &TailArguments,
+    hands: Hands<'_>,
+    embedded: Option<&Path>,
+    path: &Path,
+    document: &mut TailDocument,
+) -> Result<(), Failure> {
+    let plan = task.plan.tail.clone().unwrap_or_default();
+    hands.messages.note("asking the drivers what they are");
+    let found = find(&drivers_folder(arguments)?)?;
+    let (wanted, skipped) = cells::cells(&task.plan, &plan, &found)?;
+    for skipped in &skipped {
+        let text = format!("`{}` is left out: {}", skipped.name, skipped.reason);
+        hands.messages.warning(&text);
+    }
+    if wanted.is_empty() {
+        return Err(
+            Failure::new(Exit::Environment, "no driver that is wanted can run")
+                .with_hint("`make drivers` builds them, and says what is missing"),
+        );
+    }
+    document.skipped = skipped;
+    hands.messages.note("starting the server");
+    let places = ServerPlaces {
+        surroundings: hands.surroundings,
+        embedded,
+        folder: path,
+    };
+    let mut lab = Lab::open(
+        &task.plan,
+        task.remote.as_ref(),
+        &places,
+        None,
+        hands.interrupt,
+    )?;
+    let result = in_lab(
+        task,
+        arguments,
+        hands,
+        path,
+        document,
+        &mut lab,
+        (&found, wanted),
+    );
+    let result = result.map_err(|failure| explain(&mut lab, failure));
+    let (stopped, caveats) = lab.stop();
+    for caveat in caveats {
+        hands.messages.warning(&caveat.message);
+    }
+    result.and(stopped)
+}
+
+/// Says why the server ended, if it did.
+fn explain(lab: &mut Lab, failure: Failure) -> Failure {
+    let Some((_, ended)) = lab.ended() else {
+        return failure;
+    };
+    let name = ended.name;
+    let mut failure = failure.context(format!("the server `{name}` ended ({})", ended.status));
+    failure.log_tail = ended.log_tail;
+    failure
+}
+
+fn in_lab(
+    task: &Task,
+    arguments: &TailArguments,
+    hands: Hands<'_>,
+    path: &Path,
+    document: &mut TailDocument,
+    lab: &mut Lab,
+    (found, wanted): (&Found, Vec<Cell>),
+) -> Result<(), Failure> {
+    let uri = match (lab.uri(&task.plan), &arguments.uri, &task.plan.server.uri) {
+        (Some(uri), ..) => uri,
+        (None, Some(uri), _) | (None, None, Some(uri)) => uri.trim().to_owned(),
+        (None, None, None) => {
+            return Err(Failure::new(Exit::Internal, "a server without an address"));
+        }
+    };
+    document.server = describe(lab, &task.plan)?;
+    let processes = lab.processes();
+    let interrupted = || hands.interrupt.requested();
+    let bench = Bench {
+        uri: &uri,
+        found,
+        server: &processes,
+        interrupted: &interrupted,
+    };
+    let all = wanted.len();
+    let mut failed = Vec::new();
+    for (place, mut cell) in wanted.into_iter().enumerate() {
+        hands.interrupt.check()?;
+        let name = cell.name.clone();
+        hands
+            .messages
+            .note(&format!("{} of {all}: {name}", place + 1));
+        let folder = path.join(CELLS).join(&name);
+        std::fs::create_dir_all(&folder).map_err(|error| {
+            Failure::of(Exit::Environment, error)
+                .context(format!("cannot use `{}`", folder.display()))
+        })?;
+        match run(&bench, &cell.settings, &folder) {
+            Ok(measured) => {
+                cell.reason = what_is_wrong(&measured, &cell.settings);
+                cell.status = match (&cell.reason, measured.interrupted) {
+                    (_, true) => CellStatus::Partial,
+                    (None, _) => CellStatus::Complete,
+                    (Some(_), _) => CellStatus::Failed,
+                };
+                hands.messages.note(&in_short(&measured));
+                cell.measured = Some(measured);
+            }
+            Err(TailError::Interrupted) => {
+                let _ = std::fs::remove_dir_all(&folder);
+                return Err(Failure::new(Exit::Interrupted, "interrupted"));
+            }
+            Err(error) => {
+                let failure = Failure::from(error);
+                cell.status = CellStatus::Failed;
+                cell.reason = Some(format!("{:#}", failure.error));
+                if lab.ended().is_some() || all == 1 {
+                    document.cells.push(cell);
+                    return Err(failure);
+                }
+            }
+        }
+        if let Some(reason) = &cell.reason {
+            hands.messages.warning(&format!("{name}: {reason}"));
+            failed.push(format!("{name}: {reason}"));
+        }
+        document.cells.push(cell);
+        // A process that is killed leaves what is known.
+        document::write(document, path)?;
+        hands.interrupt.check()?;
+    }
+    match failed.as_slice() {
+        [] => Ok(()),
+        [only] => Err(Failure::new(Exit::CheckFailed, only.clone())),
+        several => {
+            let text = format!("{} of {all} failed: {}", several.len(), several.join("; "));
+            Err(Failure::new(Exit::CheckFailed, text))
+        }
+    }
+}
+
+/// One line about a cell, while the next one is measured.
+fn in_short(measured: &Measured) -> String {
+    let rate: f64 = measured
+        .producers
+        .iter()
+        .map(|producer| producer.course.rates.acknowledged_per_s)
+        .sum();
+    let consumer = measured.consumers.first();
+    let median = consumer
+        .and_then(|consumer| consumer.deliveries.first())
+        .map_or(0.0, |delivery| delivery.total.p50_us);
+    let received = consumer.map_or(0, |consumer| consumer.sum.received);
+    format!("  {received} messages received, {rate:.0}/s, median latency {median:.0} µs")
+}
+
+fn describe(lab: &Lab, plan: &dyno_plan::Plan) -> Result<TailServer, Failure> {
+    let server = lab
+        .servers
+        .first()
+        .ok_or_else(|| Failure::new(Exit::Internal, "a deployment without servers"))?;
+    let mut control = server.control()?;
+    let facts = prepare::server_facts(&mut control)?;
+    let started = lab.uri(plan).is_some();
+    let kind = match (started, plan.server.kind) {
+        (true, ServerKind::Embedded) => Some("secantusd-rs".to_owned()),
+        (true, ServerKind::Mongod) => Some("mongod".to_owned()),
+        _ => None,
+    };
+    let mut settings = facts.settings;
+    for member in lab.describe().0 {
+        settings.extend(member.asked);
+    }
+    Ok(TailServer {
+        product: kind
+            .or(facts.product)
+            .unwrap_or_else(|| "MongoDB server".to_owned()),
+        version: facts.version,
+        address: control.endpoint().to_string(),
+        started,
+        settings,
+    })
+}
+
+/// Where the drivers are.
+fn drivers_folder(arguments: &TailArguments) -> Result<PathBuf, Failure> {
+    if let Some(folder) = &arguments.drivers {
+        return Ok(folder.clone());
+    }
+    let holds_drivers = |folder: &PathBuf| folder.join("README.md").is_file() && folder.is_dir();
+    let here = PathBuf::from("drivers");
+    let program = std::env::current_exe().ok();
+    let beside = program.iter().flat_map(|program| program.ancestors());
+    let beside = beside.map(|folder| folder.join("drivers"));
+    let mut places = std::iter::once(here).chain(beside);
+    places.find(holds_drivers).ok_or_else(|| {
+        Failure::new(Exit::Environment, "there is no folder of drivers here")
+            .with_hint("name it: `--drivers DIR`, or the variable `DYNO_DRIVERS`")
+    })
+}
+
+impl From<TailError> for Failure {
+    fn from(error: TailError) -> Self {
+        let exit = match &error {
+            TailError::Interrupted => Exit::Interrupted,
+            TailError::Driver { .. } | TailError::Settings(_) | TailError::Uri(_) => Exit::BadInput,
+            TailError::Sum(_)
+            | TailError::Contract { .. }
+            | TailError::Stamps { .. }
+            | TailError::Ended { .. }
+            | TailError::Deadline { .. } => Exit::CheckFailed,
+            _ => Exit::Environment,
+        };
+        Failure::of(exit, error)
+    }
+}
+
+fn empty(task: &Task) -> TailDocument {
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+    TailDocument {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: VERSION.to_owned(),
+        started_at: Timestamp::now().to_string(),
+        status: RunStatus::Running,
+        status_reason: None,
+        name: task.plan.name.clone(),
+        plan: serde_json::to_value(&task.plan).expect("it is plain data"),
+        server: TailServer::default(),
+        clock: "CLOCK_MONOTONIC of this host".to_owned(),
+        cpus,
+        skipped: Vec::<SkippedDriver>::new(),
+        cells: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_sum_is_a_check_and_a_wrong_driver_is_bad_input() {
+        let exit = |error: TailError| Failure::from(error).exit;
+        assert_eq!(exit(TailError::Sum("no".into())), Exit::CheckFailed);
+        assert_eq!(exit(TailError::Interrupted), Exit::Interrupted);
+        assert_eq!(exit(TailError::Settings("no".into())), Exit::BadInput);
+    }
+}

@@ -1,0 +1,333 @@
+//! What a fleet costs its controller: real messages of many agents at intervals of one second, replayed against a real
+//! `redis-server`, read and merged as `dyno fleet run` does it. Prints CPU, memory and traffic. `make bench-fleet`.
+//!
+//! The agents are not the subject: one thread sends what they would send, over a few connections, with signs of life.
+#![allow(
+    clippy::print_stdout,
+    reason = "a bench prints what it measured, and does nothing else"
+)]
+
+use dyno_fleet::clock::Offset;
+use dyno_fleet::controller::{Controller, ControllerOptions, Event};
+use dyno_fleet::endpoint::{Endpoint, EndpointSource};
+use dyno_fleet::merge::{DEFAULT_LAG, MergeOptions, Merger};
+use dyno_fleet::names::RunName;
+use dyno_fleet::protocol::{HostFacts, Registration, Up, Version};
+use dyno_fleet::window::WindowEncoder;
+use dyno_record::interval::{FinePart, IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::model::PhaseKind;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Different windows, sent in turn: each agent sends one that others send too.
+const PATTERNS: usize = 64;
+/// Operations per second and agent: 10 million of the fleet with 1,000 agents.
+const RATE: u64 = 10_000;
+const VERSION: &str = "bench";
+
+struct Redis(Child, u16);
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn redis() -> Redis {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    drop(listener);
+    let mut child = Command::new("redis-server")
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("install Debian's `redis-server`");
+    let text =
+        format!("port {port}\nbind 127.0.0.1\nrequirepass bench\nsave \"\"\nappendonly no\n");
+    let mut input = child.stdin.take().expect("it is a pipe");
+    input.write_all(text.as_bytes()).expect("it reads");
+    Redis(child, port)
+}
+
+/// A window of read and update with response times from 100 us to some milliseconds, as a busy server has them.
+fn window(pattern: usize, index: u64) -> IntervalRecord {
+    let mut state = 0x9E37_79B9_u64 + pattern as u64 * 77 + index;
+    let mut random = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as f64 / f64::from(1_u32 << 31)
+    };
+    let operation = |name, random: &mut dyn FnMut() -> f64| {
+        let mut all = [
+            latency_histogram(),
+            latency_histogram(),
+            latency_histogram(),
+        ];
+        for _ in 0..RATE / 2 {
+            let service = 100_000.0 - 300_000.0 * (1.0 - random()).ln();
+            let delay = 5_000.0 - 10_000.0 * (1.0 - random()).ln();
+            for (histogram, value) in all.iter_mut().zip([service + delay, service, delay]) {
+                histogram.record(value as u64).expect("in bounds");
+            }
+        }
+        let [response, service, start_delay] = all;
+        OperationInterval {
+            name,
+            response,
+            service,
+            start_delay,
+            response_sum_ns: 2_000_000_000,
+            service_sum_ns: 1_900_000_000,
+            start_delay_sum_ns: 100_000_000,
+            documents: RATE / 2,
+            errors: 0,
+            clamped: 0,
+        }
+    };
+    let operations = vec![
+        operation("read", &mut random),
+        operation("update", &mut random),
+    ];
+    IntervalRecord {
+        duration_ns: 1_000_000_000,
+        operations,
+        succeeded: RATE,
+        fine: vec![
+            FinePart {
+                ended: RATE / 100,
+                response_sum_ns: 20_000_000
+            };
+            100
+        ],
+        ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
+    }
+}
+
+/// Sends what the agents send until `seconds` are over; returns the bytes of a mean window.
+fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 {
+    let mut encoder = WindowEncoder::default();
+    let patterns: Vec<_> = (0..PATTERNS)
+        .map(|pattern| encoder.encode(&window(pattern, 0)))
+        .collect();
+    let mut connection = endpoint.connect(Duration::ZERO).expect("redis is there");
+    let began = Instant::now();
+    for second in 0..seconds {
+        // Ten batches a second: a fleet that starts together sends together, but not in one instant.
+        for batch in 0..10 {
+            let due = Duration::from_secs(second + 1) + Duration::from_millis(batch * 50);
+            thread::sleep(due.saturating_sub(began.elapsed()));
+            let (at, _): (i64, i64) = redis::cmd("TIME")
+                .query(&mut connection)
+                .expect("it answers");
+            let mut pipe = redis::pipe();
+            for agent in (0..agents).filter(|agent| u64::from(agent % 10) == batch) {
+                let (header, blob) = &patterns[(agent as usize + second as usize) % PATTERNS];
+                let mut header = header.clone();
+                (header.index, header.start_ns) = (second, second * 1_000_000_000);
+                let text = serde_json::to_string(&Up::Window {
+                    work: 1,
+                    window: header,
+                })
+                .expect("plain data");
+                let add = pipe
+                    .cmd("XADD")
+                    .arg(run.up())
+                    .arg("MAXLEN")
+                    .arg("~")
+                    .arg(agents * 20);
+                add.arg("*").arg("i").arg(agent).arg("n").arg(second + 1);
+                add.arg("j").arg(text).arg("h").arg(blob).ignore();
+                pipe.zadd(run.beats(), agent, at * 1_000_000).ignore();
+                // Each agent asks for the time and looks for the controller too.
+                pipe.cmd("TIME").ignore();
+                pipe.get(run.controller()).ignore();
+            }
+            pipe.query::<()>(&mut connection).expect("it takes it");
+        }
+    }
+    patterns
+        .iter()
+        .map(|(_, blob)| blob.len() as u64)
+        .sum::<u64>()
+        / PATTERNS as u64
+}
+
+fn register(endpoint: &Endpoint, run: &RunName, agents: u32) {
+    let offset = Offset {
+        offset_ns: 0,
+        uncertainty_ns: 1,
+        round_trip_ns: 1,
+        samples: 1,
+        consistent: true,
+    };
+    let mut pipe = redis::pipe();
+    for index in 0..agents {
+        let host = HostFacts {
+            name: format!("host-{index}"),
+            free_disk_bytes: 1,
+            ..HostFacts::default()
+        };
+        let registration = Registration {
+            version: Version::of(VERSION),
+            index,
+            token: 0,
+            host,
+            realtime: offset,
+            monotonic: offset,
+        };
+        let text = serde_json::to_string(&registration).expect("plain data");
+        pipe.hset(run.agents(), index, text).ignore();
+    }
+    let mut connection = endpoint.connect(Duration::ZERO).expect("redis is there");
+    pipe.query::<()>(&mut connection).expect("it takes it");
+}
+
+/// CPU time of this thread, in seconds.
+fn thread_cpu_s() -> f64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is valid for a write, and the clock exists on Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// A field of `/proc/self/status`, in MiB.
+fn status_mib(field: &str) -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0.0) / 1024.0
+}
+
+/// Figures of `INFO`.
+fn info(endpoint: &Endpoint, field: &str) -> f64 {
+    let mut connection = endpoint.connect(Duration::ZERO).expect("redis is there");
+    let text: String = redis::cmd("INFO")
+        .arg("everything")
+        .query(&mut connection)
+        .expect("it answers");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.and_then(|line| line.trim().parse().ok())
+        .unwrap_or(0.0)
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    let text = std::env::var(name).unwrap_or_default();
+    text.parse().unwrap_or(default)
+}
+
+fn main() {
+    let (agents, seconds) = (
+        setting("DYNO_BENCH_AGENTS", 1_000) as u32,
+        setting("DYNO_BENCH_SECONDS", 60),
+    );
+    let redis = redis();
+    let source = EndpointSource {
+        text: Some(format!("redis://:bench@127.0.0.1:{}", redis.1)),
+        ..Default::default()
+    };
+    let endpoint = Endpoint::find(&source).expect("it is an address");
+    let run = RunName::new("bench").expect("it is a name");
+    let until = Instant::now() + Duration::from_secs(10);
+    while endpoint.connect(Duration::ZERO).is_err() {
+        assert!(Instant::now() < until, "`redis-server` does not start");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let mut controller = Controller::open(ControllerOptions {
+        endpoint: endpoint.clone(),
+        run: run.clone(),
+        version: Version::of(VERSION),
+        lease: Duration::from_secs(30),
+        hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
+        needed_disk_bytes: 0,
+    })
+    .expect("nobody has the run");
+    register(&endpoint, &run, agents);
+    controller
+        .gather(Duration::from_secs(10))
+        .expect("all are there");
+    controller.give("", &[], &[]).expect("redis is there");
+    let mut merger = Merger::new(MergeOptions {
+        interval_ns: 1_000_000_000,
+        lag: DEFAULT_LAG,
+        offered_rate_per_s: None,
+        agents: (0..agents)
+            .map(|index| (format!("host-{index}"), "1 client".into()))
+            .collect(),
+    });
+    let (at, name) = (endpoint.clone(), run.clone());
+    let before_mib = status_mib("VmRSS:");
+    let replaying = thread::spawn(move || replay(&at, &name, agents, seconds));
+    let (began, cpu_before) = (Instant::now(), thread_cpu_s());
+    let expected = u64::from(agents) * seconds;
+    let (mut windows, mut closed, mut redis_mib) = (0, 0, 0_f64);
+    let mut looked = Instant::now();
+    while windows < expected && began.elapsed() < Duration::from_secs(seconds * 2 + 30) {
+        match controller
+            .next(Duration::from_millis(200))
+            .expect("redis is there")
+        {
+            Some(Event::Window { agent, window }) => {
+                merger.add(agent, window).expect("in bounds");
+                windows += 1;
+            }
+            Some(other) => println!("unexpected: {other:?}"),
+            None => {}
+        }
+        if looked.elapsed() > Duration::from_millis(250) {
+            closed += merger.closed().expect("in bounds").len();
+            redis_mib = redis_mib.max(info(&endpoint, "used_memory") / f64::from(1 << 20));
+            looked = Instant::now();
+        }
+    }
+    let (cpu_s, took) = (thread_cpu_s() - cpu_before, began.elapsed().as_secs_f64());
+    let bytes = replaying.join().expect("it sent everything");
+    let in_bytes = info(&endpoint, "total_net_input_bytes");
+    let out_bytes = info(&endpoint, "total_net_output_bytes");
+    let redis_cpu = info(&endpoint, "used_cpu_user") + info(&endpoint, "used_cpu_sys");
+    let (last, outcome) = merger.finish().expect("in bounds");
+    closed += last.len();
+    println!(
+        "agents                {agents}, for {seconds} s, 2 operations with 3 histograms each"
+    );
+    println!("windows               {windows} of {expected}, in {closed} merged intervals");
+    println!(
+        "operations            {}",
+        outcome
+            .phases
+            .iter()
+            .map(|phase| phase.succeeded)
+            .sum::<u64>()
+    );
+    println!("bytes of histograms   {bytes} per window");
+    println!(
+        "controller CPU        {:.1} % of one core, {:.0} us per window",
+        cpu_s / took * 100.0,
+        cpu_s * 1e6 / windows as f64
+    );
+    println!(
+        "memory of the process {:.0} MiB at most, {before_mib:.0} MiB before",
+        status_mib("VmHWM:")
+    );
+    println!(
+        "redis CPU             {:.1} % of one core",
+        redis_cpu / took * 100.0
+    );
+    println!("redis memory          {redis_mib:.0} MiB at most");
+    println!(
+        "redis traffic         {:.1} MB/s in, {:.1} MB/s out",
+        in_bytes / took / 1e6,
+        out_bytes / took / 1e6
+    );
+    println!("doubts                {:?}", outcome.doubts());
+    drop(controller);
+}

@@ -1,0 +1,123 @@
+//! The thread that sends what an agent says, in order, and again after a lost connection: the controller leaves out what
+//! it has already, by the number of the message.
+
+use super::{AgentOptions, LOOK_EVERY, Shared};
+use crate::endpoint::Endpoint;
+use redis::{Connection, RedisError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Messages that wait while Redis does not answer: some minutes of windows, as long as no lease is.
+const WAITING: usize = 256;
+/// A message on its way.
+pub(super) struct Outgoing {
+    pub(super) text: String,
+    pub(super) blob: Vec<u8>,
+}
+
+/// The end of the queue that messages are put into.
+#[derive(Debug)]
+pub(super) struct Sender(Option<SyncSender<Outgoing>>);
+
+impl Sender {
+    /// Whether there was room for the message.
+    pub(super) fn put(&self, message: Outgoing) -> bool {
+        match self.0.as_ref().map(|queue| queue.try_send(message)) {
+            Some(Ok(())) => true,
+            Some(Err(TrySendError::Full(_) | TrySendError::Disconnected(_))) | None => false,
+        }
+    }
+
+    /// No more comes: the thread ends when all is sent.
+    pub(super) fn close(&mut self) {
+        self.0 = None;
+    }
+}
+
+struct Queue {
+    endpoint: Endpoint,
+    stream: String,
+    index: u32,
+    shared: Arc<Shared>,
+    keep_ms: u64,
+    unread: u64,
+    connection: Option<Connection>,
+}
+
+pub(super) fn start(
+    options: &AgentOptions,
+    unread: u64,
+    shared: Arc<Shared>,
+) -> (Sender, thread::JoinHandle<()>) {
+    let (sender, receiver) = sync_channel(WAITING);
+    let queue = Queue {
+        endpoint: options.endpoint.clone(),
+        stream: options.run.up(),
+        index: options.index,
+        keep_ms: super::listen::keep(shared.lease).as_millis() as u64,
+        unread,
+        shared,
+        connection: None,
+    };
+    let thread = thread::spawn(move || queue.run(&receiver));
+    (Sender(Some(sender)), thread)
+}
+
+impl Queue {
+    fn run(mut self, receiver: &Receiver<Outgoing>) {
+        for (number, message) in (1_u64..).zip(receiver.iter()) {
+            if !self.send(number, &message) {
+                return;
+            }
+        }
+    }
+
+    /// Sends until Redis has it; `false` if it is not wanted any more, or Redis has gone.
+    fn send(&mut self, number: u64, message: &Outgoing) -> bool {
+        let began = Instant::now();
+        loop {
+            match self.try_send(number, message) {
+                Ok(()) => return true,
+                Err(error) => {
+                    self.connection = None;
+                    if began.elapsed() > self.shared.lease {
+                        let gone = self.shared.redis_gone(error.to_string());
+                        self.shared.end(gone);
+                        return false;
+                    }
+                    // Aborted: what is still to say is not worth a wait.
+                    if self.shared.stop.load(Ordering::SeqCst) {
+                        return false;
+                    }
+                    thread::sleep(LOOK_EVERY * 5);
+                }
+            }
+        }
+    }
+
+    fn try_send(&mut self, number: u64, message: &Outgoing) -> Result<(), RedisError> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            None => self
+                .connection
+                .insert(self.endpoint.try_connect(Duration::ZERO)?),
+        };
+        let mut pipe = redis::pipe();
+        let add = pipe.cmd("XADD").arg(&self.stream);
+        add.arg("MAXLEN").arg("~").arg(self.unread);
+        add.arg("*").arg("i").arg(self.index).arg("n").arg(number);
+        add.arg("j").arg(&message.text);
+        if !message.blob.is_empty() {
+            add.arg("h").arg(&message.blob);
+        }
+        add.ignore();
+        pipe.cmd("PEXPIRE")
+            .arg(&self.stream)
+            .arg(self.keep_ms)
+            .ignore();
+        pipe.query::<()>(connection)
+    }
+}

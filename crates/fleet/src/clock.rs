@@ -1,0 +1,207 @@
+//! How far a clock of this host is from the clock of Redis, by round trips, and with what uncertainty.
+//!
+//! Redis says the time (`TIME`, in whole microseconds) between sending and receiving, so each round trip bounds the
+//! offset from both sides, whatever the two directions take: the bounds of several are intersected, and those of the
+//! quickest bound most. Hosts compare through the clock of Redis. Offsets place instants and windows of different hosts
+//! on one time line; they never enter a latency.
+
+use nix::time::{ClockId, clock_gettime};
+use std::collections::VecDeque;
+
+/// What the clock of Redis leaves out of its answer: less than a microsecond.
+const RESOLUTION_NS: i128 = 1_000;
+/// Round trips that an estimate is made of. More bound closer; fewer follow a drifting clock.
+const KEPT: usize = 32;
+
+/// Nanoseconds of the monotonic clock.
+pub fn monotonic_ns() -> i64 {
+    now_ns(ClockId::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds of the clock that hosts show, from 1970.
+pub fn realtime_ns() -> i64 {
+    now_ns(ClockId::CLOCK_REALTIME)
+}
+
+fn now_ns(clock: ClockId) -> i64 {
+    let time = clock_gettime(clock).expect("Linux has the clock");
+    time.tv_sec() * 1_000_000_000 + time.tv_nsec()
+}
+
+/// One round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// Instant before the question, on the clock of this host.
+    pub sent_ns: i64,
+    /// What Redis answered.
+    pub remote_ns: i64,
+    /// Instant after the answer, on the clock of this host.
+    pub received_ns: i64,
+}
+
+impl RoundTrip {
+    /// How long it took.
+    pub fn length_ns(&self) -> i64 {
+        self.received_ns - self.sent_ns
+    }
+
+    /// Least and greatest offset that it allows.
+    fn bounds(&self) -> (i128, i128) {
+        let remote = i128::from(self.remote_ns);
+        (
+            remote - i128::from(self.received_ns),
+            remote + RESOLUTION_NS - i128::from(self.sent_ns),
+        )
+    }
+}
+
+/// What is added to the clock of a host to get the clock of Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Offset {
+    /// The offset.
+    pub offset_ns: i64,
+    /// It is off by at most this, unless a clock was set in the meantime.
+    pub uncertainty_ns: u64,
+    /// The quickest round trip.
+    pub round_trip_ns: u64,
+    /// Round trips that it rests on.
+    pub samples: u32,
+    /// Whether all of them allow one offset; if not, a clock was set or drifts, and the quickest one alone counts.
+    pub consistent: bool,
+}
+
+impl Offset {
+    /// An instant of this host on the clock of Redis.
+    pub fn to_remote_ns(&self, local_ns: i64) -> i64 {
+        local_ns.saturating_add(self.offset_ns)
+    }
+
+    /// An instant of the clock of Redis on that of this host.
+    pub fn to_local_ns(&self, remote_ns: i64) -> i64 {
+        remote_ns.saturating_sub(self.offset_ns)
+    }
+
+    /// How far this host's clock is ahead of the other's, both measured against the same Redis, and the uncertainty.
+    pub fn ahead_of(&self, other: &Offset) -> (i64, u64) {
+        (
+            other.offset_ns.saturating_sub(self.offset_ns),
+            self.uncertainty_ns.saturating_add(other.uncertainty_ns),
+        )
+    }
+}
+
+/// Collects round trips.
+#[derive(Clone, Debug, Default)]
+pub struct OffsetEstimator {
+    trips: VecDeque<RoundTrip>,
+}
+
+impl OffsetEstimator {
+    /// Adds a round trip; of those before, the newest are kept. One that ended before it began is left out: the clock was set.
+    pub fn add(&mut self, trip: RoundTrip) {
+        if trip.length_ns() < 0 {
+            return;
+        }
+        if self.trips.len() == KEPT {
+            self.trips.pop_front();
+        }
+        self.trips.push_back(trip);
+    }
+
+    /// The offset by the round trips so far; `None` without any.
+    pub fn estimate(&self) -> Option<Offset> {
+        let quickest = self.trips.iter().min_by_key(|trip| trip.length_ns())?;
+        let bounds = self.trips.iter().map(RoundTrip::bounds);
+        let (low, high) = bounds.fold((i128::MIN, i128::MAX), |(low, high), trip| {
+            (low.max(trip.0), high.min(trip.1))
+        });
+        let consistent = low <= high;
+        let (low, high) = if consistent {
+            (low, high)
+        } else {
+            quickest.bounds()
+        };
+        let middle = (low + high).div_euclid(2);
+        Some(Offset {
+            offset_ns: i64::try_from(middle).ok()?,
+            // Rounded up, so that the bounds stay inside.
+            uncertainty_ns: u64::try_from(high - middle).ok()?,
+            round_trip_ns: quickest.length_ns().unsigned_abs(),
+            samples: self.trips.len() as u32,
+            consistent,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A round trip to a clock that is `offset` ahead, with these delays there and back.
+    fn trip(at: i64, offset: i64, there: i64, back: i64) -> RoundTrip {
+        RoundTrip {
+            sent_ns: at,
+            remote_ns: (at + there + offset).div_euclid(1_000) * 1_000,
+            received_ns: at + there + back,
+        }
+    }
+
+    #[test]
+    fn one_slow_direction_moves_the_estimate_within_its_uncertainty() {
+        let mut estimator = OffsetEstimator::default();
+        estimator.add(trip(0, 5_000_000, 10_000, 900_000));
+        let alone = estimator.estimate().expect("there is one");
+        assert!((alone.offset_ns - 5_000_000).unsigned_abs() <= alone.uncertainty_ns);
+        assert!(alone.uncertainty_ns > 400_000);
+        // A quick one later bounds it from both sides.
+        estimator.add(trip(1_000_000, 5_000_000, 30_000, 30_000));
+        let both = estimator.estimate().expect("there is one");
+        assert!(both.uncertainty_ns <= 31_000, "{both:?}");
+        assert!((both.offset_ns - 5_000_000).unsigned_abs() <= both.uncertainty_ns);
+        assert_eq!((both.samples, both.consistent), (2, true));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_told() {
+        let mut estimator = OffsetEstimator::default();
+        estimator.add(trip(0, 0, 20_000, 20_000));
+        estimator.add(trip(1_000_000, 80_000_000, 10_000, 10_000));
+        let estimate = estimator.estimate().expect("there is one");
+        assert!(!estimate.consistent);
+        assert!(
+            (estimate.offset_ns - 80_000_000).abs() < 20_000,
+            "the quickest counts"
+        );
+    }
+
+    #[test]
+    fn hosts_compare_through_redis() {
+        let of = |offset| {
+            let mut estimator = OffsetEstimator::default();
+            estimator.add(trip(0, offset, 5_000, 5_000));
+            estimator.estimate().expect("there is one")
+        };
+        // The agent has to add less to get the time of Redis: its clock is ahead.
+        let (ahead, uncertainty) = of(1_000_000).ahead_of(&of(4_000_000));
+        assert!((ahead - 3_000_000).unsigned_abs() <= uncertainty, "{ahead}");
+        assert!(uncertainty < 12_000);
+    }
+
+    proptest! {
+        #[test]
+        fn the_true_offset_is_always_inside(
+            offset in -1_000_000_000_000i64..1_000_000_000_000,
+            delays in proptest::collection::vec((0i64..5_000_000, 0i64..5_000_000), 1..60),
+        ) {
+            let mut estimator = OffsetEstimator::default();
+            for (number, (there, back)) in delays.iter().enumerate() {
+                estimator.add(trip(number as i64 * 20_000_000, offset, *there, *back));
+            }
+            let estimate = estimator.estimate().expect("there are some");
+            prop_assert!(estimate.consistent);
+            prop_assert!((estimate.offset_ns - offset).unsigned_abs() <= estimate.uncertainty_ns);
+            prop_assert!(estimate.uncertainty_ns <= estimate.round_trip_ns / 2 + 1_001);
+        }
+    }
+}

@@ -1,0 +1,523 @@
+//! The controller: waits for the agents, gives each its share, lets them start together, reads what they measured, and
+//! takes everything away again. Every wait has a deadline, and every failure names the host and the last thing it did.
+
+mod lease;
+mod roster;
+
+use crate::agent::{Reply, keep, measure};
+use crate::clock::{Offset, monotonic_ns};
+use crate::endpoint::Endpoint;
+use crate::error::FleetError;
+use crate::names::RunName;
+use crate::protocol::{Announcement, Down, Registration, Stage, Up, Version, Work, decode, encode};
+use crate::shares::Share;
+use crate::window::WindowDecoder;
+use dyno_record::interval::IntervalRecord;
+use lease::Lease;
+use redis::{Connection, RedisError};
+use roster::Roster;
+use std::collections::VecDeque;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest wait for messages at a time.
+const BLOCK: Duration = Duration::from_millis(100);
+/// Messages that are read at once.
+const BATCH: u64 = 256;
+/// Messages of each agent that stay in Redis unread, and the least bound for all.
+const UNREAD: (u64, u64) = (20, 2_000);
+/// Words to all agents that stay in Redis: an agent that is this far behind has missed a run.
+const WORDS: u64 = 1_000;
+
+/// How to open a run.
+#[derive(Clone, Debug)]
+pub struct ControllerOptions {
+    /// Where Redis is.
+    pub endpoint: Endpoint,
+    /// The run.
+    pub run: RunName,
+    /// Version of this program.
+    pub version: Version,
+    /// How long somebody may be silent.
+    pub lease: Duration,
+    /// Names of the hosts that the agents are on, by their numbers.
+    pub hosts: Vec<String>,
+    /// Free disk that a host must have, in bytes.
+    pub needed_disk_bytes: u64,
+}
+
+/// What comes from the fleet.
+#[derive(Debug)]
+pub enum Event {
+    /// An agent has begun a stage, this long after the common instant.
+    Begun {
+        /// Number of the agent.
+        agent: u32,
+        /// The stage.
+        stage: Stage,
+        /// In nanoseconds of the clock of Redis.
+        late_ns: i64,
+        /// How far that may be off.
+        uncertainty_ns: u64,
+    },
+    /// A window of an agent.
+    Window {
+        /// Number of the agent.
+        agent: u32,
+        /// The window.
+        window: IntervalRecord,
+    },
+    /// An agent has ended a stage.
+    Done {
+        /// Number of the agent.
+        agent: u32,
+        /// The stage.
+        stage: Stage,
+        /// Its record.
+        summary: serde_json::Value,
+        /// Clock of its host.
+        realtime: Offset,
+    },
+    /// An agent will not go on; it is named once.
+    Gone {
+        /// Number of the agent.
+        agent: u32,
+        /// Why: lost, failed, or left early.
+        error: FleetError,
+    },
+    /// Windows of an agent are missing; it goes on.
+    Missing {
+        /// Number of the agent.
+        agent: u32,
+        /// What is missing.
+        error: FleetError,
+    },
+}
+
+/// A run, as its controller has it.
+pub struct Controller {
+    options: ControllerOptions,
+    connection: Option<Connection>,
+    lease: Lease,
+    roster: Roster,
+    decoder: WindowDecoder,
+    position: String,
+    events: VecDeque<Event>,
+    work: u32,
+    realtime: Offset,
+    heard: Instant,
+    looked: Instant,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for Controller {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Controller({})", self.options.run)
+    }
+}
+
+impl Controller {
+    /// Takes the run, and keeps it by a lease.
+    ///
+    /// # Errors
+    /// Redis is not there, or another controller has the run.
+    pub fn open(options: ControllerOptions) -> Result<Self, FleetError> {
+        let mut connection = options.endpoint.connect(BLOCK)?;
+        let clocks = measure(&mut connection).map_err(|error| options.endpoint.error(&error))?;
+        let agents = options.hosts.len() as u64;
+        let announcement = Announcement {
+            version: options.version.clone(),
+            lease_ms: options.lease.as_millis() as u64,
+            unread: UNREAD.1.max(UNREAD.0 * agents),
+            token: u64::from(std::process::id()) << 32 | (monotonic_ns() as u64 & 0xffff_ffff),
+        };
+        let lease = Lease::take(&mut connection, &options, &announcement)?;
+        Ok(Controller {
+            roster: Roster::new(&options.hosts),
+            options,
+            connection: Some(connection),
+            lease,
+            decoder: WindowDecoder::default(),
+            position: "0-0".into(),
+            events: VecDeque::new(),
+            work: 0,
+            realtime: clocks.realtime(),
+            heard: Instant::now(),
+            looked: Instant::now(),
+            is_closed: false,
+        })
+    }
+
+    /// Clock of this host against that of Redis, which those of the agents are compared with.
+    pub fn realtime_offset(&self) -> Offset {
+        self.realtime
+    }
+
+    /// Waits until all agents have come.
+    ///
+    /// # Errors
+    /// Who has not come, a version that differs, or a host without room.
+    pub fn gather(&mut self, within: Duration) -> Result<Vec<Registration>, FleetError> {
+        let deadline = Instant::now() + within;
+        loop {
+            let key = self.options.run.agents();
+            let found: Vec<(u32, Vec<u8>)> =
+                self.ask(|connection| redis::cmd("HGETALL").arg(&key).query(connection))?;
+            for (index, text) in found {
+                if self.roster.is_known(index) {
+                    continue;
+                }
+                let registration: Registration = decode(&text, &format!("agent {index}"))?;
+                self.admit(&registration)?;
+                self.roster.come(registration)?;
+            }
+            let missing = self.roster.missing();
+            if missing.is_empty() {
+                return Ok(self.roster.registrations().cloned().collect());
+            }
+            if Instant::now() >= deadline {
+                return Err(FleetError::Late {
+                    step: "there".into(),
+                    within,
+                    waiting: missing,
+                });
+            }
+            self.lease.check()?;
+            thread::sleep(BLOCK);
+        }
+    }
+
+    fn admit(&self, agent: &Registration) -> Result<(), FleetError> {
+        let host = agent.host.name.clone();
+        if agent.version != self.options.version {
+            return Err(FleetError::Version {
+                host,
+                found: agent.version.to_string(),
+                expected: self.options.version.to_string(),
+            });
+        }
+        if agent.host.free_disk_bytes < self.options.needed_disk_bytes {
+            return Err(FleetError::Disk {
+                host,
+                free_bytes: agent.host.free_disk_bytes,
+                needed_bytes: self.options.needed_disk_bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// Gives every agent its share of a new work; returns the number of the work.
+    ///
+    /// # Errors
+    /// Redis does not answer.
+    pub fn give(
+        &mut self,
+        plan: &str,
+        servers: &[String],
+        shares: &[Share],
+    ) -> Result<u32, FleetError> {
+        let key = self.options.run.shares();
+        let keep_ms = keep(self.options.lease).as_millis() as i64;
+        self.ask(|connection| {
+            let mut pipe = redis::pipe();
+            pipe.del(&key).ignore();
+            for share in shares {
+                pipe.hset(&key, share.index, encode(share)).ignore();
+            }
+            pipe.pexpire(&key, keep_ms).ignore();
+            pipe.query::<()>(connection)
+        })?;
+        self.work += 1;
+        self.say(&Down::Work(Work {
+            number: self.work,
+            plan: plan.into(),
+            servers: servers.to_vec(),
+        }))?;
+        Ok(self.work)
+    }
+
+    /// Waits until all agents are ready for a stage of the newest work.
+    ///
+    /// # Errors
+    /// Who is not ready and what it did last, or the first that is lost or failed meanwhile.
+    pub fn barrier(&mut self, stage: Stage, within: Duration) -> Result<(), FleetError> {
+        let deadline = Instant::now() + within;
+        while !self.roster.all_ready(self.work, stage) {
+            if Instant::now() >= deadline {
+                return Err(FleetError::Late {
+                    step: format!("ready for {stage}"),
+                    within,
+                    waiting: self.roster.not_ready(self.work, stage),
+                });
+            }
+            self.poll()?;
+            let gone = |event: &Event| matches!(event, Event::Gone { .. });
+            if let Some(at) = self.events.iter().position(gone)
+                && let Some(Event::Gone { error, .. }) = self.events.remove(at)
+            {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a stage begin `lead` from now at all agents; returns the instant on the clock of Redis, in nanoseconds.
+    ///
+    /// # Errors
+    /// Redis does not answer.
+    pub fn start(&mut self, stage: Stage, lead: Duration) -> Result<i64, FleetError> {
+        let (seconds, micros): (i64, i64) =
+            self.ask(|connection| redis::cmd("TIME").query(connection))?;
+        let at_ns = (seconds * 1_000_000 + micros) * 1_000 + lead.as_nanos() as i64;
+        let work = self.work;
+        self.say(&Down::Start { work, stage, at_ns })?;
+        Ok(at_ns)
+    }
+
+    /// The next event; `None` if there is none within `within`.
+    ///
+    /// # Errors
+    /// Redis has gone, or the lease of this controller is lost.
+    pub fn next(&mut self, within: Duration) -> Result<Option<Event>, FleetError> {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some(event));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            self.poll()?;
+        }
+    }
+
+    /// Ends the newest work; the agents stay.
+    ///
+    /// # Errors
+    /// Redis does not answer.
+    pub fn cancel(&mut self, reason: &str) -> Result<(), FleetError> {
+        let (work, reason) = (self.work, reason.to_owned());
+        self.say(&Down::Cancel { work, reason })
+    }
+
+    /// Ends everything in order: the agents leave, and nothing stays in Redis. Returns who did not say that it left.
+    ///
+    /// # Errors
+    /// Redis does not answer.
+    pub fn finish(mut self, within: Duration) -> Result<Vec<String>, FleetError> {
+        self.say(&Down::Finish)?;
+        self.close(within)
+    }
+
+    /// Ends everything at once: the agents stop their load and leave, and nothing stays in Redis. Returns who did not say
+    /// that it left; such an agent ends by its lease.
+    ///
+    /// # Errors
+    /// Redis does not answer.
+    pub fn abort(mut self, reason: &str, within: Duration) -> Result<Vec<String>, FleetError> {
+        let reason = reason.to_owned();
+        self.say(&Down::Abort { reason })?;
+        self.close(within)
+    }
+
+    fn close(&mut self, within: Duration) -> Result<Vec<String>, FleetError> {
+        self.is_closed = true;
+        let deadline = Instant::now() + within;
+        while !self.roster.all_left() && Instant::now() < deadline {
+            self.poll()?;
+        }
+        self.lease.end();
+        let keys = self.options.run.all();
+        self.ask(|connection| redis::cmd("DEL").arg(&keys).query::<()>(connection))?;
+        Ok(self.roster.not_left())
+    }
+
+    /// Agents that sent no window for longer than `longer_than` while others did: number, host and what they did last.
+    pub fn lagging(&self, longer_than: Duration) -> Vec<String> {
+        self.roster.lagging(longer_than)
+    }
+
+    fn say(&mut self, word: &Down) -> Result<(), FleetError> {
+        let key = self.options.run.down();
+        let keep_ms = keep(self.options.lease).as_millis() as i64;
+        let text = encode(word);
+        self.ask(|connection| {
+            let mut pipe = redis::pipe();
+            let add = pipe.cmd("XADD").arg(&key);
+            add.arg("MAXLEN").arg("~").arg(WORDS).arg("*");
+            add.arg("j").arg(&text).ignore();
+            pipe.pexpire(&key, keep_ms).ignore();
+            pipe.query::<()>(connection)
+        })
+    }
+
+    /// Reads what has come, and looks who is silent.
+    fn poll(&mut self) -> Result<(), FleetError> {
+        self.lease.check()?;
+        let (up, position) = (self.options.run.up(), self.position.clone());
+        let reply: Reply = self.ask(|connection| {
+            redis::cmd("XREAD")
+                .arg("COUNT")
+                .arg(BATCH)
+                .arg("BLOCK")
+                .arg(BLOCK.as_millis() as u64)
+                .arg("STREAMS")
+                .arg(&up)
+                .arg(&position)
+                .query(connection)
+        })?;
+        for (_, entries) in reply.into_iter().flatten() {
+            if let Some((last, _)) = entries.last() {
+                self.position.clone_from(last);
+            }
+            for (_, fields) in &entries {
+                self.take(fields)?;
+            }
+            // What is read takes no memory any more.
+            let position = self.position.clone();
+            self.ask(|connection| {
+                let mut trim = redis::cmd("XTRIM");
+                trim.arg(&up).arg("MINID").arg(&position);
+                trim.query::<()>(connection)
+            })?;
+        }
+        if self.looked.elapsed() >= self.options.lease / 4 {
+            self.look_for_silent()?;
+            self.looked = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn look_for_silent(&mut self) -> Result<(), FleetError> {
+        let beats = self.options.run.beats();
+        let lease_us = self.options.lease.as_micros() as i64;
+        let (seconds, micros): (i64, i64) =
+            self.ask(|connection| redis::cmd("TIME").query(connection))?;
+        let now_us = seconds * 1_000_000 + micros;
+        let silent: Vec<(u32, f64)> = self.ask(|connection| {
+            redis::cmd("ZRANGEBYSCORE")
+                .arg(&beats)
+                .arg("-inf")
+                .arg(now_us - lease_us)
+                .arg("WITHSCORES")
+                .query(connection)
+        })?;
+        for (agent, heard_us) in silent {
+            let micros = (now_us - heard_us as i64).max(0) as u64;
+            if let Some(error) = self.roster.lose(agent, Duration::from_micros(micros)) {
+                self.events.push_back(Event::Gone { agent, error });
+            }
+        }
+        Ok(())
+    }
+
+    /// One entry of the stream: number of the agent and of the message, JSON, and histograms.
+    fn take(&mut self, fields: &[Vec<u8>]) -> Result<(), FleetError> {
+        let field = |name: &[u8]| {
+            let mut pairs = fields.chunks_exact(2);
+            pairs.find(|pair| pair[0] == name).map(|pair| &*pair[1])
+        };
+        let number = |name: &[u8]| std::str::from_utf8(field(name)?).ok()?.parse::<u64>().ok();
+        let (Some(agent), Some(message), Some(text)) = (number(b"i"), number(b"n"), field(b"j"))
+        else {
+            return Err(FleetError::Message {
+                from: "an agent".into(),
+                reason: "it has no sender".into(),
+            });
+        };
+        let agent = agent as u32;
+        let missing = match self.roster.number(agent, message) {
+            // Sent again after a lost connection, or by somebody who is no part of the fleet.
+            None => return Ok(()),
+            Some(missing) => missing,
+        };
+        if let Some(error) = missing {
+            self.events.push_back(Event::Missing { agent, error });
+        }
+        let from = self.roster.name(agent);
+        let said: Up = decode(text, &from)?;
+        let event = self.roster.take(agent, &said);
+        if let Some(error) = event {
+            self.events.push_back(Event::Gone { agent, error });
+        }
+        let current = self.work;
+        let event = match said {
+            Up::Window { work, window } if work == current => {
+                let blob = field(b"h").unwrap_or_default();
+                let window = self.decoder.decode(&window, blob, &from)?;
+                Event::Window { agent, window }
+            }
+            Up::Begun {
+                work,
+                stage,
+                late_ns,
+                uncertainty_ns,
+            } if work == current => Event::Begun {
+                agent,
+                stage,
+                late_ns,
+                uncertainty_ns,
+            },
+            Up::Done {
+                work,
+                stage,
+                summary,
+                realtime,
+            } if work == current => Event::Done {
+                agent,
+                stage,
+                summary,
+                realtime,
+            },
+            _ => return Ok(()),
+        };
+        self.events.push_back(event);
+        Ok(())
+    }
+
+    /// Asks Redis, again over a new connection if one is lost, until the lease is over.
+    fn ask<T>(
+        &mut self,
+        mut question: impl FnMut(&mut Connection) -> Result<T, RedisError>,
+    ) -> Result<T, FleetError> {
+        loop {
+            let answer = match &mut self.connection {
+                Some(connection) => question(connection),
+                None => match self.options.endpoint.try_connect(BLOCK) {
+                    Ok(connection) => question(self.connection.insert(connection)),
+                    Err(error) => Err(error),
+                },
+            };
+            match answer {
+                Ok(answer) => {
+                    self.heard = Instant::now();
+                    return Ok(answer);
+                }
+                Err(error) => {
+                    self.connection = None;
+                    if self.heard.elapsed() > self.options.lease {
+                        return Err(FleetError::RedisGone {
+                            silent: self.heard.elapsed(),
+                            reason: error.to_string(),
+                            last: format!("work {}", self.work),
+                        });
+                    }
+                    thread::sleep(BLOCK);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        // Without a word the agents end by their lease; with one, at once.
+        if !self.is_closed {
+            self.is_closed = true;
+            self.heard = Instant::now() - self.options.lease;
+            let reason = "the controller has ended".to_owned();
+            let _ = self.say(&Down::Abort { reason });
+        }
+        self.lease.end();
+    }
+}

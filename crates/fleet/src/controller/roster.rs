@@ -1,0 +1,190 @@
+//! Who is in the fleet, what each did last, and who has gone.
+
+use crate::error::FleetError;
+use crate::protocol::{Registration, Stage, Up};
+use std::time::{Duration, Instant};
+
+#[derive(Debug)]
+struct Entry {
+    /// Name of the host in the plan, until the agent tells its own.
+    host: String,
+    registration: Option<Registration>,
+    /// What it did last, in words.
+    last: String,
+    ready: Option<(u32, Stage)>,
+    /// Number of the last message.
+    message: u64,
+    window: Option<Instant>,
+    is_measuring: bool,
+    has_left: bool,
+    is_gone: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Roster(Vec<Entry>);
+
+impl Roster {
+    pub(super) fn new(hosts: &[String]) -> Self {
+        let entry = |host: &String| Entry {
+            host: host.clone(),
+            registration: None,
+            last: "never came".into(),
+            ready: None,
+            message: 0,
+            window: None,
+            is_measuring: false,
+            has_left: false,
+            is_gone: false,
+        };
+        Roster(hosts.iter().map(entry).collect())
+    }
+
+    pub(super) fn is_known(&self, index: u32) -> bool {
+        let entry = self.0.get(index as usize);
+        entry.is_some_and(|entry| entry.registration.is_some())
+    }
+
+    pub(super) fn come(&mut self, registration: Registration) -> Result<(), FleetError> {
+        let agents = self.0.len();
+        let Some(entry) = self.0.get_mut(registration.index as usize) else {
+            return Err(FleetError::Message {
+                from: registration.host.name,
+                reason: format!("it is agent {} of {agents}", registration.index),
+            });
+        };
+        entry.host.clone_from(&registration.host.name);
+        entry.registration = Some(registration);
+        entry.last = "joined".into();
+        Ok(())
+    }
+
+    pub(super) fn registrations(&self) -> impl Iterator<Item = &Registration> {
+        self.0
+            .iter()
+            .filter_map(|entry| entry.registration.as_ref())
+    }
+
+    pub(super) fn name(&self, index: u32) -> String {
+        match self.0.get(index as usize) {
+            Some(entry) => format!("agent {index} on `{}`", entry.host),
+            None => format!("agent {index}"),
+        }
+    }
+
+    fn describe(&self, chosen: impl Fn(&Entry) -> bool) -> Vec<String> {
+        let entries = (0_u32..).zip(&self.0).filter(|(_, entry)| chosen(entry));
+        entries
+            .map(|(index, entry)| format!("{} ({})", self.name(index), entry.last))
+            .collect()
+    }
+
+    pub(super) fn missing(&self) -> Vec<String> {
+        self.describe(|entry| entry.registration.is_none())
+    }
+
+    pub(super) fn all_ready(&self, work: u32, stage: Stage) -> bool {
+        let mut there = self.0.iter().filter(|entry| !entry.is_gone);
+        there.all(|entry| entry.ready == Some((work, stage)))
+    }
+
+    pub(super) fn not_ready(&self, work: u32, stage: Stage) -> Vec<String> {
+        self.describe(|entry| !entry.is_gone && entry.ready != Some((work, stage)))
+    }
+
+    /// An agent that never came will not leave.
+    pub(super) fn all_left(&self) -> bool {
+        let mut there = self.0.iter().filter(|entry| entry.registration.is_some());
+        there.all(|entry| entry.has_left || entry.is_gone)
+    }
+
+    pub(super) fn not_left(&self) -> Vec<String> {
+        self.describe(|entry| entry.registration.is_some() && !entry.has_left)
+    }
+
+    pub(super) fn lagging(&self, longer_than: Duration) -> Vec<String> {
+        self.describe(|entry| {
+            let is_late = |at: Instant| at.elapsed() > longer_than;
+            entry.is_measuring && !entry.is_gone && entry.window.is_some_and(is_late)
+        })
+    }
+
+    /// Whether a message is new: `None` if not, else whether messages before it are missing.
+    pub(super) fn number(&mut self, index: u32, message: u64) -> Option<Option<FleetError>> {
+        let entry = self.0.get_mut(index as usize)?;
+        if message <= entry.message {
+            return None;
+        }
+        let count = message - entry.message - 1;
+        entry.message = message;
+        let error = FleetError::MessagesLost {
+            index,
+            host: entry.host.clone(),
+            count,
+        };
+        Some((count > 0).then_some(error))
+    }
+
+    /// Notes what an agent says; an error if it will not go on.
+    pub(super) fn take(&mut self, index: u32, said: &Up) -> Option<FleetError> {
+        let entry = self.0.get_mut(index as usize)?;
+        entry.last = match said {
+            Up::Doing { what } => what.clone(),
+            Up::Ready { work, stage } => {
+                entry.ready = Some((*work, *stage));
+                entry.is_measuring = false;
+                format!("ready for {stage}")
+            }
+            Up::Begun { stage, .. } => {
+                entry.window = Some(Instant::now());
+                entry.is_measuring = true;
+                format!("began {stage}")
+            }
+            Up::Window { window, .. } => {
+                entry.window = Some(Instant::now());
+                format!("window {} of {}", window.index, window.phase.as_str())
+            }
+            Up::Done { stage, .. } => {
+                entry.is_measuring = false;
+                format!("ended {stage}")
+            }
+            Up::Failed { reason } => {
+                entry.has_left = true;
+                let error = FleetError::Failed {
+                    index,
+                    host: entry.host.clone(),
+                    reason: reason.clone(),
+                };
+                return (!std::mem::replace(&mut entry.is_gone, true)).then_some(error);
+            }
+            Up::Bye => {
+                entry.has_left = true;
+                let was_measuring = std::mem::take(&mut entry.is_measuring);
+                let error = FleetError::Failed {
+                    index,
+                    host: entry.host.clone(),
+                    reason: format!(
+                        "it left in the middle; the last thing it did: {}",
+                        entry.last
+                    ),
+                };
+                let is_first = !std::mem::replace(&mut entry.is_gone, true);
+                return (was_measuring && is_first).then_some(error);
+            }
+        };
+        None
+    }
+
+    /// Takes an agent for lost; an error the first time.
+    pub(super) fn lose(&mut self, index: u32, silent: Duration) -> Option<FleetError> {
+        let entry = self.0.get_mut(index as usize)?;
+        if entry.has_left || std::mem::replace(&mut entry.is_gone, true) {
+            return None;
+        }
+        Some(FleetError::Lost {
+            index,
+            host: entry.host.clone(),
+            silent,
+            last: entry.last.clone(),
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! Where Redis is, and how to get in. The address may hold a password: it comes by environment or file, and is shown
+//! without user and password only.
+
+use crate::error::FleetError;
+use redis::{Client, Connection, ConnectionAddr, RedisError, TlsCertificates};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Longest wait for a connection, and for an answer beyond what a command itself waits.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// Where the address comes from.
+#[derive(Clone, Default)]
+pub struct EndpointSource {
+    /// The address itself, as the environment has it.
+    pub text: Option<String>,
+    /// File that holds the address and nothing else; counts if there is no text.
+    pub file: Option<PathBuf>,
+    /// File of certificates (PEM) that Redis is trusted by with `rediss://`, instead of those of this system.
+    pub authority: Option<PathBuf>,
+}
+
+/// A Redis server that a fleet meets at.
+#[derive(Clone)]
+pub struct Endpoint {
+    client: Client,
+    shown: String,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Endpoint({})", self.shown)
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.shown)
+    }
+}
+
+impl Endpoint {
+    /// Reads the address: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` with TLS.
+    ///
+    /// # Errors
+    /// No address, an unreadable file, or a text that is no address; the text is never part of the message.
+    pub fn find(source: &EndpointSource) -> Result<Self, FleetError> {
+        let text = match (&source.text, &source.file) {
+            (Some(text), _) => text.clone(),
+            (None, Some(path)) => read(path)?,
+            (None, None) => return Err(FleetError::NoEndpoint),
+        };
+        let text = text.trim();
+        let scheme = text.split("://").next();
+        if !matches!(scheme, Some("redis" | "rediss")) {
+            let reason = "it must begin with `redis://` or `rediss://`";
+            return Err(FleetError::EndpointText { reason });
+        }
+        if text.contains("#insecure") {
+            let reason = "certificates are always checked, so `#insecure` cannot be";
+            return Err(FleetError::EndpointText { reason });
+        }
+        let not_valid = |_: RedisError| FleetError::EndpointText {
+            reason: "it cannot be read as an address",
+        };
+        let client = match &source.authority {
+            Some(path) if scheme == Some("rediss") => {
+                let root_cert = Some(read(path)?.into_bytes());
+                let certificates = TlsCertificates {
+                    client_tls: None,
+                    root_cert,
+                };
+                Client::build_with_tls(text, certificates)
+            }
+            _ => Client::open(text),
+        };
+        let client = client.map_err(not_valid)?;
+        let shown = match client.get_connection_info().addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                format!("{host}:{port}")
+            }
+            other => other.to_string(),
+        };
+        Ok(Endpoint { client, shown })
+    }
+
+    /// A new connection whose commands end within [`ANSWER_WITHIN`] and `longest_block`, which the longest command waits
+    /// by itself.
+    ///
+    /// # Errors
+    /// [`FleetError::Redis`] if there is none.
+    pub fn connect(&self, longest_block: Duration) -> Result<Connection, FleetError> {
+        self.try_connect(longest_block)
+            .map_err(|error| self.error(&error))
+    }
+
+    pub(crate) fn try_connect(&self, longest_block: Duration) -> Result<Connection, RedisError> {
+        let connection = self.client.get_connection_with_timeout(ANSWER_WITHIN)?;
+        connection.set_read_timeout(Some(ANSWER_WITHIN + longest_block))?;
+        connection.set_write_timeout(Some(ANSWER_WITHIN))?;
+        Ok(connection)
+    }
+
+    /// The error with the address that can be shown.
+    pub fn error(&self, error: &RedisError) -> FleetError {
+        FleetError::Redis {
+            endpoint: self.shown.clone(),
+            reason: error.to_string(),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, FleetError> {
+    std::fs::read_to_string(path).map_err(|source| FleetError::EndpointFile {
+        path: path.into(),
+        source: source.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(text: &str) -> Result<Endpoint, FleetError> {
+        Endpoint::find(&EndpointSource {
+            text: Some(text.into()),
+            ..Default::default()
+        })
+    }
+
+    #[test]
+    fn the_password_is_never_shown() {
+        let endpoint = find("redis://anna:secret@localhost:7000/2").expect("it is one");
+        assert_eq!(endpoint.to_string(), "localhost:7000");
+        assert!(!format!("{endpoint:?}").contains("secret"));
+        for wrong in [
+            "http://:secret@h",
+            "redis://:secret@h:port",
+            "secret",
+            "rediss://:secret@h/#insecure",
+        ] {
+            let error = find(wrong).expect_err(wrong);
+            assert!(
+                !format!("{error} {error:?}").contains("secret"),
+                "{error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_counts_without_a_text() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "rediss://:secret@cache\n").expect("written");
+        let source = EndpointSource {
+            file: Some(file.path().into()),
+            ..Default::default()
+        };
+        assert_eq!(
+            Endpoint::find(&source).expect("it is one").to_string(),
+            "cache:6379"
+        );
+        let none = Endpoint::find(&EndpointSource::default()).expect_err("nothing is given");
+        assert!(none.hint().expect("there is one").contains("DYNO_REDIS"));
+    }
+}

@@ -1,0 +1,224 @@
+//! What can go wrong in a fleet. Every variant names the host, where there is one, and the last thing it did.
+
+use crate::protocol::Stage;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A fleet, or one agent of it, cannot go on.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FleetError {
+    /// No address of Redis was given.
+    #[error("no address of Redis is given")]
+    NoEndpoint,
+    /// The file with the address or with certificates cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    EndpointFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+    /// The address is none. It may hold a password, so it is not shown.
+    #[error("the address of Redis is not valid: {reason}")]
+    EndpointText {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Redis cannot be reached, or refuses.
+    #[error("cannot use Redis at `{endpoint}`: {reason}")]
+    Redis {
+        /// Address without user and password.
+        endpoint: String,
+        /// What the connection or the server says.
+        reason: String,
+    },
+    /// A run has no such name.
+    #[error("`{name}` is no name of a run, which has 1 to 64 letters, digits, `.`, `_` or `-`")]
+    RunName {
+        /// What was given.
+        name: String,
+    },
+    /// Another controller has the run.
+    #[error("the run `{run}` has a controller already")]
+    RunTaken {
+        /// The run.
+        run: String,
+    },
+    /// Another agent has the number.
+    #[error("agent {index} of the run `{run}` is there already, on the host `{host}`")]
+    IndexTaken {
+        /// The run.
+        run: String,
+        /// Number of the agent.
+        index: u32,
+        /// Where the other one is.
+        host: String,
+    },
+    /// Two programs of different versions.
+    #[error("`{host}` has version {found}, and the controller has {expected}")]
+    Version {
+        /// Host of the agent.
+        host: String,
+        /// Version of the agent, with that of its messages.
+        found: String,
+        /// Version of the controller.
+        expected: String,
+    },
+    /// A host has no room for its records.
+    #[error("`{host}` has {free_bytes} bytes of free disk, and {needed_bytes} are needed")]
+    Disk {
+        /// The host.
+        host: String,
+        /// What is free.
+        free_bytes: u64,
+        /// What must be.
+        needed_bytes: u64,
+    },
+    /// Not everybody was there in time.
+    #[error("{} not {step} within {within:?}: {}", plural(waiting), waiting.join(", "))]
+    Late {
+        /// What was waited for, as a participle, such as `ready to load`.
+        step: String,
+        /// How long.
+        within: Duration,
+        /// Each missing agent, with its host and the last thing it did.
+        waiting: Vec<String>,
+    },
+    /// An agent was not heard of for longer than its lease.
+    #[error(
+        "agent {index} on `{host}` was not heard of for {silent:?}; the last thing it did: {last}"
+    )]
+    Lost {
+        /// Number of the agent.
+        index: u32,
+        /// Its host.
+        host: String,
+        /// How long.
+        silent: Duration,
+        /// What it was doing.
+        last: String,
+    },
+    /// An agent ended with an error of its own.
+    #[error("agent {index} on `{host}` failed: {reason}")]
+    Failed {
+        /// Number of the agent.
+        index: u32,
+        /// Its host.
+        host: String,
+        /// What it says.
+        reason: String,
+    },
+    /// Messages of an agent never came.
+    #[error(
+        "{count} messages of agent {index} on `{host}` are missing: Redis dropped them before they were read"
+    )]
+    MessagesLost {
+        /// Number of the agent.
+        index: u32,
+        /// Its host.
+        host: String,
+        /// How many.
+        count: u64,
+    },
+    /// The controller ended the run.
+    #[error("the controller ended the run: {reason}")]
+    Aborted {
+        /// Why.
+        reason: String,
+    },
+    /// The controller has gone without a word.
+    #[error(
+        "the controller was not heard of for {silent:?}; the last thing this agent did: {last}"
+    )]
+    ControllerGone {
+        /// How long.
+        silent: Duration,
+        /// What the agent was doing.
+        last: String,
+    },
+    /// Redis has gone.
+    #[error("Redis did not answer for {silent:?}: {reason}; the last thing done: {last}")]
+    RedisGone {
+        /// How long.
+        silent: Duration,
+        /// What the connection says.
+        reason: String,
+        /// What was going on.
+        last: String,
+    },
+    /// A message that this version does not understand.
+    #[error("a message of `{from}` cannot be understood: {reason}")]
+    Message {
+        /// Who sent it.
+        from: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The controller said nothing in time.
+    #[error("the controller did not {step} within {within:?}")]
+    NoWord {
+        /// What was waited for.
+        step: String,
+        /// How long.
+        within: Duration,
+    },
+    /// The word to start came too late to be followed.
+    #[error(
+        "the start of {stage} was {late:?} ago when the word came: clocks or Redis are too slow for `fleet.start_lead`"
+    )]
+    StartPassed {
+        /// What was to start.
+        stage: Stage,
+        /// How late.
+        late: Duration,
+    },
+}
+
+impl FleetError {
+    /// What to do about it, where that is not in the message.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            FleetError::NoEndpoint => Some(
+                "put it into the environment variable `DYNO_REDIS`, or into a file that `DYNO_REDIS_FILE` names",
+            ),
+            FleetError::EndpointText { .. } => {
+                Some("such as `redis://:password@host:6379`, or `rediss://` with TLS")
+            }
+            FleetError::Redis { .. } => Some("check address, password and certificate of Redis"),
+            FleetError::RunTaken { .. } => Some("give the run another name, or wait for its lease"),
+            FleetError::Version { .. } => Some("place the same `dyno` on all hosts"),
+            FleetError::StartPassed { .. } => Some("raise `fleet.start_lead`"),
+            FleetError::MessagesLost { .. } => {
+                Some("the controller or Redis was too slow; give them a CPU of their own")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn plural(waiting: &[String]) -> &'static str {
+    match waiting.len() {
+        1 => "one agent is",
+        _ => "some agents are",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_late_is_named() {
+        let error = FleetError::Late {
+            step: "ready to load".into(),
+            within: Duration::from_secs(2),
+            waiting: vec!["agent 1 on `c1` (joined)".into()],
+        };
+        assert_eq!(
+            error.to_string(),
+            "one agent is not ready to load within 2s: agent 1 on `c1` (joined)"
+        );
+    }
+}

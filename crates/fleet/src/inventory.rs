@@ -1,0 +1,143 @@
+//! The inventory of Ansible, as `ansible-inventory --list` prints it: which hosts a group has, and how they are reached.
+//! Where it comes from, a file or a cloud, is Ansible's.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Why hosts cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InventoryError {
+    /// The text is not what `ansible-inventory --list` prints.
+    #[error("the inventory cannot be understood: {0}")]
+    Form(String),
+    /// Neither a group nor a host.
+    #[error("the inventory has no group and no host `{0}`")]
+    Unknown(String),
+    /// A group without hosts.
+    #[error("the group `{0}` of the inventory has no hosts")]
+    Empty(String),
+}
+
+/// Groups and hosts.
+#[derive(Clone, Debug)]
+pub struct Inventory(Value);
+
+impl Inventory {
+    /// Reads what `ansible-inventory --list` prints.
+    ///
+    /// # Errors
+    /// [`InventoryError::Form`] if it is something else.
+    pub fn parse(text: &str) -> Result<Self, InventoryError> {
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| InventoryError::Form(error.to_string()))?;
+        if !value.is_object() {
+            return Err(InventoryError::Form("it is no JSON object".into()));
+        }
+        Ok(Inventory(value))
+    }
+
+    /// Hosts of groups, or hosts themselves, each once and in the order of the inventory.
+    ///
+    /// # Errors
+    /// A name that is not there, or a group without hosts.
+    pub fn hosts(&self, names: &[String]) -> Result<Vec<String>, InventoryError> {
+        let mut hosts: Vec<String> = Vec::new();
+        for name in names {
+            let mut found = Vec::new();
+            if self.0.get(name).is_some_and(Value::is_object) {
+                self.collect(name, &mut found, &mut BTreeSet::new());
+                if found.is_empty() {
+                    return Err(InventoryError::Empty(name.clone()));
+                }
+            } else if self.is_host(name) {
+                found.push(name.clone());
+            } else {
+                return Err(InventoryError::Unknown(name.clone()));
+            }
+            for host in found {
+                if !hosts.contains(&host) {
+                    hosts.push(host);
+                }
+            }
+        }
+        Ok(hosts)
+    }
+
+    /// Address that a host is reached at: `dyno_address` where the data network is another one, else `ansible_host`, else
+    /// its name.
+    pub fn address<'a>(&'a self, host: &'a str) -> &'a str {
+        let variables = &self.0["_meta"]["hostvars"][host];
+        let text = |key: &str| variables[key].as_str();
+        text("dyno_address")
+            .or_else(|| text("ansible_host"))
+            .unwrap_or(host)
+    }
+
+    /// `seen` guards against groups that hold each other.
+    fn collect(&self, group: &str, hosts: &mut Vec<String>, seen: &mut BTreeSet<String>) {
+        if !seen.insert(group.to_owned()) {
+            return;
+        }
+        let texts = |key: &str| {
+            let list = self.0[group][key].as_array().into_iter().flatten();
+            list.filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        hosts.extend(texts("hosts"));
+        for child in texts("children") {
+            self.collect(&child, hosts, seen);
+        }
+    }
+
+    fn is_host(&self, name: &str) -> bool {
+        let groups = self.0.as_object().into_iter().flatten();
+        let mut lists = groups.filter_map(|(_, group)| group["hosts"].as_array());
+        lists.any(|hosts| hosts.iter().any(|host| host == name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = r#"{
+        "_meta": {"hostvars": {"c1": {"ansible_host": "10.0.0.1"}, "c2": {"ansible_host": "10.0.0.2", "dyno_address": "192.168.0.2"}}},
+        "all": {"children": ["ungrouped", "clients", "servers"]},
+        "clients": {"children": ["near"], "hosts": ["c1"]},
+        "near": {"hosts": ["c2", "c1"], "children": ["clients"]},
+        "servers": {"hosts": []}
+    }"#;
+
+    fn hosts(names: &[&str]) -> Result<Vec<String>, InventoryError> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Inventory::parse(LIST).expect("it is one").hosts(&names)
+    }
+
+    #[test]
+    fn groups_and_hosts_become_hosts_once() {
+        assert_eq!(hosts(&["clients"]).expect("there"), ["c1", "c2"]);
+        assert_eq!(hosts(&["c2", "near"]).expect("there"), ["c2", "c1"]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        assert_eq!(
+            hosts(&["client"]),
+            Err(InventoryError::Unknown("client".into()))
+        );
+        assert_eq!(
+            hosts(&["servers"]),
+            Err(InventoryError::Empty("servers".into()))
+        );
+        assert!(Inventory::parse("[]").is_err());
+    }
+
+    #[test]
+    fn the_data_network_comes_first() {
+        let inventory = Inventory::parse(LIST).expect("it is one");
+        assert_eq!(inventory.address("c2"), "192.168.0.2");
+        assert_eq!(inventory.address("c1"), "10.0.0.1");
+        assert_eq!(inventory.address("c9"), "c9");
+    }
+}

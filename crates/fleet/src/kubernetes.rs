@@ -1,0 +1,303 @@
+//! Manifests for Kubernetes from a plan: a Kustomize base, and an overlay for the parts that change from cluster to cluster.
+//! Nothing here is applied, and no secret is in it: passwords are in a `Secret` that a person or `dyno` makes before.
+
+mod clients;
+mod redis;
+mod servers;
+mod yaml;
+
+use dyno_plan::Plan;
+use dyno_plan::file::to_toml;
+use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
+use dyno_plan::model::ServerKind;
+use dyno_plan::units::Bytes;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Name of the `Secret` that the address of Redis and the password are read from.
+pub const SECRET: &str = "dyno-redis";
+/// Name of the `Secret` with the connection string of servers that need credentials; it may be absent.
+pub const SERVER_SECRET: &str = "dyno-server";
+
+/// Why there are no manifests.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// The plan has no fleet for Kubernetes.
+    #[error("the plan has no table `[fleet.kubernetes]`")]
+    NoKubernetes,
+}
+
+/// A file of the manifests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// Its path, relative to the folder of all.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+}
+
+/// What all parts are rendered from.
+struct Context<'a> {
+    plan: &'a Plan,
+    fleet: &'a FleetPlan,
+    kubernetes: &'a KubernetesPlan,
+    /// Name of the run, in the names of the keys in Redis.
+    run: &'a str,
+}
+
+/// The manifests of a run: `base/` with all objects and `overlays/cluster/`, in which names of images, the number of
+/// clients and the storage class are changed for one cluster.
+///
+/// # Errors
+/// [`RenderError`] if the plan has no such fleet.
+pub fn render(plan: &Plan, run: &str) -> Result<Vec<Manifest>, RenderError> {
+    let fleet = plan.fleet.as_ref().ok_or(RenderError::NoKubernetes)?;
+    let kubernetes = fleet.kubernetes.as_ref().ok_or(RenderError::NoKubernetes)?;
+    let context = Context {
+        plan,
+        fleet,
+        kubernetes,
+        run,
+    };
+    let mut files = vec![
+        ("namespace.yaml", vec![namespace(&context)]),
+        ("plan.yaml", vec![plan_map(&context)]),
+        ("redis.yaml", redis::objects(&context)),
+        ("clients.yaml", clients::objects(&context)),
+    ];
+    if context.starts_servers() {
+        files.insert(3, ("servers.yaml", servers::objects(&context)));
+    }
+    let resources: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let base = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": kubernetes.namespace,
+        "resources": resources,
+    });
+    let mut manifests: Vec<Manifest> = files
+        .iter()
+        .map(|(name, objects)| manifest(&format!("base/{name}"), objects))
+        .collect();
+    manifests.push(manifest("base/kustomization.yaml", &[base]));
+    manifests.push(manifest(
+        "overlays/cluster/kustomization.yaml",
+        &[overlay(&context)],
+    ));
+    Ok(manifests)
+}
+
+fn manifest(path: &str, objects: &[Value]) -> Manifest {
+    let texts: Vec<String> = objects.iter().map(yaml::to_yaml).collect();
+    Manifest {
+        path: path.into(),
+        text: texts.join("---\n"),
+    }
+}
+
+/// What differs between clusters, over the base.
+fn overlay(context: &Context<'_>) -> Value {
+    let kubernetes = context.kubernetes;
+    let image = |name: &str| {
+        // A digest and a tag both end a name; a port of a registry comes before a `/`.
+        let (before, last) = name
+            .rsplit_once('/')
+            .map_or(("", name), |(before, last)| (before, last));
+        let (short, tag) = match last.split_once('@') {
+            Some((short, digest)) => (short, ("digest", digest)),
+            None => {
+                let (short, tag) = last.split_once(':').unwrap_or((last, "latest"));
+                (short, ("newTag", tag))
+            }
+        };
+        let name = match before {
+            "" => short.to_owned(),
+            before => format!("{before}/{short}"),
+        };
+        json!({"name": name, "newName": name, (tag.0): tag.1})
+    };
+    let mut images = vec![image(&kubernetes.image), image(&kubernetes.redis_image)];
+    if context.starts_servers() {
+        images.insert(1, image(&kubernetes.server_image));
+    }
+    json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["../../base"],
+        "images": images,
+    })
+}
+
+impl Context<'_> {
+    fn starts_servers(&self) -> bool {
+        !matches!(self.plan.server.kind, ServerKind::Uri)
+    }
+
+    fn metadata(&self, name: &str, part: &str) -> Value {
+        json!({"name": name, "namespace": self.kubernetes.namespace, "labels": self.labels(part)})
+    }
+
+    fn labels(&self, part: &str) -> Value {
+        json!({
+            "app.kubernetes.io/name": "dyno",
+            "app.kubernetes.io/component": part,
+            "app.kubernetes.io/instance": label(self.run),
+        })
+    }
+
+    /// What a pod gets. With CPUs of its own, limits equal requests in whole CPUs, also of memory: the pod is `Guaranteed`,
+    /// which the static policy needs.
+    fn resources(&self, cpus: u32, memory: Bytes) -> Value {
+        let amounts = json!({"cpu": cpus.to_string(), "memory": quantity(memory)});
+        if self.kubernetes.pin_cpus {
+            return json!({"requests": amounts, "limits": amounts});
+        }
+        json!({"requests": amounts, "limits": {"memory": quantity(memory)}})
+    }
+
+    /// Network of a pod: of its own, or of its node.
+    fn add_network(&self, pod: &mut Value) {
+        if self.kubernetes.host_network {
+            pod["hostNetwork"] = true.into();
+            pod["dnsPolicy"] = "ClusterFirstWithHostNet".into();
+        }
+    }
+}
+
+/// A value that a label can have.
+fn label(text: &str) -> String {
+    let text: String = text.chars().take(63).collect();
+    text.trim_matches(|c: char| !c.is_ascii_alphanumeric())
+        .to_owned()
+}
+
+/// Bytes as a quantity: in the largest unit that leaves a whole number.
+fn quantity(Bytes(bytes): Bytes) -> String {
+    let units = [(30, "Gi"), (20, "Mi"), (10, "Ki")];
+    let fits = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
+    fits.map_or_else(
+        || bytes.to_string(),
+        |(shift, unit)| format!("{}{unit}", bytes >> shift),
+    )
+}
+
+/// Nobody in the container is root, nothing can be gained, and the file system of the image cannot be written.
+fn container_security() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": {"drop": ["ALL"]},
+    })
+}
+
+fn pod_security(user: u32) -> Value {
+    json!({
+        "runAsNonRoot": true,
+        "runAsUser": user,
+        "runAsGroup": user,
+        "fsGroup": user,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    })
+}
+
+fn namespace(context: &Context<'_>) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": context.kubernetes.namespace, "labels": context.labels("namespace")},
+    })
+}
+
+/// The plan itself, for those who look; agents get it from the controller.
+fn plan_map(context: &Context<'_>) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": context.metadata("dyno-plan", "plan"),
+        "data": {"plan.toml": to_toml(context.plan)},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(settings: &str) -> Plan {
+        let text =
+            format!("base = \"a\"\n[server]\nkind = \"mongod\"\n[fleet.kubernetes]\n{settings}\n");
+        dyno_plan::file::parse(&text, "t").expect("it is valid")
+    }
+
+    fn text(plan: &Plan, path: &str) -> String {
+        let manifests = render(plan, "r1").expect("it is a fleet");
+        let found = manifests
+            .iter()
+            .find(|manifest| manifest.path.ends_with(path));
+        found.unwrap_or_else(|| panic!("no {path}")).text.clone()
+    }
+
+    #[test]
+    fn quantities_are_whole() {
+        assert_eq!(quantity(Bytes(3 << 30)), "3Gi");
+        assert_eq!(quantity(Bytes(1536 << 20)), "1536Mi");
+        assert_eq!(quantity(Bytes(1_000_000_001)), "1000000001");
+    }
+
+    #[test]
+    fn pinned_pods_have_limits_that_equal_their_requests() {
+        let pinned = text(&plan("server_cpus = 6"), "base/servers.yaml");
+        assert_eq!(pinned.matches("cpu: \"6\"").count(), 2, "{pinned}");
+        let free = text(
+            &plan("server_cpus = 6\npin_cpus = false"),
+            "base/servers.yaml",
+        );
+        assert_eq!(free.matches("cpu: \"6\"").count(), 1, "{free}");
+    }
+
+    #[test]
+    fn the_network_of_the_node_is_an_option() {
+        assert!(!text(&plan(""), "clients.yaml").contains("hostNetwork"));
+        let host = text(&plan("host_network = true"), "clients.yaml");
+        assert!(host.contains("hostNetwork: true"), "{host}");
+        assert!(host.contains("ClusterFirstWithHostNet"), "{host}");
+    }
+
+    #[test]
+    fn servers_that_run_already_are_not_started() {
+        let mut plan = plan("");
+        plan.server.kind = ServerKind::Uri;
+        plan.server.uri = Some("mongodb://db".into());
+        let manifests = render(&plan, "r").expect("it is a fleet");
+        assert!(
+            !manifests
+                .iter()
+                .any(|manifest| manifest.text.contains("StatefulSet"))
+        );
+        plan.fleet = None;
+        assert_eq!(render(&plan, "r"), Err(RenderError::NoKubernetes));
+    }
+
+    #[test]
+    fn images_are_split_into_name_and_tag() {
+        let settings = "image = \"registry:5000/a/dyno:v1\"\nredis_image = \"redis@sha256:00\"";
+        let overlay = text(&plan(settings), "overlays/cluster/kustomization.yaml");
+        assert!(
+            overlay.contains("name: \"registry:5000/a/dyno\""),
+            "{overlay}"
+        );
+        assert!(overlay.contains("newTag: \"v1\""), "{overlay}");
+        assert!(overlay.contains("digest: \"sha256:00\""), "{overlay}");
+    }
+
+    #[test]
+    fn no_manifest_holds_a_secret() {
+        for manifest in render(&plan(""), "r").expect("it is a fleet") {
+            assert!(
+                !manifest.text.contains("kind: \"Secret\""),
+                "{}",
+                manifest.text
+            );
+            assert!(!manifest.text.contains("stringData"), "{}", manifest.text);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The whole is the sum of its parts, whoever is late, lost or out of step.
+
+use super::*;
+use dyno_record::interval::{ErrorCount, latency_histogram};
+use proptest::prelude::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
+    let mut response = latency_histogram();
+    for value in values_us {
+        response.record(value * 1_000).expect("in bounds");
+    }
+    let count = values_us.len() as u64;
+    IntervalRecord {
+        duration_ns: SECOND,
+        operations: vec![OperationInterval {
+            name: "read",
+            service: response.clone(),
+            start_delay: latency_histogram(),
+            response,
+            response_sum_ns: values_us
+                .iter()
+                .map(|value| u128::from(*value) * 1_000)
+                .sum(),
+            service_sum_ns: 0,
+            start_delay_sum_ns: 0,
+            documents: count,
+            errors: 1,
+            clamped: 0,
+        }],
+        errors: vec![ErrorCount {
+            operation: "read",
+            kind: "timeout".into(),
+            count: 1,
+        }],
+        succeeded: count,
+        failed: 1,
+        fine: vec![FinePart {
+            ended: count,
+            response_sum_ns: 1,
+        }],
+        ..IntervalRecord::empty(phase, index, index * SECOND)
+    }
+}
+
+fn measure(index: u64, values_us: &[u64]) -> IntervalRecord {
+    window(PhaseKind::Measure, index, values_us)
+}
+
+fn merger(agents: u32) -> Merger {
+    let agent = |number| (format!("c{number}"), "1 clients on server 0".to_owned());
+    Merger::new(MergeOptions {
+        interval_ns: SECOND,
+        lag: 4,
+        offered_rate_per_s: None,
+        agents: (0..agents).map(agent).collect(),
+    })
+}
+
+#[test]
+fn an_interval_closes_when_all_have_passed_it() {
+    let mut merger = merger(2);
+    merger.add(0, measure(0, &[10, 20])).expect("added");
+    merger.add(0, measure(1, &[10])).expect("added");
+    assert!(merger.closed().expect("merged").is_empty());
+    merger.add(1, measure(0, &[1000])).expect("added");
+    let closed = merger.closed().expect("merged");
+    assert_eq!(closed.len(), 1);
+    let first = &closed[0];
+    assert_eq!((first.agents, first.is_common), (2, true));
+    assert_eq!((first.window.succeeded, first.window.failed), (3, 2));
+    assert_eq!(first.window.operations[0].response.len(), 3);
+    assert_eq!(first.window.operations[0].response_sum_ns, 1_030_000);
+    assert_eq!(first.window.errors[0].count, 2);
+    assert_eq!(first.window.fine[0].ended, 3);
+    assert_eq!(merger.open_intervals(), 1);
+}
+
+#[test]
+fn a_slow_agent_holds_up_only_so_many_intervals_and_nothing_of_it_is_lost() {
+    let mut merger = merger(2);
+    for index in 0..10 {
+        merger.add(0, measure(index, &[10])).expect("added");
+    }
+    let closed = merger.closed().expect("merged");
+    assert_eq!(closed.len(), 6, "all that are 4 or more behind");
+    assert!(closed.iter().all(|merged| !merged.is_common));
+    assert_eq!(merger.open_intervals(), 4);
+    merger.add(1, measure(0, &[30])).expect("added");
+    let (_, outcome) = merger.finish().expect("merged");
+    assert_eq!((outcome.late_windows, outcome.phases[0].succeeded), (1, 11));
+    assert_eq!(outcome.common.intervals, 0);
+    let doubts = outcome.doubts().join("\n");
+    assert!(doubts.contains("1 windows came too late"), "{doubts}");
+    assert!(doubts.contains("no interval in which all"), "{doubts}");
+}
+
+#[test]
+fn the_last_interval_of_a_phase_waits_for_all() {
+    let mut merger = merger(2);
+    merger
+        .add(0, window(PhaseKind::Warmup, 0, &[1]))
+        .expect("added");
+    merger.add(0, measure(0, &[1])).expect("added");
+    assert!(merger.closed().expect("merged").is_empty());
+    merger
+        .add(1, window(PhaseKind::Warmup, 0, &[1]))
+        .expect("added");
+    let closed = merger.closed().expect("merged");
+    assert_eq!(
+        (closed.len(), closed[0].window.phase),
+        (1, PhaseKind::Warmup)
+    );
+}
+
+#[test]
+fn the_rate_is_that_of_the_window_in_which_all_measured() {
+    let mut merger = merger(2);
+    // One begins a second late and ends a second later, alone and unhindered.
+    merger.begun(0, 1_000, 500);
+    merger.begun(1, 1_000_200_000, 700);
+    for index in 0..5 {
+        merger.add(0, measure(index, &[10; 100])).expect("added");
+    }
+    for index in 0..4 {
+        merger.add(1, measure(index, &[10; 50])).expect("added");
+    }
+    merger.add(1, measure(4, &[10; 900])).expect("added");
+    let (last, outcome) = merger.finish().expect("merged");
+    let common: Vec<u64> = last
+        .iter()
+        .filter(|merged| merged.is_common)
+        .map(|merged| merged.window.index)
+        .collect();
+    assert_eq!(common, [1, 2, 3, 4]);
+    assert_eq!(
+        (outcome.common.first_interval, outcome.common.intervals),
+        (1, 4)
+    );
+    assert_eq!(outcome.common.rate_per_s, 150.0);
+    assert_eq!(
+        (outcome.start_skew_ns, outcome.start_skew_uncertainty_ns),
+        (1_000_199_000, 1_200)
+    );
+    assert_eq!(outcome.agents[0].ended_early, 1);
+}
+
+#[test]
+fn a_lost_agent_is_marked_with_its_share_and_holds_up_nobody() {
+    let mut merger = merger(3);
+    for agent in 0..3 {
+        merger.add(agent, measure(0, &[10])).expect("added");
+    }
+    merger.lost(2, "it was not heard of");
+    merger.lost(2, "something else");
+    for agent in 0..2 {
+        merger.add(agent, measure(1, &[10])).expect("added");
+        merger.ended(agent);
+    }
+    let closed = merger.closed().expect("merged");
+    let common: Vec<bool> = closed.iter().map(|merged| merged.is_common).collect();
+    assert_eq!(common, [true, false]);
+    let (_, outcome) = merger.finish().expect("merged");
+    assert_eq!(outcome.common.intervals, 1);
+    let doubts = outcome.doubts();
+    assert_eq!(
+        doubts,
+        ["agent 2 on `c2` was lost with its share of 1 clients on server 0: it was not heard of"]
+    );
+}
+
+#[test]
+fn a_partial_window_is_in_the_sums_and_not_in_the_rate() {
+    let mut merger = merger(1);
+    merger.add(0, measure(0, &[10; 10])).expect("added");
+    let mut last = measure(1, &[10; 4]);
+    last.duration_ns = SECOND / 2;
+    merger.add(0, last).expect("added");
+    let (_, outcome) = merger.finish().expect("merged");
+    assert_eq!(
+        (outcome.common.intervals, outcome.common.rate_per_s),
+        (1, 10.0)
+    );
+    assert_eq!(
+        (outcome.phases[0].succeeded, outcome.agents[0].succeeded),
+        (14, 14)
+    );
+}
+
+#[test]
+fn memory_does_not_grow_with_the_length_of_the_run() {
+    let mut merger = merger(3);
+    for index in 0..500 {
+        // One agent sends nothing at all.
+        merger.add(0, measure(index, &[10])).expect("added");
+        merger.add(1, measure(index, &[10])).expect("added");
+        merger.closed().expect("merged");
+        assert!(merger.open_intervals() <= 5);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn the_merged_result_is_the_sum_of_all_windows_in_any_order(
+        order in Just((0..24_u64).collect::<Vec<_>>()).prop_shuffle(),
+        close_at in proptest::collection::vec(any::<bool>(), 24),
+    ) {
+        let mut merger = merger(4);
+        let mut expected = latency_histogram();
+        let mut windows = Vec::new();
+        for (step, number) in order.iter().enumerate() {
+            let (agent, index) = ((number % 4) as u32, number / 4);
+            let values: Vec<u64> = (0..=*number).map(|value| 10 + value * number).collect();
+            for value in &values {
+                expected.record(value * 1_000).expect("in bounds");
+            }
+            merger.add(agent, measure(index, &values)).expect("added");
+            if close_at[step] {
+                windows.extend(merger.closed().expect("merged"));
+            }
+        }
+        let (last, outcome) = merger.finish().expect("merged");
+        windows.extend(last);
+        let record = &outcome.phases[0];
+        prop_assert_eq!(record.succeeded, expected.len());
+        let read = &record.operations["read"];
+        prop_assert_eq!(read.count, expected.len());
+        prop_assert_eq!(read.response_time_us.p99, expected.value_at_quantile(0.99) as f64 / 1e3);
+        prop_assert_eq!(outcome.agents.iter().map(|agent| agent.succeeded).sum::<u64>(), expected.len());
+        let in_windows: u64 = windows.iter().map(|merged| merged.window.succeeded).sum();
+        prop_assert!(in_windows <= expected.len());
+        prop_assert!(windows.is_sorted_by_key(|merged| merged.window.index));
+    }
+}

@@ -1,0 +1,239 @@
+//! What agents and the controller say to each other. Messages are JSON; a window has its histograms beside it.
+
+use crate::clock::Offset;
+use crate::error::FleetError;
+use crate::shares::Share;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Version of the messages. Raised when one side would misread the other.
+pub const PROTOCOL: u32 = 1;
+
+/// Who is in a version of the program and of its messages; both must be equal on all hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Version of `dyno`, with that of its source where it is known.
+    pub program: String,
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+}
+
+impl Version {
+    /// This program, whose version is `program`.
+    pub fn of(program: impl Into<String>) -> Self {
+        Version {
+            program: program.into(),
+            protocol: PROTOCOL,
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} (messages {})", self.program, self.protocol)
+    }
+}
+
+/// The controller, as agents find it. The key lives as long as its lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announcement {
+    /// Its version.
+    pub version: Version,
+    /// How long somebody may be silent, in milliseconds.
+    pub lease_ms: u64,
+    /// Messages of all agents together that stay in Redis unread; older ones are dropped then.
+    pub unread: u64,
+    /// Number of this very controller: a second one of the same run has another.
+    pub token: u64,
+}
+
+/// An agent, as it comes. Version and protocol are first, and stay in all versions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Registration {
+    /// Its version.
+    pub version: Version,
+    /// Number, from 0.
+    pub index: u32,
+    /// Number of this very program: another one with the same index has another.
+    pub token: u64,
+    /// The host.
+    pub host: HostFacts,
+    /// Clock of the host against that of Redis: what it shows, which a person reads.
+    pub realtime: Offset,
+    /// The same of the monotonic clock, which instants are planned on.
+    pub monotonic: Offset,
+}
+
+/// What a host tells of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Its name.
+    pub name: String,
+    /// Address that it is reached at, as far as it knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// CPUs that its agent may use.
+    pub cpus: u32,
+    /// Free space where it writes, in bytes.
+    pub free_disk_bytes: u64,
+    /// What `dyno doctor` says of it, one line for each finding that is not good.
+    pub findings: Vec<String>,
+}
+
+/// A part of the work that all do together, begun at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The data set is loaded, each agent its part.
+    Load,
+    /// Warm-up and measuring.
+    Run,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Stage::Load => "loading",
+            Stage::Run => "the run",
+        })
+    }
+}
+
+/// From the controller to all agents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Down {
+    /// There is work: the share of each agent is in the hash of shares.
+    Work(Work),
+    /// A stage begins at an instant of the clock of Redis.
+    Start {
+        /// Number of the work.
+        work: u32,
+        /// The stage.
+        stage: Stage,
+        /// The instant, in nanoseconds from 1970.
+        at_ns: i64,
+    },
+    /// The work ends now, and its windows are not wanted any more; there may be other work.
+    Cancel {
+        /// Number of the work.
+        work: u32,
+        /// Why.
+        reason: String,
+    },
+    /// Everything ends now.
+    Abort {
+        /// Why.
+        reason: String,
+    },
+    /// There is no more work.
+    Finish,
+}
+
+/// One run of the fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// Number, from 1.
+    pub number: u32,
+    /// The plan as TOML, without secrets.
+    pub plan: String,
+    /// Connection strings of the servers by their numbers, without credentials.
+    pub servers: Vec<String>,
+}
+
+/// From an agent to the controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Up {
+    /// What it does now, for the case that nothing more is heard.
+    Doing {
+        /// In words.
+        what: String,
+    },
+    /// It waits for the start of a stage.
+    Ready {
+        /// Number of the work.
+        work: u32,
+        /// The stage.
+        stage: Stage,
+    },
+    /// It has begun a stage.
+    Begun {
+        /// Number of the work.
+        work: u32,
+        /// The stage.
+        stage: Stage,
+        /// After the common instant, in nanoseconds, on the clock of Redis.
+        late_ns: i64,
+        /// How far that may be off.
+        uncertainty_ns: u64,
+    },
+    /// A window, with its histograms beside it.
+    Window {
+        /// Number of the work.
+        work: u32,
+        /// The counters.
+        window: crate::window::WindowHeader,
+    },
+    /// A stage has ended.
+    Done {
+        /// Number of the work.
+        work: u32,
+        /// The stage.
+        stage: Stage,
+        /// The record of the agent, such as its `run.json`; empty if it has none.
+        summary: serde_json::Value,
+        /// Clock of the host at the end.
+        realtime: Offset,
+    },
+    /// It ends because of an error.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+    /// It ends in order.
+    Bye,
+}
+
+/// JSON of a message.
+pub(crate) fn encode<T: Serialize>(message: &T) -> String {
+    serde_json::to_string(message).expect("messages have texts as keys and finite numbers")
+}
+
+/// A message of `from`.
+pub(crate) fn decode<T: DeserializeOwned>(text: &[u8], from: &str) -> Result<T, FleetError> {
+    serde_json::from_slice(text).map_err(|error| FleetError::Message {
+        from: from.into(),
+        reason: error.to_string(),
+    })
+}
+
+/// A share and who it is for.
+pub(crate) fn decode_share(text: &[u8]) -> Result<Share, FleetError> {
+    decode(text, "the controller")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_their_form() {
+        let start = Down::Start {
+            work: 3,
+            stage: Stage::Run,
+            at_ns: 1_700_000_000_000_000_000,
+        };
+        assert_eq!(
+            encode(&start),
+            r#"{"start":{"work":3,"stage":"run","at_ns":1700000000000000000}}"#
+        );
+        assert_eq!(
+            decode::<Down>(encode(&start).as_bytes(), "x").expect("read"),
+            start
+        );
+        let error = decode::<Down>(b"{\"dance\":{}}", "agent 3").expect_err("unknown");
+        assert!(error.to_string().contains("agent 3"), "{error}");
+    }
+}

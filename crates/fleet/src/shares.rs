@@ -1,0 +1,348 @@
+//! From a plan and the number of agents to what each agent does. All sums are exact: the shares of a number make up the
+//! number, also those of a rate, and no two agents load or insert the same document of a server.
+
+use dyno_plan::Plan;
+use dyno_plan::fleet::{Amounts, FleetPlan, MOST_AGENTS, Mapping};
+use dyno_plan::model::Schedule;
+use serde::{Deserialize, Serialize};
+
+/// Distance between the seeds of agents: odd, so that all of them differ, and far from what a seed itself is.
+const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Seeds of a plan have 63 bits.
+const SEED_BITS: u64 = (1 << 63) - 1;
+
+/// Why a plan cannot be divided.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShareError {
+    /// The plan has no fleet.
+    #[error("the plan has no `[fleet]` table")]
+    NoFleet,
+    /// Not a number of agents that can be.
+    #[error("the number of agents is {agents}, but must be 1 to {MOST_AGENTS}")]
+    Agents {
+        /// The number.
+        agents: u32,
+    },
+    /// No server to load.
+    #[error("there is no server to load")]
+    NoServer,
+    /// Independent servers cannot be paired with the agents.
+    #[error(
+        "{agents} agents cannot be paired with {servers} servers: each server needs as many agents as the others"
+    )]
+    Pairing {
+        /// Agents.
+        agents: u32,
+        /// Servers.
+        servers: u32,
+    },
+    /// Somebody would have nothing to do.
+    #[error(
+        "`{key}` is {amount}, but must be at least {least}, one for each agent and server that it loads"
+    )]
+    TooFew {
+        /// The key of the plan.
+        key: &'static str,
+        /// What it is.
+        amount: u64,
+        /// What it must be.
+        least: u64,
+    },
+}
+
+/// What one agent does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// Number of the agent, from 0.
+    pub index: u32,
+    /// Agents of the fleet.
+    pub agents: u32,
+    /// What it does on each server that it loads; at least one.
+    pub links: Vec<Link>,
+}
+
+/// What one agent does on one server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Number of the server, or of the deployment, from 0.
+    pub server: u32,
+    /// Connections. At least 1.
+    pub clients: u32,
+    /// Offered rate in operations per second; absent in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    /// Where in the period of a constant schedule the first operation is, in nanoseconds after the common start: agents do
+    /// not send all at once.
+    pub first_after_ns: u64,
+    /// Operations to measure; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
+    /// First document that it loads.
+    pub load_first: u64,
+    /// Documents that it loads; 0 if there are more agents than documents.
+    pub load_count: u64,
+    /// Agents that insert into the server: the numbers of new documents go on by this.
+    pub insert_step: u32,
+    /// Which of these numbers are its own, from 0.
+    pub insert_offset: u32,
+    /// Start of all random sequences.
+    pub seed: u64,
+}
+
+impl Share {
+    /// Connections to all servers.
+    pub fn clients(&self) -> u64 {
+        self.links.iter().map(|link| u64::from(link.clients)).sum()
+    }
+
+    /// One line that says what the share was, for a run that lost it.
+    pub fn describe(&self) -> String {
+        let rate: f64 = self.links.iter().filter_map(|link| link.rate_per_s).sum();
+        let servers: Vec<String> = self
+            .links
+            .iter()
+            .map(|link| link.server.to_string())
+            .collect();
+        let mut text = format!(
+            "{} clients on server {}",
+            self.clients(),
+            servers.join(", ")
+        );
+        if rate > 0.0 {
+            text.push_str(&format!(" at {rate} operations/s"));
+        }
+        text
+    }
+}
+
+impl Link {
+    /// The plan of this link alone, for the warm-up and measure phases: it works on the whole data set of its server.
+    #[must_use]
+    pub fn run_plan(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        plan.fleet = None;
+        plan.client.clients = self.clients;
+        plan.client.threads = plan.client.threads.min(self.clients);
+        plan.client.seed = self.seed;
+        if let (
+            Some(rate),
+            Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. },
+        ) = (self.rate_per_s, &mut plan.schedule)
+        {
+            *rate_per_s = rate;
+        }
+        plan.phases.operations = self.operations;
+        plan.data.insert_step = self.insert_step;
+        plan.data.insert_offset = self.insert_offset;
+        plan
+    }
+
+    /// The plan of this link for the load phase; `None` if it loads nothing.
+    pub fn load_plan(&self, plan: &Plan) -> Option<Plan> {
+        if self.load_count == 0 {
+            return None;
+        }
+        let mut plan = self.run_plan(plan);
+        plan.data.insert_start = self.load_first;
+        plan.data.insert_count = Some(self.load_count);
+        Some(plan)
+    }
+}
+
+/// Part `part` of `amount`, divided among all by their weights; `before` is the sum of the weights before it.
+fn weighted(amount: u64, before: u64, weight: u64, total: u64) -> u64 {
+    let up_to = |sum: u64| u128::from(amount) * u128::from(sum) / u128::from(total.max(1));
+    (up_to(before + weight) - up_to(before)) as u64
+}
+
+/// Part `part` of `parts` equal ones; the first are larger by one if there is a rest.
+fn even(amount: u64, part: u64, parts: u64) -> u64 {
+    amount / parts + u64::from(part < amount % parts)
+}
+
+/// Where part `part` of `parts` begins.
+fn even_start(amount: u64, part: u64, parts: u64) -> u64 {
+    amount / parts * part + part.min(amount % parts)
+}
+
+/// A positive number as a whole number of at most 53 bits times a power of two: whole numbers can be divided without a
+/// rest, and their parts are exact numbers again.
+fn to_units(rate: f64) -> (u64, f64) {
+    let bits = rate.to_bits();
+    let exponent = (bits >> 52 & 0x7ff) as i32;
+    let fraction = bits & ((1 << 52) - 1);
+    match exponent {
+        0 => (fraction, f64::from_bits(1)),
+        // 2^(exponent - 1075): below the smallest normal number it is one bit of the fraction.
+        1..=52 => (fraction | 1 << 52, f64::from_bits(1 << (exponent - 1))),
+        _ => (
+            fraction | 1 << 52,
+            f64::from_bits((exponent as u64 - 52) << 52),
+        ),
+    }
+}
+
+/// A link that is not filled in yet.
+struct Place {
+    agent: u32,
+    server: u32,
+    clients: u64,
+}
+
+/// The shares of `agents` agents on `servers` servers; with one deployment `servers` counts for nothing.
+///
+/// # Errors
+/// [`ShareError`] if the plan has no fleet, or somebody would have nothing to do.
+pub fn shares(plan: &Plan, agents: u32, servers: u32) -> Result<Vec<Share>, ShareError> {
+    let fleet = plan.fleet.as_ref().ok_or(ShareError::NoFleet)?;
+    if !(1..=MOST_AGENTS).contains(&agents) {
+        return Err(ShareError::Agents { agents });
+    }
+    let servers = match fleet.mapping {
+        Mapping::Deployment => 1,
+        Mapping::Pairs | Mapping::AllToAll if servers == 0 => return Err(ShareError::NoServer),
+        Mapping::Pairs if !agents.is_multiple_of(servers) => {
+            return Err(ShareError::Pairing { agents, servers });
+        }
+        Mapping::Pairs | Mapping::AllToAll => servers,
+    };
+    let places = places(plan, fleet, agents, servers)?;
+    let links = links(plan, fleet, &places, servers)?;
+    let mut shares: Vec<Share> = (0..agents)
+        .map(|index| Share {
+            index,
+            agents,
+            links: Vec::new(),
+        })
+        .collect();
+    for (place, link) in places.iter().zip(links) {
+        shares[place.agent as usize].links.push(link);
+    }
+    Ok(shares)
+}
+
+/// Who loads which server, with how many connections.
+fn places(
+    plan: &Plan,
+    fleet: &FleetPlan,
+    agents: u32,
+    servers: u32,
+) -> Result<Vec<Place>, ShareError> {
+    let amount = u64::from(plan.client.clients);
+    let per_agent = match fleet.mapping {
+        Mapping::AllToAll => servers,
+        Mapping::Deployment | Mapping::Pairs => 1,
+    };
+    let least = match fleet.amounts {
+        Amounts::InAll => u64::from(agents) * u64::from(per_agent),
+        Amounts::PerAgent => u64::from(per_agent),
+    };
+    let key = "client.clients";
+    if amount < least {
+        return Err(ShareError::TooFew { key, amount, least });
+    }
+    let mut places = Vec::new();
+    for agent in 0..agents {
+        let clients = match fleet.amounts {
+            Amounts::InAll => even(amount, agent.into(), agents.into()),
+            Amounts::PerAgent => amount,
+        };
+        for place in 0..per_agent {
+            // The rest goes to another server with each agent.
+            let turn = (place + agent) % per_agent;
+            places.push(Place {
+                agent,
+                server: match fleet.mapping {
+                    Mapping::Deployment => 0,
+                    Mapping::Pairs => agent % servers,
+                    Mapping::AllToAll => place,
+                },
+                clients: even(clients, turn.into(), per_agent.into()),
+            });
+        }
+    }
+    Ok(places)
+}
+
+fn links(
+    plan: &Plan,
+    fleet: &FleetPlan,
+    places: &[Place],
+    servers: u32,
+) -> Result<Vec<Link>, ShareError> {
+    let mut on_server = vec![0_u32; servers as usize];
+    for place in places {
+        on_server[place.server as usize] += 1;
+    }
+    let in_all: u64 = places.iter().map(|place| place.clients).sum();
+    let rate = plan.schedule.rate_per_s();
+    let (mut taken, mut before, mut number) = (vec![0_u32; servers as usize], 0, 0);
+    let mut links: Vec<Link> = Vec::with_capacity(places.len());
+    for place in places {
+        // Weights are connections: of the fleet, or of the agent.
+        let (total, first) = match fleet.amounts {
+            Amounts::InAll => (in_all, before),
+            Amounts::PerAgent => {
+                let own = |other: &&Place| other.agent == place.agent;
+                let earlier = links.len();
+                let total = places.iter().filter(own).map(|other| other.clients).sum();
+                let first = places[..earlier].iter().filter(own);
+                (total, first.map(|other| other.clients).sum())
+            }
+        };
+        let operations = plan
+            .phases
+            .operations
+            .map(|amount| weighted(amount, first, place.clients, total));
+        if operations == Some(0) {
+            let (key, amount) = ("phases.operations", plan.phases.operations.unwrap_or(0));
+            return Err(ShareError::TooFew {
+                key,
+                amount,
+                least: total,
+            });
+        }
+        let rate_per_s = rate.map(|rate| {
+            let (units, unit) = to_units(rate);
+            weighted(units, first, place.clients, total) as f64 * unit
+        });
+        let order = taken[place.server as usize];
+        taken[place.server as usize] += 1;
+        let parts = on_server[place.server as usize];
+        links.push(Link {
+            server: place.server,
+            clients: place.clients as u32,
+            rate_per_s,
+            first_after_ns: first_after_ns(plan, rate_per_s, before, in_all),
+            operations,
+            load_first: even_start(plan.data.records, order.into(), parts.into()),
+            load_count: even(plan.data.records, order.into(), parts.into()),
+            insert_step: parts,
+            insert_offset: order,
+            seed: seed(plan.client.seed, number),
+        });
+        before += place.clients;
+        number += 1;
+    }
+    Ok(links)
+}
+
+fn first_after_ns(plan: &Plan, rate_per_s: Option<f64>, before: u64, total: u64) -> u64 {
+    match (&plan.schedule, rate_per_s) {
+        (Schedule::Constant { .. }, Some(rate)) if rate > 0.0 => {
+            (1e9 / rate * (before as f64 / total as f64)) as u64
+        }
+        _ => 0,
+    }
+}
+
+/// The first link has the seed of the plan, so that a fleet of one repeats what a local run does.
+fn seed(seed: u64, number: u64) -> u64 {
+    seed.wrapping_add(number.wrapping_mul(SEED_STEP)) & SEED_BITS
+}
+
+#[cfg(test)]
+#[path = "shares_tests.rs"]
+mod tests;

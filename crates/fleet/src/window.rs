@@ -1,0 +1,370 @@
+//! A recording window on its way: counters as JSON, and the histograms of each operation in the compressed V2 form of
+//! HdrHistogram, so that nothing is lost but what the histogram itself rounds.
+
+use crate::error::FleetError;
+use dyno_record::interval::{ErrorCount, FinePart, IntervalRecord, OperationInterval};
+use dyno_record::interval::{HIGHEST_NS, LOWEST_NS, SIGNIFICANT_DIGITS};
+use dyno_record::model::PhaseKind;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
+
+/// Names of operations that windows can have.
+const OPERATIONS: [&str; 7] = [
+    "read",
+    "update",
+    "insert",
+    "scan",
+    "read_modify_write",
+    "delete",
+    "insert_batch",
+];
+/// Most parts of a hundredth of a second in a window: a minute.
+const MOST_PARTS: usize = 6_000;
+/// Most kinds of errors in a window.
+const MOST_ERRORS: usize = 1_000;
+
+/// What a window has beside its histograms. See [`IntervalRecord`] for the meaning of each field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the fields are those of `IntervalRecord`")]
+pub struct WindowHeader {
+    pub phase: PhaseKind,
+    pub index: u64,
+    pub start_ns: u64,
+    pub duration_ns: u64,
+    pub operations: Vec<OperationHeader>,
+    pub errors: Vec<ErrorHeader>,
+    pub succeeded: u64,
+    pub failed: u64,
+    pub busy_ns: u128,
+    pub in_flight_ns: u128,
+    pub arrivals_due: u64,
+    pub arrivals_started: u64,
+    pub arrivals_dropped: u64,
+    pub arrivals_late: u64,
+    pub reconnects: u64,
+    pub cpu_user_ns: u64,
+    pub cpu_system_ns: u64,
+    pub max_rss_bytes: u64,
+    pub fine_parts: usize,
+}
+
+/// What an operation has beside its histograms. See [`OperationInterval`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the fields are those of `OperationInterval`")]
+pub struct OperationHeader {
+    pub name: String,
+    pub response_sum_ns: u128,
+    pub service_sum_ns: u128,
+    pub start_delay_sum_ns: u128,
+    pub documents: u64,
+    pub errors: u64,
+    pub clamped: u64,
+}
+
+/// See [`ErrorCount`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the fields are those of `ErrorCount`")]
+pub struct ErrorHeader {
+    pub operation: String,
+    pub kind: String,
+    pub count: u64,
+}
+
+/// Writes windows; keeps its buffers from one to the next.
+#[derive(Default)]
+pub struct WindowEncoder {
+    serializer: V2DeflateSerializer,
+    buffer: Vec<u8>,
+}
+
+impl WindowEncoder {
+    /// Counters and histograms of a window.
+    pub fn encode(&mut self, window: &IntervalRecord) -> (WindowHeader, Vec<u8>) {
+        let mut blob = Vec::new();
+        for operation in &window.operations {
+            for histogram in [
+                &operation.response,
+                &operation.service,
+                &operation.start_delay,
+            ] {
+                self.buffer.clear();
+                self.serializer
+                    .serialize(histogram, &mut self.buffer)
+                    .expect("memory takes every histogram with the bounds of all");
+                blob.extend_from_slice(&(self.buffer.len() as u32).to_le_bytes());
+                blob.extend_from_slice(&self.buffer);
+            }
+        }
+        for part in &window.fine {
+            blob.extend_from_slice(&part.ended.to_le_bytes());
+            blob.extend_from_slice(&part.response_sum_ns.to_le_bytes());
+        }
+        (header(window), blob)
+    }
+}
+
+fn header(window: &IntervalRecord) -> WindowHeader {
+    WindowHeader {
+        phase: window.phase,
+        index: window.index,
+        start_ns: window.start_ns,
+        duration_ns: window.duration_ns,
+        operations: window.operations.iter().map(operation_header).collect(),
+        errors: window
+            .errors
+            .iter()
+            .map(|error| ErrorHeader {
+                operation: error.operation.into(),
+                kind: error.kind.clone(),
+                count: error.count,
+            })
+            .collect(),
+        succeeded: window.succeeded,
+        failed: window.failed,
+        busy_ns: window.busy_ns,
+        in_flight_ns: window.in_flight_ns,
+        arrivals_due: window.arrivals_due,
+        arrivals_started: window.arrivals_started,
+        arrivals_dropped: window.arrivals_dropped,
+        arrivals_late: window.arrivals_late,
+        reconnects: window.reconnects,
+        cpu_user_ns: window.cpu_user_ns,
+        cpu_system_ns: window.cpu_system_ns,
+        max_rss_bytes: window.max_rss_bytes,
+        fine_parts: window.fine.len(),
+    }
+}
+
+fn operation_header(operation: &OperationInterval) -> OperationHeader {
+    OperationHeader {
+        name: operation.name.into(),
+        response_sum_ns: operation.response_sum_ns,
+        service_sum_ns: operation.service_sum_ns,
+        start_delay_sum_ns: operation.start_delay_sum_ns,
+        documents: operation.documents,
+        errors: operation.errors,
+        clamped: operation.clamped,
+    }
+}
+
+/// Reads windows; keeps its buffers from one to the next.
+#[derive(Default)]
+pub struct WindowDecoder {
+    deserializer: Deserializer,
+}
+
+impl WindowDecoder {
+    /// The window that [`WindowEncoder::encode`] made counters and histograms of. `from` names the sender.
+    ///
+    /// # Errors
+    /// [`FleetError::Message`] if they contradict each other or have other bounds than all histograms.
+    pub fn decode(
+        &mut self,
+        header: &WindowHeader,
+        blob: &[u8],
+        from: &str,
+    ) -> Result<IntervalRecord, FleetError> {
+        self.read(header, blob)
+            .map_err(|reason| FleetError::Message {
+                from: from.into(),
+                reason,
+            })
+    }
+
+    fn read(&mut self, header: &WindowHeader, blob: &[u8]) -> Result<IntervalRecord, String> {
+        if header.operations.len() > OPERATIONS.len()
+            || header.errors.len() > MOST_ERRORS
+            || header.fine_parts > MOST_PARTS
+        {
+            return Err("the window has more than a window can have".into());
+        }
+        let mut rest = blob;
+        let mut operations = Vec::with_capacity(header.operations.len());
+        for operation in &header.operations {
+            operations.push(OperationInterval {
+                name: operation_name(&operation.name)?,
+                response: self.histogram(&mut rest)?,
+                service: self.histogram(&mut rest)?,
+                start_delay: self.histogram(&mut rest)?,
+                response_sum_ns: operation.response_sum_ns,
+                service_sum_ns: operation.service_sum_ns,
+                start_delay_sum_ns: operation.start_delay_sum_ns,
+                documents: operation.documents,
+                errors: operation.errors,
+                clamped: operation.clamped,
+            });
+        }
+        let mut fine = Vec::with_capacity(header.fine_parts);
+        for _ in 0..header.fine_parts {
+            fine.push(FinePart {
+                ended: number(&mut rest)?,
+                response_sum_ns: number(&mut rest)?,
+            });
+        }
+        if !rest.is_empty() {
+            return Err(format!("{} bytes follow the window", rest.len()));
+        }
+        let mut errors = Vec::with_capacity(header.errors.len());
+        for error in &header.errors {
+            errors.push(ErrorCount {
+                operation: operation_name(&error.operation)?,
+                kind: error.kind.clone(),
+                count: error.count,
+            });
+        }
+        Ok(IntervalRecord {
+            duration_ns: header.duration_ns,
+            operations,
+            errors,
+            succeeded: header.succeeded,
+            failed: header.failed,
+            busy_ns: header.busy_ns,
+            in_flight_ns: header.in_flight_ns,
+            arrivals_due: header.arrivals_due,
+            arrivals_started: header.arrivals_started,
+            arrivals_dropped: header.arrivals_dropped,
+            arrivals_late: header.arrivals_late,
+            reconnects: header.reconnects,
+            cpu_user_ns: header.cpu_user_ns,
+            cpu_system_ns: header.cpu_system_ns,
+            max_rss_bytes: header.max_rss_bytes,
+            fine,
+            ..IntervalRecord::empty(header.phase, header.index, header.start_ns)
+        })
+    }
+
+    fn histogram(&mut self, rest: &mut &[u8]) -> Result<Histogram<u64>, String> {
+        let length = take(rest, 4)?;
+        let length = u32::from_le_bytes(length.try_into().map_err(|_| "no length")?);
+        let mut bytes = take(rest, length as usize)?;
+        let histogram: Histogram<u64> = self
+            .deserializer
+            .deserialize(&mut bytes)
+            .map_err(|error| format!("a histogram cannot be decoded: {error}"))?;
+        let is_usual = histogram.low() == LOWEST_NS
+            && histogram.high() == HIGHEST_NS
+            && histogram.sigfig() == SIGNIFICANT_DIGITS;
+        if !is_usual {
+            return Err("a histogram has other bounds than all have".into());
+        }
+        Ok(histogram)
+    }
+}
+
+fn operation_name(name: &str) -> Result<&'static str, String> {
+    let known = OPERATIONS.iter().find(|known| **known == name);
+    known
+        .copied()
+        .ok_or_else(|| format!("there is no operation `{name}`"))
+}
+
+fn number(rest: &mut &[u8]) -> Result<u64, String> {
+    let bytes = take(rest, 8)?;
+    Ok(u64::from_le_bytes(
+        bytes.try_into().map_err(|_| "no number")?,
+    ))
+}
+
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], String> {
+    let (taken, left) = rest
+        .split_at_checked(length)
+        .ok_or("the histograms end too early")?;
+    *rest = left;
+    Ok(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::interval::latency_histogram;
+
+    fn window() -> IntervalRecord {
+        let mut response = latency_histogram();
+        response.record_n(1_234_567, 1000).expect("in bounds");
+        response.record(59_999_999_999).expect("in bounds");
+        IntervalRecord {
+            duration_ns: 1_000_000_000,
+            operations: vec![OperationInterval {
+                name: "read",
+                service: response.clone(),
+                start_delay: latency_histogram(),
+                response,
+                response_sum_ns: u128::from(u64::MAX) * 3,
+                service_sum_ns: 7,
+                start_delay_sum_ns: 0,
+                documents: 1001,
+                errors: 2,
+                clamped: 1,
+            }],
+            errors: vec![ErrorCount {
+                operation: "read",
+                kind: "server_11000".into(),
+                count: 2,
+            }],
+            succeeded: 1001,
+            failed: 2,
+            fine: vec![
+                FinePart {
+                    ended: 10,
+                    response_sum_ns: 99
+                };
+                100
+            ],
+            ..IntervalRecord::empty(PhaseKind::Measure, 4, 4_000_000_000)
+        }
+    }
+
+    fn decode(header: &WindowHeader, blob: &[u8]) -> Result<IntervalRecord, FleetError> {
+        WindowDecoder::default().decode(header, blob, "agent 1")
+    }
+
+    #[test]
+    fn a_window_arrives_as_it_left() {
+        let (header, blob) = WindowEncoder::default().encode(&window());
+        let json = serde_json::to_string(&header).expect("plain data");
+        let header: WindowHeader = serde_json::from_str(&json).expect("the same");
+        let arrived = decode(&header, &blob).expect("it is one");
+        let (sent, got) = (&window().operations[0], &arrived.operations[0]);
+        assert!(sent.response == got.response && sent.start_delay == got.start_delay);
+        // Nothing else is lost either: it makes the same message again.
+        assert!(WindowEncoder::default().encode(&arrived) == (header, blob.clone()));
+        assert!(blob.len() < 2_500, "{}", blob.len());
+    }
+
+    #[test]
+    fn damage_is_told_with_its_sender() {
+        let (header, blob) = WindowEncoder::default().encode(&window());
+        for length in 0..blob.len() {
+            assert!(decode(&header, &blob[..length]).is_err(), "{length}");
+        }
+        let longer = [blob.as_slice(), &[0]].concat();
+        let error = decode(&header, &longer).expect_err("too long").to_string();
+        assert!(
+            error.contains("agent 1") && error.contains("1 bytes follow"),
+            "{error}"
+        );
+        let mut unknown = header.clone();
+        unknown.operations[0].name = "dance".into();
+        assert!(
+            decode(&unknown, &blob)
+                .expect_err("unknown")
+                .to_string()
+                .contains("`dance`")
+        );
+        let mut many = header;
+        many.fine_parts = usize::MAX;
+        assert!(decode(&many, &blob).is_err());
+    }
+
+    #[test]
+    fn all_histograms_have_the_same_bounds() {
+        let mut other = window();
+        other.operations[0].response = Histogram::new_with_bounds(1, 1_000, 2).expect("bounds");
+        let (header, blob) = WindowEncoder::default().encode(&other);
+        let error = decode(&header, &blob)
+            .expect_err("other bounds")
+            .to_string();
+        assert!(error.contains("other bounds"), "{error}");
+    }
+}

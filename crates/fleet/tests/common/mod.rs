@@ -1,0 +1,209 @@
+//! A Redis of its own for each test, agents with an engine that measures nothing, and the controller they meet.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use dyno_fleet::FleetError;
+use dyno_fleet::agent::{Agent, AgentOptions};
+use dyno_fleet::controller::{Controller, ControllerOptions};
+use dyno_fleet::endpoint::{Endpoint, EndpointSource};
+use dyno_fleet::names::RunName;
+use dyno_fleet::protocol::{HostFacts, Version};
+use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::model::PhaseKind;
+use dyno_testkit::{Skip, or_skip};
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest wait for anything that should happen soon.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const LEASE: Duration = Duration::from_secs(2);
+const PASSWORD: &str = "a-password-of-tests";
+
+/// A `redis-server` that ends with this value.
+pub(crate) struct RedisServer {
+    child: Child,
+    pub(crate) port: u16,
+    scheme: &'static str,
+}
+
+impl RedisServer {
+    /// `None` after a line that says so, where there is no `redis-server`.
+    pub(crate) fn start() -> Option<Self> {
+        Self::with(|port| format!("port {port}\n"), "redis")
+    }
+
+    /// With TLS by the files `redis.crt`, `redis.key` and `ca.crt` in a folder.
+    pub(crate) fn start_tls(folder: &Path) -> Option<Self> {
+        let at = |name: &str| folder.join(name).display().to_string();
+        let settings = |port| {
+            format!(
+                "port 0\ntls-port {port}\ntls-cert-file {}\ntls-key-file {}\ntls-ca-cert-file {}\ntls-auth-clients no\n",
+                at("redis.crt"),
+                at("redis.key"),
+                at("ca.crt")
+            )
+        };
+        Self::with(settings, "rediss")
+    }
+
+    fn with(settings: impl Fn(u16) -> String, scheme: &'static str) -> Option<Self> {
+        let is_there = Command::new("redis-server")
+            .arg("--version")
+            .output()
+            .is_ok();
+        let remedy = "install Debian's `redis-server`";
+        or_skip(
+            is_there
+                .then_some(())
+                .ok_or_else(|| Skip::new("no `redis-server`", remedy)),
+        )?;
+        // Another program may take the port between the two: then the next one is tried.
+        for _ in 0..5 {
+            let port = TcpListener::bind("127.0.0.1:0")
+                .unwrap()
+                .local_addr()
+                .unwrap()
+                .port();
+            let mut child = Command::new("redis-server")
+                .arg("-")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            let text = format!(
+                "{}bind 127.0.0.1\nrequirepass {PASSWORD}\nsave \"\"\nappendonly no\nloglevel warning\n",
+                settings(port)
+            );
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(text.as_bytes())
+                .unwrap();
+            let mut server = RedisServer {
+                child,
+                port,
+                scheme,
+            };
+            if server.is_up() {
+                return Some(server);
+            }
+        }
+        panic!("`redis-server` does not start");
+    }
+
+    fn is_up(&mut self) -> bool {
+        let until = Instant::now() + SOON;
+        while Instant::now() < until && self.child.try_wait().unwrap().is_none() {
+            if std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("{}://:{PASSWORD}@localhost:{}", self.scheme, self.port)
+    }
+
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::find(&EndpointSource {
+            text: Some(self.url()),
+            ..Default::default()
+        })
+        .unwrap()
+    }
+
+    /// All keys of the server.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let mut connection = self.endpoint().connect(Duration::ZERO).unwrap();
+        redis::cmd("KEYS").arg("*").query(&mut connection).unwrap()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+pub(crate) fn controller_options(endpoint: Endpoint, agents: u32) -> ControllerOptions {
+    ControllerOptions {
+        endpoint,
+        run: RunName::new("test").unwrap(),
+        version: Version::of("1.0"),
+        lease: LEASE,
+        hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
+        needed_disk_bytes: 1000,
+    }
+}
+
+pub(crate) fn controller(redis: &RedisServer, agents: u32) -> Controller {
+    Controller::open(controller_options(redis.endpoint(), agents)).unwrap()
+}
+
+pub(crate) fn agent_options(endpoint: Endpoint, index: u32) -> AgentOptions {
+    AgentOptions {
+        endpoint,
+        run: RunName::new("test").unwrap(),
+        index,
+        version: Version::of("1.0"),
+        host: HostFacts {
+            name: format!("host-{index}"),
+            cpus: 2,
+            free_disk_bytes: 5000,
+            ..HostFacts::default()
+        },
+        join_within: SOON,
+    }
+}
+
+pub(crate) fn join(redis: &RedisServer, index: u32) -> Result<Agent, FleetError> {
+    Agent::join(agent_options(redis.endpoint(), index))
+}
+
+/// A window with `count` operations, different in each agent and interval.
+pub(crate) fn window(agent: u32, index: u64, count: u64) -> IntervalRecord {
+    let mut response = latency_histogram();
+    let mut sum = 0;
+    for number in 0..count {
+        let value = 1_000 * (1 + u64::from(agent) * 1_000 + index * 10 + number);
+        response.record(value).unwrap();
+        sum += u128::from(value);
+    }
+    IntervalRecord {
+        duration_ns: 1_000_000_000,
+        operations: vec![OperationInterval {
+            name: "read",
+            service: response.clone(),
+            start_delay: latency_histogram(),
+            response,
+            response_sum_ns: sum,
+            service_sum_ns: sum,
+            start_delay_sum_ns: 0,
+            documents: count,
+            errors: 0,
+            clamped: 0,
+        }],
+        succeeded: count,
+        ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
+    }
+}
+
+/// Waits until something holds.
+pub(crate) fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + SOON;
+    while !holds() {
+        assert!(Instant::now() < until, "{what} did not come");
+        thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,145 @@
+//! Hosts made of namespaces, with an sshd each: real SSH and real Ansible, from nothing to nothing. Needs root.
+
+use dyno_testkit::{Skip, embedded_program, or_skip};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn project() -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    path.canonicalize().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    let both = [output.stdout.as_slice(), &output.stderr].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+/// Hosts that go away with this value.
+struct Hosts(PathBuf);
+
+impl Hosts {
+    fn run(&self, verb: &str, names: &[&str]) -> Output {
+        let mut command = Command::new(project().join("scripts/namespaces.sh"));
+        command.arg(verb).arg(&self.0).args(names).output().unwrap()
+    }
+
+    fn ssh(&self, host: &str, command: &str) -> Output {
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-F")
+            .arg(self.0.join("ssh_config"))
+            .args([host, command]);
+        ssh.output().unwrap()
+    }
+
+    /// Plays a book, and says how many hosts changed, failed or could not be reached.
+    fn play(&self, book: &str, more: &[&str]) -> (usize, String) {
+        let folder = project().join("deploy/ansible");
+        let mut command = Command::new(project().join(".cache/python/bin/ansible-playbook"));
+        command
+            .arg("-i")
+            .arg(self.0.join("inventory.yml"))
+            .arg(book)
+            .args(more);
+        command
+            .arg("-e")
+            .arg(format!("@{}", self.0.join("vars.yml").display()));
+        command
+            .current_dir(&folder)
+            .env("ANSIBLE_CONFIG", folder.join("ansible.cfg"));
+        command
+            .env("ANSIBLE_NOCOLOR", "1")
+            .env("ANSIBLE_HOME", self.0.join("ansible"));
+        let output = command.output().unwrap();
+        let said = text(&output);
+        assert!(output.status.success(), "{said}");
+        let recap = said.split("PLAY RECAP").nth(1).unwrap();
+        let changed = recap
+            .lines()
+            .filter(|line| line.contains("changed=") && !line.contains("changed=0 "));
+        (changed.count(), said.clone())
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        self.run("down", &[]);
+    }
+}
+
+fn hosts() -> Option<(Hosts, PathBuf)> {
+    let is_root = nix::unistd::Uid::effective().is_root();
+    or_skip(
+        is_root
+            .then_some(())
+            .ok_or_else(|| Skip::new("no root", "run as root")),
+    )?;
+    let ansible = project()
+        .join(".cache/python/bin/ansible-playbook")
+        .exists();
+    let has = ansible && Path::new("/usr/sbin/sshd").exists();
+    let remedy = "run `scripts/setup.sh test`";
+    or_skip(
+        has.then_some(())
+            .ok_or_else(|| Skip::new("no Ansible or no sshd", remedy)),
+    )?;
+    let server = or_skip(embedded_program())?;
+    let folder = std::env::temp_dir().join(format!("dyno-hosts-{}", std::process::id()));
+    let hosts = Hosts(folder);
+    let output = hosts.run("up", &["client1", "server1"]);
+    assert!(output.status.success(), "{}", text(&output));
+    Some((hosts, server))
+}
+
+#[test]
+fn hosts_are_made_ready_used_and_taken_away() {
+    let Some((hosts, server)) = hosts() else {
+        return;
+    };
+    fs::write(hosts.0.join("empty.toml"), "").unwrap();
+    let variables = format!(
+        "dyno_program: /usr/bin/true\ndyno_server_source: {}\ndyno_server_program: /opt/dyno/secantusd-rs\n\
+         dyno_server_arguments: [--config, {}/empty.toml, --host, '{{address}}', --port, '{{port}}', --storage-path, '{{data}}', --standalone]\n\
+         dyno_server_placement: [taskset, -c, '0']\ndyno_node_packages: []\n",
+        server.display(),
+        hosts.0.display()
+    );
+    fs::write(hosts.0.join("vars.yml"), variables).unwrap();
+    // Asking changes nothing.
+    assert_eq!(hosts.play("site.yml", &["--check"]).0, 2);
+    assert!(!hosts.ssh("client1", "test -e /opt/dyno").status.success());
+    assert_eq!(hosts.play("site.yml", &[]).0, 2);
+    let (changed, said) = hosts.play("site.yml", &[]);
+    assert_eq!(changed, 0, "{said}");
+    let place = hosts.ssh(
+        "server1",
+        "taskset -p $(cat /var/lib/dyno/server/server.pid)",
+    );
+    assert!(text(&place).trim().ends_with("mask: 1"), "{}", text(&place));
+    // Each host has its own files and processes.
+    assert!(!Path::new("/opt/dyno/secantusd-rs").exists());
+    assert!(!hosts.ssh("client1", "pgrep secantusd-rs").status.success());
+    assert!(hosts.run("cut", &["server1"]).status.success());
+    let cut = hosts.ssh("server1", "true");
+    assert_eq!(cut.status.code(), Some(255), "{}", text(&cut));
+    assert!(hosts.run("mend", &["server1"]).status.success());
+    assert_eq!(hosts.play("stop.yml", &[]).0, 1);
+    assert!(!hosts.ssh("server1", "pgrep secantusd-rs").status.success());
+    let left = hosts.ssh("server1", "find /var/lib/dyno -type f");
+    assert_eq!(
+        text(&left).trim(),
+        "/var/lib/dyno/server/server.log",
+        "the log stays"
+    );
+    let folder = hosts.0.clone();
+    drop(hosts);
+    assert!(!folder.exists());
+    let named = |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).unwrap_or_default();
+    let folder = folder.display().to_string();
+    let processes = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(Result::ok)
+        .map(named);
+    let ours = processes.filter(|line| String::from_utf8_lossy(line).contains(&folder));
+    assert_eq!(ours.count(), 0, "processes are left");
+}

@@ -1,0 +1,189 @@
+//! Manifests are valid for the last four versions of Kubernetes, and Ansible understands its files. Both by programs that
+//! `scripts/python-tools.sh` installs.
+
+use dyno_fleet::kubernetes::render;
+use dyno_plan::Plan;
+use dyno_testkit::{Skip, or_skip};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Versions whose schemas the validator has; the newest four.
+const VERSIONS: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
+
+fn in_project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
+}
+
+/// A program of the virtual environment.
+fn tool(name: &str) -> Option<PathBuf> {
+    let path = in_project(".cache/python/bin").join(name);
+    let found = path.exists().then_some(path);
+    or_skip(found.ok_or_else(|| Skip::new(format!("no `{name}`"), "run `scripts/python-tools.sh`")))
+}
+
+fn plan(text: &str) -> Plan {
+    dyno_plan::file::parse(text, "t").unwrap()
+}
+
+/// The options that change what the manifests hold.
+fn plans() -> Vec<(&'static str, Plan)> {
+    let mongod = "base = \"a\"\n[server]\nkind = \"mongod\"\n";
+    vec![
+        ("plain", plan(&format!("{mongod}[fleet.kubernetes]\n"))),
+        (
+            "everything",
+            plan(&format!(
+                "{mongod}cache = \"2GiB\"\nblock_compressor = \"zstd\"\nparameters = {{ ttlMonitorEnabled = \"false\" }}\n\
+                 [fleet.kubernetes]\nnamespace = \"bench\"\nclient_pods = 100\nserver_pods = 3\ndisks = 3\n\
+                 storage_class = \"fast\"\nhost_network = true\npin_cpus = false\ndisk_size = \"1.5GiB\"\n\
+                 image = \"registry.example:5000/team/dyno@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n"
+            )),
+        ),
+        (
+            "servers that run",
+            plan(
+                "base = \"a\"\n[server]\nkind = \"uri\"\nuri = \"mongodb://db.example/\"\n[fleet.kubernetes]\n",
+            ),
+        ),
+    ]
+}
+
+fn written(folder: &Path, plan: &Plan) -> Vec<PathBuf> {
+    let manifests = render(plan, "run-1").unwrap();
+    let write = |manifest: &dyno_fleet::kubernetes::Manifest| {
+        let path = folder.join(&manifest.path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &manifest.text).unwrap();
+        path
+    };
+    manifests.iter().map(write).collect()
+}
+
+fn text(output: &Output) -> String {
+    let both = [output.stdout.as_slice(), &output.stderr].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+#[test]
+fn manifests_are_valid_in_the_last_four_versions() {
+    let Some(validate) = tool("kubernetes-validate") else {
+        return;
+    };
+    for (name, plan) in plans() {
+        let folder = tempfile::tempdir().unwrap();
+        // Kustomizations are no objects of a cluster.
+        let mut files = written(folder.path(), &plan);
+        files.retain(|path| !path.ends_with("kustomization.yaml"));
+        assert!(files.len() >= 4);
+        for version in VERSIONS {
+            let mut command = Command::new(&validate);
+            let output = command
+                .args(["--strict", "--kubernetes-version", version])
+                .args(&files)
+                .output()
+                .unwrap();
+            assert!(
+                output.status.success(),
+                "{name}, {version}: {}",
+                text(&output)
+            );
+        }
+    }
+}
+
+#[test]
+fn the_validation_finds_what_is_wrong() {
+    let Some(validate) = tool("kubernetes-validate") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let files = written(folder.path(), &plans()[0].1);
+    let clients = files
+        .iter()
+        .find(|path| path.ends_with("base/clients.yaml"))
+        .unwrap();
+    let good = fs::read_to_string(clients).unwrap();
+    for (from, to) in [
+        ("completions: 3", "completions: \"3\""),
+        ("maxSkew", "maxSkewness"),
+    ] {
+        assert!(good.contains(from), "{good}");
+        fs::write(clients, good.replace(from, to)).unwrap();
+        let output = Command::new(&validate)
+            .args(["--strict", "--kubernetes-version", VERSIONS[3]])
+            .arg(clients)
+            .output();
+        assert!(!output.unwrap().status.success(), "{to}");
+    }
+}
+
+#[test]
+fn every_resource_of_the_kustomization_is_a_file_that_is_there() {
+    for (name, plan) in plans() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = written(folder.path(), &plan);
+        let base = fs::read_to_string(folder.path().join("base/kustomization.yaml")).unwrap();
+        let named = base
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("- \"")?.strip_suffix('"'));
+        let mut named: Vec<PathBuf> = named
+            .map(|file| folder.path().join("base").join(file))
+            .collect();
+        let mut there: Vec<PathBuf> = files
+            .into_iter()
+            .filter(|path| !path.ends_with("kustomization.yaml"))
+            .collect();
+        named.sort();
+        there.sort();
+        assert_eq!(named, there, "{name}");
+    }
+}
+
+#[test]
+fn playbooks_are_understood() {
+    let Some(playbook) = tool("ansible-playbook") else {
+        return;
+    };
+    let folder = in_project("deploy/ansible");
+    for name in ["site.yml", "agents.yml", "stop.yml"] {
+        let mut command = Command::new(&playbook);
+        command.args(["--syntax-check", name]).current_dir(&folder);
+        command
+            .env("ANSIBLE_CONFIG", folder.join("ansible.cfg"))
+            .env("ANSIBLE_LOCAL_TEMP", std::env::temp_dir());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{name}: {}", text(&output));
+        assert!(
+            !text(&output).contains("WARNING"),
+            "{name}: {}",
+            text(&output)
+        );
+    }
+}
+
+#[test]
+fn the_inventory_of_the_example_has_the_groups_of_a_plan() {
+    let Some(inventory) = tool("ansible-inventory") else {
+        return;
+    };
+    let folder = in_project("deploy/ansible");
+    let mut command = Command::new(&inventory);
+    let output = command
+        .args(["-i", "inventory.example.yml", "--list"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let listed = String::from_utf8(output.stdout).unwrap();
+    let inventory = dyno_fleet::inventory::Inventory::parse(&listed).unwrap();
+    let clients = inventory.hosts(&["clients".to_owned()]).unwrap();
+    assert_eq!(clients, ["client1", "client2"]);
+    assert_eq!(inventory.address("client1"), "10.0.0.11");
+    assert_eq!(
+        inventory.hosts(&["servers".to_owned()]).unwrap(),
+        ["server1"]
+    );
+}

@@ -1,0 +1,349 @@
+//! Agents and a controller meet at a real Redis, do everything in order, and leave nothing.
+
+mod common;
+
+use common::{
+    LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, window,
+};
+use dyno_fleet::FleetError;
+use dyno_fleet::agent::Agent;
+use dyno_fleet::controller::{Controller, Event};
+use dyno_fleet::endpoint::{Endpoint, EndpointSource};
+use dyno_fleet::merge::{MergeOptions, Merger};
+use dyno_fleet::protocol::{Stage, Version};
+use dyno_fleet::shares::{Share, shares};
+use dyno_plan::fleet::FleetPlan;
+use dyno_record::interval::latency_histogram;
+use std::thread;
+use std::time::Duration;
+
+const WINDOWS: u64 = 5;
+
+fn plan() -> dyno_plan::Plan {
+    let mut plan = dyno_plan::builtin::find("a").unwrap();
+    plan.fleet = Some(FleetPlan {
+        clients: vec!["c".into()],
+        servers: vec!["s".into()],
+        ..FleetPlan::default()
+    });
+    plan
+}
+
+/// What `dyno agent` does, with an engine that measures nothing. Returns the operations that it did.
+fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
+    let mut did = 0;
+    while let Some((work, share)) = agent.next_work(SOON)? {
+        assert_eq!(
+            (share.index, work.servers.as_slice()),
+            (index, &["mongodb://db".to_owned()][..])
+        );
+        for stage in [Stage::Load, Stage::Run] {
+            let Some(start) = agent.wait_start(work.number, stage, SOON)? else {
+                break;
+            };
+            agent.sleep_until(start.local_ns)?;
+            agent.begun(&start, dyno_fleet::clock::monotonic_ns())?;
+            if stage == Stage::Run {
+                for number in 0..WINDOWS {
+                    let count = 10 + number + u64::from(index);
+                    agent.window(work.number, &window(index, number, count))?;
+                    did += count;
+                }
+            }
+            let summary = serde_json::json!({ "succeeded": did });
+            agent.done(work.number, stage, summary)?;
+        }
+    }
+    agent.leave();
+    Ok(did)
+}
+
+/// What `dyno fleet run` does: one stage after the other, and the windows into a merger.
+fn stage(controller: &mut Controller, stage: Stage, merger: &mut Merger, agents: usize) -> u64 {
+    controller.barrier(stage, SOON).unwrap();
+    controller.start(stage, Duration::from_millis(300)).unwrap();
+    let (mut done, mut told) = (0, 0);
+    while done < agents {
+        match controller.next(SOON).unwrap().expect("agents go on") {
+            Event::Begun {
+                agent,
+                late_ns,
+                uncertainty_ns,
+                ..
+            } => {
+                assert!(late_ns + uncertainty_ns as i64 >= 0, "{late_ns}");
+                merger.begun(agent, late_ns, uncertainty_ns);
+            }
+            Event::Window { agent, window } => merger.add(agent, window).unwrap(),
+            Event::Done {
+                summary, realtime, ..
+            } => {
+                // Redis is on this machine.
+                assert!(realtime.offset_ns.abs() < 50_000_000, "{realtime:?}");
+                told += summary["succeeded"].as_u64().unwrap();
+                done += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    told
+}
+
+fn merger(shares: &[Share]) -> Merger {
+    let agents = shares
+        .iter()
+        .map(|share| (format!("host-{}", share.index), share.describe()));
+    Merger::new(MergeOptions {
+        interval_ns: 1_000_000_000,
+        lag: 10,
+        offered_rate_per_s: None,
+        agents: agents.collect(),
+    })
+}
+
+#[test]
+fn two_runs_of_a_fleet_from_joining_to_nothing_left() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let endpoint = redis.endpoint();
+    // Agents may come first: they wait for the controller.
+    let agents: Vec<_> = (0..3)
+        .map(|index| {
+            let options = agent_options(endpoint.clone(), index);
+            thread::spawn(move || work(Agent::join(options)?, index))
+        })
+        .collect();
+    let mut controller = controller(&redis, 3);
+    let registrations = controller.gather(SOON).unwrap();
+    assert_eq!(registrations.len(), 3);
+    let offset = registrations[0]
+        .realtime
+        .ahead_of(&controller.realtime_offset());
+    assert!(
+        offset.0.unsigned_abs() <= offset.1 + 5_000_000,
+        "one clock: {offset:?}"
+    );
+    let plan = plan();
+    let shares = shares(&plan, 3, 1).unwrap();
+    let text = dyno_plan::file::to_toml(&plan);
+    let mut all = 0;
+    for number in 1..=2 {
+        let servers = ["mongodb://db".to_owned()];
+        assert_eq!(controller.give(&text, &servers, &shares).unwrap(), number);
+        let mut merger = merger(&shares);
+        stage(&mut controller, Stage::Load, &mut merger, 3);
+        stage(&mut controller, Stage::Run, &mut merger, 3);
+        let (_, outcome) = merger.finish().unwrap();
+        let mut expected = latency_histogram();
+        for agent in 0..3 {
+            for index in 0..WINDOWS {
+                let own = window(agent, index, 10 + index + u64::from(agent));
+                expected.add(&own.operations[0].response).unwrap();
+            }
+        }
+        let read = &outcome.phases[0].operations["read"];
+        assert_eq!(read.count, expected.len());
+        assert_eq!(
+            read.response_time_us.p99,
+            expected.value_at_quantile(0.99) as f64 / 1e3
+        );
+        assert_eq!(
+            (outcome.common.intervals, outcome.doubts()),
+            (WINDOWS, vec![])
+        );
+        all += expected.len();
+    }
+    assert_eq!(controller.finish(SOON).unwrap(), Vec::<String>::new());
+    let did: u64 = agents
+        .into_iter()
+        .map(|agent| agent.join().unwrap().unwrap())
+        .sum();
+    assert_eq!(did, all);
+    assert_eq!(redis.keys(), Vec::<String>::new());
+}
+
+#[test]
+fn every_key_of_a_run_has_an_expiry() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    controller
+        .give("", &[], &shares(&plan(), 1, 1).unwrap())
+        .unwrap();
+    agent.doing("something").unwrap();
+    common::wait_for("all keys", || redis.keys().len() == 6);
+    let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
+    for key in redis.keys() {
+        assert!(key.starts_with("dyno:test:"), "{key}");
+        let left: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
+        assert!(left > 0, "{key}: {left}");
+    }
+}
+
+#[test]
+fn different_versions_do_not_work_together() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let mut options = agent_options(redis.endpoint(), 0);
+    options.version = Version::of("0.9");
+    let expected = "`host-0` has version 0.9 (messages 1), and the controller has 1.0 (messages 1)";
+    assert_eq!(Agent::join(options).unwrap_err().to_string(), expected);
+    // Both sides say so.
+    assert_eq!(controller.gather(SOON).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn a_run_has_one_controller_and_one_agent_of_each_number() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let _first = controller(&redis, 1);
+    let second = Controller::open(controller_options(redis.endpoint(), 1));
+    assert!(
+        matches!(second, Err(FleetError::RunTaken { .. })),
+        "{second:?}"
+    );
+    let _agent = join(&redis, 0).unwrap();
+    let error = join(&redis, 0).unwrap_err().to_string();
+    assert!(
+        error.contains("agent 0 of the run `test` is there already, on the host `host-0`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_host_without_room_is_named() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let mut options = agent_options(redis.endpoint(), 0);
+    options.host.free_disk_bytes = 10;
+    let _agent = Agent::join(options).unwrap();
+    let error = controller.gather(SOON).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "`host-0` has 10 bytes of free disk, and 1000 are needed"
+    );
+}
+
+#[test]
+fn lost_connections_lose_and_repeat_nothing() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let mut agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    controller
+        .give("", &[], &shares(&plan(), 1, 1).unwrap())
+        .unwrap();
+    let (work, _) = agent.next_work(SOON).unwrap().expect("there is work");
+    let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
+    let mut seen = Vec::new();
+    for index in 0..30 {
+        agent.window(work.number, &window(0, index, 3)).unwrap();
+        if index % 5 == 0 {
+            let mut kill = redis::cmd("CLIENT");
+            kill.arg("KILL")
+                .arg("TYPE")
+                .arg("normal")
+                .arg("SKIPME")
+                .arg("yes");
+            let killed: u64 = kill.query(&mut connection).unwrap();
+            assert!(killed > 0);
+        }
+        while let Some(event) = controller.next(Duration::from_millis(20)).unwrap() {
+            let Event::Window { window, .. } = event else {
+                panic!("{event:?}")
+            };
+            seen.push(window.index);
+        }
+    }
+    while seen.len() < 30 {
+        match controller.next(SOON).unwrap().expect("it comes") {
+            Event::Window { window, .. } => seen.push(window.index),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(seen, (0..30).collect::<Vec<u64>>());
+    assert!(controller.next(LEASE).unwrap().is_none(), "nothing more");
+    agent.check().unwrap();
+}
+
+#[test]
+fn messages_that_redis_dropped_are_missed() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    // Far more than stay unread.
+    for number in 0..2_600 {
+        agent.doing(&format!("step {number}")).unwrap();
+        if number % 20 == 0 {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    agent.leave();
+    let event = controller.next(SOON).unwrap().expect("it is missed");
+    let Event::Missing {
+        agent: 0,
+        error: FleetError::MessagesLost { count, .. },
+    } = event
+    else {
+        panic!("{event:?}")
+    };
+    assert!((400..=601).contains(&count), "{count}");
+}
+
+#[test]
+fn tls_is_checked_against_the_given_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["redis", "other"] {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        std::fs::write(folder.path().join(format!("{name}.crt")), made.cert.pem()).unwrap();
+        std::fs::write(
+            folder.path().join(format!("{name}.key")),
+            made.signing_key.serialize_pem(),
+        )
+        .unwrap();
+    }
+    std::fs::copy(
+        folder.path().join("redis.crt"),
+        folder.path().join("ca.crt"),
+    )
+    .unwrap();
+    let Some(redis) = RedisServer::start_tls(folder.path()) else {
+        return;
+    };
+    let by = |name: &str| {
+        Endpoint::find(&EndpointSource {
+            text: Some(redis.url()),
+            authority: Some(folder.path().join(name)),
+            ..Default::default()
+        })
+        .unwrap()
+    };
+    let mut connection = by("redis.crt").connect(Duration::ZERO).unwrap();
+    let answer: String = redis::cmd("PING").query(&mut connection).unwrap();
+    assert_eq!(answer, "PONG");
+    let error = by("other.crt")
+        .connect(Duration::ZERO)
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("cannot use Redis") && !error.contains("password"),
+        "{error}"
+    );
+    let open = redis.endpoint().connect(Duration::ZERO).map(|_| ());
+    assert!(open.is_err(), "the system does not know the authority");
+}

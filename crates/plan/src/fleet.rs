@@ -1,0 +1,372 @@
+//! `[fleet]` in a plan: client hosts and server hosts, how they belong together, and how long the steps of a run may
+//! take. What each host does of the run follows from it in the crate `fleet`; other commands ignore the table.
+
+use crate::model::{Plan, ServerKind};
+use crate::problem::Problem;
+use crate::units::{Bytes, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Most agents of a fleet.
+pub const MOST_AGENTS: u32 = 4096;
+
+/// Which client host loads which servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mapping {
+    /// All clients load one deployment together: its data set is loaded in parts, one by each client.
+    #[default]
+    Deployment,
+    /// The servers are independent, and each client loads one of them: client i server i modulo their number.
+    Pairs,
+    /// The servers are independent, and each client loads all of them, with a part of its connections each.
+    AllToAll,
+}
+
+/// What the number of clients, the rate and the number of operations of the plan are amounts of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Amounts {
+    /// Of the fleet: they are divided among the agents, without a rest.
+    #[default]
+    InAll,
+    /// Of each agent.
+    PerAgent,
+}
+
+/// Many client hosts and many servers, measured as one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FleetPlan {
+    /// Hosts, or groups of the Ansible inventory, that the load comes from.
+    pub clients: Vec<String>,
+    /// Hosts or groups that servers are started on; none if they run already, at `server.uri`.
+    pub servers: Vec<String>,
+    /// Agents on each client host, 1 to 64.
+    #[schemars(range(min = 1, max = 64))]
+    pub agents_per_host: u32,
+    /// Which client host loads which servers.
+    pub mapping: Mapping,
+    /// What `client.clients`, `schedule.rate_per_s` and `phases.operations` are amounts of.
+    pub amounts: Amounts,
+    /// Longest time until all agents have come, each host with a first connection.
+    pub join_within: Span,
+    /// Longest time of the load phase on any agent.
+    pub load_within: Span,
+    /// Who was not heard of for this time is lost; 1 s to 1 minute. Also the time after which an agent ends by itself when
+    /// the controller or Redis has gone.
+    pub lease: Span,
+    /// From the word to start to the common instant at which all start; 100 ms to 1 minute.
+    pub start_lead: Span,
+    /// Manifests for Kubernetes; not rendered when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<KubernetesPlan>,
+}
+
+impl Default for FleetPlan {
+    fn default() -> Self {
+        FleetPlan {
+            clients: Vec::new(),
+            servers: Vec::new(),
+            agents_per_host: 1,
+            mapping: Mapping::Deployment,
+            amounts: Amounts::InAll,
+            join_within: Span::from_secs(60),
+            load_within: Span::from_secs(3600),
+            lease: Span::from_secs(10),
+            start_lead: Span::from_secs(2),
+            kubernetes: None,
+        }
+    }
+}
+
+/// What the manifests for Kubernetes hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct KubernetesPlan {
+    /// Namespace of all objects.
+    pub namespace: String,
+    /// Image with `dyno`, see `deploy/kubernetes/Dockerfile`.
+    pub image: String,
+    /// Image with `mongod` as its entry point.
+    pub server_image: String,
+    /// Image with `redis-server`.
+    pub redis_image: String,
+    /// Client pods, one agent each, 1 to 4096.
+    #[schemars(range(min = 1, max = 4096))]
+    pub client_pods: u32,
+    /// Server pods, 1 to 64; none are started with `server.kind = "uri"`.
+    #[schemars(range(min = 1, max = 64))]
+    pub server_pods: u32,
+    /// CPUs of a client pod.
+    #[schemars(range(min = 1))]
+    pub client_cpus: u32,
+    /// Memory of a client pod.
+    pub client_memory: Bytes,
+    /// CPUs of a server pod.
+    #[schemars(range(min = 1))]
+    pub server_cpus: u32,
+    /// Memory of a server pod.
+    pub server_memory: Bytes,
+    /// Volumes of a server pod, one for each disk; the data folder is on the first. 1 to 16.
+    #[schemars(range(min = 1, max = 16))]
+    pub disks: u32,
+    /// Size of each volume.
+    pub disk_size: Bytes,
+    /// Storage class of the volumes; that of the cluster when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_class: Option<String>,
+    /// CPUs of their own for servers and clients: limits are requests, in whole CPUs, which the static policy of the CPU
+    /// manager turns into an exclusive set.
+    pub pin_cpus: bool,
+    /// Servers and clients use the network of their node.
+    pub host_network: bool,
+}
+
+impl Default for KubernetesPlan {
+    fn default() -> Self {
+        KubernetesPlan {
+            namespace: "dyno".into(),
+            image: "dyno:latest".into(),
+            server_image: "mongo:8.0".into(),
+            redis_image: "redis:7.4".into(),
+            client_pods: 3,
+            server_pods: 1,
+            client_cpus: 2,
+            client_memory: Bytes(2 << 30),
+            server_cpus: 4,
+            server_memory: Bytes(8 << 30),
+            disks: 1,
+            disk_size: Bytes(100 << 30),
+            storage_class: None,
+            pin_cpus: true,
+            host_network: false,
+        }
+    }
+}
+
+/// Problems of the table; those of the plan without it are left to `validate`.
+pub(crate) fn problems(plan: &Plan) -> Vec<Problem> {
+    let Some(fleet) = &plan.fleet else {
+        return Vec::new();
+    };
+    let mut problems = Vec::new();
+    check_hosts(&mut problems, plan, fleet);
+    check_times(&mut problems, fleet);
+    if let Some(kubernetes) = &fleet.kubernetes {
+        check_kubernetes(&mut problems, kubernetes);
+    }
+    problems
+}
+
+fn check_hosts(problems: &mut Vec<Problem>, plan: &Plan, fleet: &FleetPlan) {
+    if fleet.clients.is_empty() && fleet.kubernetes.is_none() {
+        let hint = "such as `clients = [\"clients\"]`, a group of the inventory";
+        problems.push(Problem::new("`fleet.clients` names no host").with_hint(hint));
+    }
+    for (key, names) in [("clients", &fleet.clients), ("servers", &fleet.servers)] {
+        for (index, name) in names.iter().enumerate() {
+            if !is_host_name(name) {
+                let hint = "letters, digits, `.`, `_`, `:` and `-`";
+                let text = format!("`fleet.{key}` has `{name}`, which is no host and no group");
+                problems.push(Problem::new(text).with_hint(hint));
+            }
+            if names[..index].contains(name) {
+                problems.push(Problem::new(format!("`fleet.{key}` has `{name}` twice")));
+            }
+        }
+    }
+    range(problems, "agents_per_host", fleet.agents_per_host, 1, 64);
+    let starts_servers = !matches!(plan.server.kind, ServerKind::Uri);
+    if starts_servers && fleet.servers.is_empty() && fleet.kubernetes.is_none() {
+        let hint = "name them, or give the `server.uri` of servers that run";
+        let text = "`fleet.servers` is empty, so that no server would be started";
+        problems.push(Problem::new(text).with_hint(hint));
+    }
+    if !starts_servers && !fleet.servers.is_empty() {
+        let text = "`fleet.servers` has no effect on servers that run already, at `server.uri`";
+        problems.push(Problem::new(text));
+    }
+    if !starts_servers && fleet.mapping != Mapping::Deployment {
+        let text = "`fleet.mapping` needs independent servers, and `server.uri` is one deployment";
+        problems.push(Problem::new(text));
+    }
+    if plan.server.pairs > 1 {
+        let hint = "`fleet.mapping = \"pairs\"` with a server host each";
+        let text = "`server.pairs` is about one machine, and cannot be part of a fleet";
+        problems.push(Problem::new(text).with_hint(hint));
+    }
+    if plan.data.insert_start != 0 || plan.data.insert_count.is_some() {
+        let text =
+            "`data.insert_start` and `insert_count` are given to each agent by the fleet itself";
+        problems.push(Problem::new(text));
+    }
+}
+
+/// A name that may follow a program as an argument, and can be a host name or a group.
+fn is_host_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
+    !name.is_empty() && name.len() <= 253 && name.chars().all(allowed) && !name.starts_with('-')
+}
+
+fn range(problems: &mut Vec<Problem>, key: &str, value: u32, low: u32, high: u32) {
+    if !(low..=high).contains(&value) {
+        let text = format!("`fleet.{key}` is {value}, but must be {low} to {high}");
+        problems.push(Problem::new(text));
+    }
+}
+
+fn check_times(problems: &mut Vec<Problem>, fleet: &FleetPlan) {
+    let day = Duration::from_secs(86_400);
+    let minute = Duration::from_secs(60);
+    let second = Duration::from_secs(1);
+    let bounds = [
+        ("join_within", fleet.join_within, second, day),
+        ("load_within", fleet.load_within, second, 30 * day),
+        ("lease", fleet.lease, second, minute),
+        (
+            "start_lead",
+            fleet.start_lead,
+            Duration::from_millis(100),
+            minute,
+        ),
+    ];
+    for (key, value, low, high) in bounds {
+        if !(low..=high).contains(&value.0) {
+            let text = format!(
+                "`fleet.{key}` is {value}, but must be {} to {}",
+                Span(low),
+                Span(high)
+            );
+            problems.push(Problem::new(text));
+        }
+    }
+}
+
+fn check_kubernetes(problems: &mut Vec<Problem>, kubernetes: &KubernetesPlan) {
+    let names = [
+        ("namespace", Some(&kubernetes.namespace)),
+        ("storage_class", kubernetes.storage_class.as_ref()),
+    ];
+    for (key, name) in names {
+        let Some(name) = name else { continue };
+        if !is_label(name) {
+            let hint = "1 to 63 lower-case letters, digits and `-`, such as `dyno`";
+            let text = format!("`fleet.kubernetes.{key}` is `{name}`, which is no name there");
+            problems.push(Problem::new(text).with_hint(hint));
+        }
+    }
+    for (key, image) in [
+        ("image", &kubernetes.image),
+        ("server_image", &kubernetes.server_image),
+        ("redis_image", &kubernetes.redis_image),
+    ] {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+        if image.is_empty() || !image.chars().all(allowed) {
+            let text = format!("`fleet.kubernetes.{key}` is `{image}`, which is no image");
+            problems.push(Problem::new(text));
+        }
+    }
+    let numbers = [
+        ("client_pods", kubernetes.client_pods, MOST_AGENTS),
+        ("server_pods", kubernetes.server_pods, 64),
+        ("client_cpus", kubernetes.client_cpus, 4096),
+        ("server_cpus", kubernetes.server_cpus, 4096),
+        ("disks", kubernetes.disks, 16),
+    ];
+    for (key, value, high) in numbers {
+        range(problems, &format!("kubernetes.{key}"), value, 1, high);
+    }
+    for (key, size) in [
+        ("client_memory", kubernetes.client_memory),
+        ("server_memory", kubernetes.server_memory),
+        ("disk_size", kubernetes.disk_size),
+    ] {
+        if size.0 < 64 << 20 {
+            let text = format!("`fleet.kubernetes.{key}` is {size}, but must be at least 64MiB");
+            problems.push(Problem::new(text));
+        }
+    }
+}
+
+/// A label of the domain name system, as names of Kubernetes are.
+fn is_label(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&name.len())
+        && name.chars().all(allowed)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file;
+
+    fn problem_of(text: &str) -> String {
+        file::parse(text, "t").expect_err("it is wrong").to_string()
+    }
+
+    const GOOD: &str = "base = \"a\"\n[fleet]\nclients = [\"c1\", \"c2\"]\nservers = [\"db\"]\n";
+
+    #[test]
+    fn a_plan_with_a_fleet_survives_its_own_file() {
+        let text = format!("{GOOD}mapping = \"pairs\"\namounts = \"per-agent\"\nlease = \"3s\"\n");
+        let text = format!("{text}[fleet.kubernetes]\nhost_network = true\n");
+        let plan = file::parse(&text, "t").expect("it is valid");
+        let fleet = plan.fleet.as_ref().expect("there is one");
+        assert_eq!(fleet.mapping, Mapping::Pairs);
+        assert_eq!(fleet.lease, Span::from_secs(3));
+        assert!(fleet.kubernetes.as_ref().expect("a table").host_network);
+        assert_eq!(
+            file::parse(&file::to_toml(&plan), "t").expect("again"),
+            plan
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        for (line, expected) in [
+            ("lease = \"10ms\"", "`fleet.lease`"),
+            ("start_lead = \"2m\"", "`fleet.start_lead`"),
+            ("join_within = \"0s\"", "`fleet.join_within`"),
+            ("agents_per_host = 0", "`fleet.agents_per_host`"),
+            ("mapping = \"pair\"", "did you mean `pairs`?"),
+            ("[fleet.kubernetes]\nnamespace = \"Dyno\"", "no name there"),
+            ("[fleet.kubernetes]\nimage = \"a b\"", "no image"),
+            (
+                "[fleet.kubernetes]\nserver_pods = 65",
+                "kubernetes.server_pods",
+            ),
+            ("[fleet.kubernetes]\ndisk_size = \"1MiB\"", "at least 64MiB"),
+            ("[server]\npairs = 2", "`server.pairs` is about one machine"),
+            ("[data]\ninsert_start = 2", "by the fleet itself"),
+        ] {
+            let message = problem_of(&format!("{GOOD}{line}\n"));
+            assert!(message.contains(expected), "{line}: {message}");
+            assert!(message.contains("line "), "{line}: {message}");
+        }
+    }
+
+    #[test]
+    fn hosts_must_be_there_once_and_be_names() {
+        let of = |text: &str| problem_of(&format!("base = \"a\"\n{text}\n"));
+        assert!(of("[fleet]\nservers = [\"s\"]").contains("`fleet.clients` names no host"));
+        assert!(of("[fleet]\nclients = [\"s\"]").contains("`fleet.servers` is empty"));
+        let twice = of("[fleet]\nclients = [\"c\", \"c\"]\nservers = [\"s\"]");
+        assert!(twice.contains("`c` twice"), "{twice}");
+        // It would be an option of the program that it is given to.
+        let option = of("[fleet]\nclients = [\"-e\"]\nservers = [\"s\"]");
+        assert!(option.contains("no host and no group"), "{option}");
+        let uri = "[server]\nkind = \"uri\"\nuri = \"mongodb://h\"\n";
+        let running = of(&format!(
+            "{uri}[fleet]\nclients = [\"c\"]\nservers = [\"s\"]"
+        ));
+        assert!(running.contains("run already"), "{running}");
+        let pairs = of(&format!(
+            "{uri}[fleet]\nclients = [\"c\"]\nmapping = \"pairs\""
+        ));
+        assert!(pairs.contains("needs independent servers"), "{pairs}");
+    }
+}

@@ -1,0 +1,300 @@
+//! Pictures: latency against message number, distributions side by side, where the time goes, and what it costs.
+
+use super::TailView;
+use super::tables::{cpu_us, name};
+use crate::experiment::model::Section;
+use crate::experiment::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
+use crate::experiment::rows::{RowValue, RowsChart, Scale};
+use crate::experiment::scatter::{ScatterChart, panel};
+use crate::quantity::Quantity;
+use dyno_analyze::messages::Cause;
+use dyno_analyze::messages::across::{Line, label};
+use dyno_analyze::messages::record::{Latency, TailDocument};
+
+/// Most messages of a picture, and of all pictures of a page: two bytes each.
+const MOST_OF_ONE: usize = 100_000;
+const MOST_OF_ALL: usize = 4_000_000;
+/// Most charts of where the time goes.
+const MOST_COURSES: usize = 12;
+
+/// The sections that have something to show.
+pub(super) fn sections(view: &TailView<'_>, lines: &[Line<'_>]) -> Vec<Section> {
+    let document = view.document;
+    let sections = [
+        messages(view),
+        distributions(document, lines),
+        courses(document, lines),
+        costs(document, lines),
+    ];
+    sections.into_iter().flatten().collect()
+}
+
+/// Every message of every cell.
+fn messages(view: &TailView<'_>) -> Option<Section> {
+    let shown = view.messages.iter().flat_map(|cell| {
+        let several = cell.latencies_ns.len() > 1;
+        let producers = cell.latencies_ns.iter().enumerate();
+        producers.map(move |(number, latencies)| (cell, number, several, latencies))
+    });
+    let shown: Vec<_> = shown.collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let most = (MOST_OF_ALL / shown.len()).min(MOST_OF_ONE);
+    let thinned = shown.iter().any(|(.., latencies)| latencies.len() > most);
+    let panels = shown
+        .iter()
+        .filter_map(|(messages, number, several, latencies)| {
+            let mut cells = view.document.cells.iter();
+            let cell = cells.find(|cell| cell.name == messages.cell)?;
+            let mut title = label(view.document, cell);
+            if *several {
+                title.push_str(&format!(" #{number}"));
+            }
+            let producer = cell.measured.as_ref()?.producers.get(*number)?;
+            let words = format!(
+                "Latency of each message through {title}: {}",
+                producer.verdict.words
+            );
+            Some(panel(title, words, latencies, most))
+        });
+    let chart = ScatterChart {
+        id: "messages".into(),
+        title: "Latency against message number".into(),
+        caption: "A point for each message, all panels on the same axes. Drag over a part to look closer, in all panels at once; \
+                  double-click to see all again."
+            .into(),
+        x_label: "message",
+        y_label: "intended → received",
+        panels: panels.collect(),
+    };
+    let notes = match thinned {
+        true => vec![
+            "There are more messages than can be drawn: of each group of neighbours the first one and the slowest one are."
+                .to_owned(),
+        ],
+        false => Vec::new(),
+    };
+    Some(Section {
+        title: "Every message",
+        lead:
+            "Latency that stays flat is a band; latency that grows with the message number climbs."
+                .into(),
+        scatters: vec![chart],
+        notes,
+        ..Section::default()
+    })
+}
+
+fn at(latency: &Latency, percent: f64) -> Option<f64> {
+    let mut known = latency.percentiles.iter();
+    let (_, us) = known.find(|(known, _)| (known - percent).abs() < 1e-9)?;
+    (*us > 0.0).then_some(*us)
+}
+
+/// The distributions as rows on one logarithmic axis.
+fn distributions(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
+    let values = lines.iter().filter_map(|line| {
+        let total = line.total()?;
+        let (low, high) = (at(total, 5.0)?, at(total, 99.0)?);
+        Some(RowValue {
+            label: name(document, line),
+            value_text: Quantity::microseconds(total.p50_us).to_string(),
+            detail: format!(
+                "{} – {}",
+                Quantity::microseconds(low),
+                Quantity::microseconds(high)
+            ),
+            is_strong: false,
+            value: total.p50_us,
+            interval: Some((low, high)),
+        })
+    });
+    let values: Vec<RowValue> = values.collect();
+    let ends = values.iter().filter_map(|row| row.interval);
+    let low = ends
+        .clone()
+        .map(|(low, _)| low)
+        .fold(f64::INFINITY, f64::min);
+    let high = ends.map(|(_, high)| high).fold(0.0, f64::max);
+    if values.is_empty() || low.is_nan() || low <= 0.0 {
+        return None;
+    }
+    let scale = Scale::logarithmic(low / 1.3, (high * 1.3).max(low * 2.0));
+    let decades = (-1..9).map(|power| 10f64.powi(power));
+    let ticks = decades.filter(|tick| *tick >= low / 1.3 && *tick <= high * 1.3);
+    let ticks = ticks.map(|tick| scale.tick(tick, Quantity::microseconds(tick).to_string()));
+    let rows = RowsChart {
+        title: "Distributions side by side".into(),
+        caption: "The point is the median, the bar goes from the 5th to the 99th percentile."
+            .into(),
+        axis: "latency, logarithmic".into(),
+        ticks: ticks.collect(),
+        band: None,
+        reference_percent: None,
+        rows: values.into_iter().map(|row| scale.point(row)).collect(),
+    };
+    Some(Section {
+        title: "Distributions",
+        lead: "How latency is distributed over the messages of each producer.".into(),
+        rows: vec![rows],
+        ..Section::default()
+    })
+}
+
+/// Where the time goes over the run, of those whose latency grows.
+fn courses(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
+    let growing: Vec<&Line<'_>> = lines
+        .iter()
+        .filter(|line| {
+            !matches!(
+                line.producer.verdict.cause,
+                Cause::Stationary | Cause::TooFew
+            )
+        })
+        .collect();
+    let plots = growing.iter().take(MOST_COURSES).enumerate();
+    let plots: Vec<Plot> = plots
+        .map(|(place, line)| course(document, line, place))
+        .collect();
+    let notes = match growing.len() > MOST_COURSES {
+        true => vec![format!(
+            "{} more are in the JSON form of this report.",
+            growing.len() - MOST_COURSES
+        )],
+        false => Vec::new(),
+    };
+    (!plots.is_empty()).then(|| Section {
+        title: "Where the time goes as it grows",
+        lead: "Medians of groups of neighbouring messages. The part that climbs is where messages wait.".into(),
+        plots,
+        notes,
+        ..Section::default()
+    })
+}
+
+fn course(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
+    let points = &line.producer.course.points;
+    let curve =
+        |label: &str, role, stroke, of: fn(&dyno_analyze::messages::Point) -> Option<f64>| {
+            let values = points
+                .iter()
+                .filter_map(|point| Some((point.message, of(point)? / 1e3)));
+            PlotSeries::curve(label, role, stroke, values)
+        };
+    let series = vec![
+        curve(
+            "intended → received",
+            Role::Bound,
+            Stroke::Dashed,
+            |point| point.total_ns,
+        ),
+        curve(
+            "wait: intended → send",
+            Role::Measured,
+            Stroke::Line,
+            |point| Some(point.wait_ns),
+        ),
+        curve(
+            "insert: send → acknowledged",
+            Role::P99,
+            Stroke::Line,
+            |point| Some(point.acknowledged_ns),
+        ),
+        curve(
+            "after: acknowledged → received",
+            Role::P50,
+            Stroke::Line,
+            |point| point.after_ns.map(|ns| ns.max(0.0)),
+        ),
+    ];
+    let axis = |label, measure| PlotAxis {
+        label,
+        measure,
+        is_logarithmic: false,
+    };
+    Plot {
+        id: format!("course-{place}"),
+        title: name(document, line),
+        caption: crate::experiment::model::sentence(&line.producer.verdict.words),
+        x: axis("message", Measure::Count),
+        y: axis("time", Measure::Time),
+        series: series
+            .into_iter()
+            .filter(|series| !series.x.is_empty())
+            .collect(),
+        marks: Vec::new(),
+    }
+}
+
+/// Throughput, CPU time and memory, driver by driver.
+fn costs(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
+    let chart = |title: &str,
+                 caption: &str,
+                 axis: &str,
+                 quantity: fn(f64) -> Quantity,
+                 of: &dyn Fn(&Line<'_>) -> Option<f64>| {
+        let values = lines.iter().filter_map(|line| {
+            let value = of(line)?;
+            Some(RowValue {
+                label: name(document, line),
+                value_text: quantity(value).to_string(),
+                detail: String::new(),
+                is_strong: false,
+                value,
+                interval: None,
+            })
+        });
+        let values: Vec<RowValue> = values.collect();
+        let scale = Scale::from_zero(&values);
+        let ticks = scale.ticks(|value| quantity(value).to_string());
+        (!values.is_empty()).then(|| RowsChart {
+            title: title.into(),
+            caption: caption.into(),
+            axis: axis.into(),
+            ticks,
+            band: None,
+            reference_percent: None,
+            rows: values.into_iter().map(|row| scale.bar(row)).collect(),
+        })
+    };
+    let rows = [
+        chart(
+            "Throughput",
+            "Messages acknowledged per second, from the first send to the last answer.",
+            "messages per second",
+            Quantity::per_second,
+            &|line| Some(line.producer.course.rates.acknowledged_per_s),
+        ),
+        chart(
+            "CPU time per message",
+            "Of the producer's processes, from the start of the messages to their end.",
+            "CPU time",
+            Quantity::microseconds,
+            &|line| {
+                cpu_us(
+                    Some(&line.producer.resources),
+                    line.producer.sum.acknowledged,
+                )
+            },
+        ),
+        chart(
+            "Memory",
+            "Most resident memory of the producer's processes at one look.",
+            "memory",
+            |value| Quantity::bytes(value as u64),
+            &|line| {
+                line.producer
+                    .resources
+                    .most_rss_bytes()
+                    .map(|bytes| bytes as f64)
+            },
+        ),
+    ];
+    let rows: Vec<RowsChart> = rows.into_iter().flatten().collect();
+    (!rows.is_empty()).then(|| Section {
+        title: "Throughput and cost",
+        rows,
+        ..Section::default()
+    })
+}

@@ -1,0 +1,327 @@
+//! Reports of messages through a database: how long each took, whether that grew and why, driver by driver.
+
+mod charts;
+mod tables;
+
+use crate::RenderOptions;
+use crate::error::ReportError;
+use crate::experiment::ExperimentFormat;
+use crate::experiment::model::{ExperimentModel, FindingModel, headline};
+use crate::facts::{Fact, plan_text};
+use crate::io_trace::shown;
+use crate::model::{Definition, Figure, Status};
+use crate::quantity::Quantity;
+use dyno_analyze::experiment::Finding;
+use dyno_analyze::messages::across::{self, Line};
+use dyno_analyze::messages::record::{CellStatus, TailDocument};
+use dyno_record::model::RunStatus;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Every message of a cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CellMessages {
+    /// Name of the cell.
+    pub cell: String,
+    /// Intended → received by the first consumer, in nanoseconds, by producer and sequence number; `None` where a message
+    /// has no such time.
+    pub latencies_ns: Vec<Vec<Option<i64>>>,
+}
+
+/// An experiment with its messages.
+#[derive(Clone, Copy, Debug)]
+pub struct TailView<'a> {
+    /// The experiment.
+    pub document: &'a TailDocument,
+    /// Messages of its cells; one that is missing has no picture.
+    pub messages: &'a [CellMessages],
+}
+
+/// The document of a report for programs.
+#[derive(Serialize)]
+struct TailJson<'a> {
+    tail: &'a TailDocument,
+    /// What follows from all of it.
+    findings: Vec<Finding>,
+}
+
+/// Renders an experiment. The text ends with a line end.
+///
+/// # Errors
+/// [`ReportError::Template`] or [`ReportError::Json`], which no content of an experiment causes.
+pub fn render(
+    view: &TailView<'_>,
+    format: ExperimentFormat,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    if format != ExperimentFormat::Json {
+        return shown(&model(view), format, options);
+    }
+    let document = TailJson {
+        tail: view.document,
+        findings: across::findings(view.document),
+    };
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+/// The model of an experiment.
+pub fn model(view: &TailView<'_>) -> ExperimentModel {
+    let document = view.document;
+    let lines = across::lines(document);
+    let findings = across::findings(document);
+    let mut sections = charts::sections(view, &lines);
+    sections.extend(tables::sections(document, &lines));
+    let mut facts = facts(document);
+    facts.retain(|fact| !fact.value.is_empty());
+    let base = ExperimentModel::of_runs(
+        "messages",
+        format!("Messages through the database, {}", document.name),
+        "How long does a message take from its producer to its consumer, does that grow over the run, and where does the time go?"
+            .to_owned(),
+        "complete",
+    );
+    ExperimentModel {
+        status: status(document),
+        started_at: document.started_at.clone(),
+        dyno_version: document.dyno_version.clone(),
+        has_answer: !lines.is_empty(),
+        headline: figures(document, &lines),
+        findings: findings.iter().map(FindingModel::new).collect(),
+        sections,
+        facts,
+        plan: plan_text(&document.plan),
+        definitions: DEFINITIONS.to_vec(),
+        ..base
+    }
+}
+
+fn status(document: &TailDocument) -> Status {
+    Status {
+        label: match document.status {
+            RunStatus::Running => "running",
+            RunStatus::Complete => "complete",
+            RunStatus::Partial => "partial",
+            RunStatus::Failed => "failed",
+        },
+        reason: document.status_reason.clone(),
+        marks: Vec::new(),
+    }
+}
+
+/// Sent, lost and twice in all, and the fastest median.
+fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let measured = || {
+        document
+            .cells
+            .iter()
+            .filter_map(|cell| cell.measured.as_ref())
+    };
+    let acknowledged: u64 = lines
+        .iter()
+        .map(|line| line.producer.sum.acknowledged)
+        .sum();
+    let consumers = || measured().flat_map(|measured| &measured.consumers);
+    let lost: u64 = consumers().map(|consumer| consumer.sum.lost).sum();
+    let twice: u64 = consumers().map(|consumer| consumer.sum.duplicated).sum();
+    let partial = document
+        .cells
+        .iter()
+        .any(|cell| cell.status == CellStatus::Partial);
+    let note = partial.then(|| "some were under way when it was interrupted".to_owned());
+    let grows = lines
+        .iter()
+        .filter(|line| {
+            use dyno_analyze::messages::Cause::{Stationary, TooFew};
+            !matches!(line.producer.verdict.cause, Stationary | TooFew)
+        })
+        .count();
+    let fastest = lines
+        .iter()
+        .filter_map(|line| Some((line, line.total()?.p50_us)))
+        .min_by(|left, right| left.1.total_cmp(&right.1));
+    let mut figures = vec![
+        headline(
+            "messages acknowledged",
+            Quantity::count(acknowledged),
+            None,
+            Vec::new(),
+        ),
+        Figure {
+            alarming: lost > 0 && !partial,
+            ..headline("lost", Quantity::count(lost), note, Vec::new())
+        },
+        Figure {
+            alarming: twice > 0,
+            ..headline("received twice", Quantity::count(twice), None, Vec::new())
+        },
+        headline(
+            "latency grows with",
+            Quantity::count(grows as u64),
+            Some(format!("of {} producers", lines.len())),
+            Vec::new(),
+        ),
+    ];
+    figures.extend(fastest.map(|(line, median_us)| {
+        headline(
+            "lowest median latency",
+            Quantity::microseconds(median_us),
+            Some(across::label(document, line.cell)),
+            Vec::new(),
+        )
+    }));
+    figures
+}
+
+fn facts(document: &TailDocument) -> Vec<Fact> {
+    let Some(cell) = document.cells.first() else {
+        return Vec::new();
+    };
+    let settings = &cell.settings;
+    let messages = format!(
+        "{} of each producer, with {} added to each",
+        Quantity::count(settings.messages),
+        Quantity::bytes(settings.size_bytes)
+    );
+    let schedule = match settings.schedule {
+        None => "each as soon as it may be sent".to_owned(),
+        Some(schedule) => format!("{} due", Quantity::per_second(schedule.rate_per_s)),
+    };
+    let work = match settings.delay_us {
+        0 => String::new(),
+        us => format!("{} for each message", Quantity::microseconds(us as f64)),
+    };
+    let server = &document.server;
+    let version = server.version.as_deref().unwrap_or_default();
+    let origin = match server.started {
+        true => "started for this",
+        false => "was running",
+    };
+    let others = server
+        .settings
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"));
+    let others: Vec<String> = others.collect();
+    vec![
+        Fact::new("Messages", messages),
+        Fact::new("Schedule", schedule),
+        Fact::new(
+            "At once",
+            at_once(settings.producers.len(), settings.consumers.len()),
+        ),
+        Fact::new("Consumers read by", settings.mode.as_str()),
+        Fact::new("Work of the consumer", work),
+        Fact::new(
+            "Collection",
+            format!(
+                "{}.{}, capped at {}",
+                settings.database,
+                settings.collection,
+                Quantity::bytes(settings.capped_bytes)
+            ),
+        ),
+        Fact::new("Write concern", settings.write_concern.clone()),
+        Fact::new(
+            "Server",
+            format!(
+                "{} {version} at {}, {origin}",
+                server.product, server.address
+            ),
+        ),
+        Fact::new("Settings of the server", others.join(", ")),
+        Fact::new("Clock", document.clock.clone()),
+        Fact::new("CPUs", Quantity::count(document.cpus).to_string()),
+        Fact::new("Drivers", drivers(document)),
+        Fact::new("Left out", left_out(document)),
+    ]
+}
+
+fn at_once(producers: usize, consumers: usize) -> String {
+    let plural = |count: usize, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    };
+    format!(
+        "{} and {}; the cells one after the other",
+        plural(producers, "producer"),
+        plural(consumers, "consumer")
+    )
+}
+
+fn drivers(document: &TailDocument) -> String {
+    let measured = document
+        .cells
+        .iter()
+        .filter_map(|cell| cell.measured.as_ref());
+    let records = measured.flat_map(|measured| {
+        let producers = measured.producers.iter().map(|one| &one.driver);
+        producers.chain(measured.consumers.iter().map(|one| &one.driver))
+    });
+    let texts: BTreeMap<&str, String> = records
+        .map(|driver| {
+            let version = &driver.version;
+            let text = format!(
+                "{}: {} {} on {} {}",
+                driver.name,
+                version.driver,
+                version.driver_version,
+                version.runtime,
+                version.runtime_version
+            );
+            (driver.name.as_str(), text)
+        })
+        .collect();
+    texts.into_values().collect::<Vec<_>>().join("; ")
+}
+
+fn left_out(document: &TailDocument) -> String {
+    let skipped = document.skipped.iter();
+    let texts: Vec<String> = skipped
+        .map(|driver| format!("{} ({})", driver.name, driver.reason))
+        .collect();
+    texts.join("; ")
+}
+
+/// The terms of such an experiment.
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        term: "latency",
+        meaning: "From the instant when a message was intended to be sent until a consumer had it. With a schedule it is intended when the \
+                  schedule says so; without one as soon as one of the inserts in flight is free. A driver that blocks has no bound but its \
+                  threads: unbounded, all its messages are intended at the start.",
+    },
+    Definition {
+        term: "wait",
+        meaning: "From intended to send: the message waits in the program, as earlier ones are still being inserted.",
+    },
+    Definition {
+        term: "insert",
+        meaning: "From handing the insert to the driver until the driver says that it is acknowledged: the driver's own queue, waiting for \
+                  one of its connections, the server, and the way back.",
+    },
+    Definition {
+        term: "delivery",
+        meaning: "From the send until the consumer had the message. It may be shorter than the insert: a consumer can have a message before \
+                  its producer has the answer.",
+    },
+    Definition {
+        term: "in flight",
+        meaning: "Inserts that were sent and are not answered yet. Unbounded means that the producer never waits for one.",
+    },
+    Definition {
+        term: "trend",
+        meaning: "Mann-Kendall test over the medians of 50 groups of messages, corrected for autocorrelation, with the slope of Theil and Sen. \
+                  Latency grows if p is at most 0.01, Kendall's tau at least 0.5, and the change over the run at least a quarter of the \
+                  median and 0.1 ms.",
+    },
+    Definition {
+        term: "reordered",
+        meaning: "Messages that a consumer had after a newer one of the same producer. With several inserts in flight they overtake each other.",
+    },
+    Definition {
+        term: "caught up",
+        meaning: "Messages that a tailable cursor skipped as they were inserted while it was opened, and that a query found.",
+    },
+];

@@ -1,0 +1,242 @@
+//! Tables: where the time went, what came of the messages, and what the processes used.
+
+use crate::experiment::model::Section;
+use crate::experiment::table::{Cell, Column, Table, Tone};
+use crate::quantity::Quantity;
+use dyno_analyze::messages::Cause;
+use dyno_analyze::messages::across::{Line, label};
+use dyno_analyze::messages::record::{
+    Cell as Measurement, CellStatus, Latency, Resources, TailDocument,
+};
+
+/// The tables that have something to show.
+pub(super) fn sections(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Section> {
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        times(document, lines),
+        sums(document),
+        used(document, lines),
+    ]
+}
+
+/// The name of a line: of several producers each has its number.
+pub(super) fn name(document: &TailDocument, line: &Line<'_>) -> String {
+    let label = label(document, line.cell);
+    match line.measured.producers.len() {
+        1 => label,
+        _ => format!("{label} #{}", line.number),
+    }
+}
+
+fn us(value: f64) -> String {
+    Quantity::microseconds(value).to_string()
+}
+
+fn of(latency: Option<&Latency>, value: fn(&Latency) -> f64) -> Cell {
+    latency
+        .filter(|latency| latency.count > 0)
+        .map_or_else(Cell::default, |latency| us(value(latency)).into())
+}
+
+fn times(document: &TailDocument, lines: &[Line<'_>]) -> Section {
+    let columns = vec![
+        Column::text("producer"),
+        Column::text("latency"),
+        Column::number("messages/s", 200),
+        Column::number("median", u8::MAX),
+        Column::number("p99", 220),
+        Column::number("p99.9", 120),
+        Column::number("max", 150),
+        Column::number("wait, median", 90),
+        Column::number("insert, median", 100),
+        Column::number("delivery, median", 110),
+    ];
+    let rows = lines.iter().map(|line| {
+        let (total, split) = (line.total(), &line.producer.split);
+        let verdict = match line.producer.verdict.cause {
+            Cause::Stationary => Cell::new("flat", Tone::Plain),
+            Cause::TooFew => Cell::new("too few", Tone::Soft),
+            Cause::MoreOfferedThanSent => Cell::new("grows: more offered than sent", Tone::Doubt),
+            Cause::UnboundedInFlight => Cell::new("grows: unbounded in flight", Tone::Doubt),
+            Cause::Server => Cell::new("grows: server", Tone::Doubt),
+            Cause::Delivery => Cell::new("grows: delivery", Tone::Doubt),
+        };
+        let rate = line.producer.course.rates.acknowledged_per_s;
+        vec![
+            Cell::new(name(document, line), Tone::Strong),
+            verdict,
+            Quantity::per_second(rate).to_string().into(),
+            of(total, |latency| latency.p50_us),
+            of(total, |latency| latency.p99_us),
+            of(total, |latency| latency.p99_9_us),
+            of(total, |latency| latency.max_us),
+            of(Some(&split.wait), |latency| latency.p50_us),
+            of(Some(&split.acknowledged), |latency| latency.p50_us),
+            of(line.delivery(), |latency| latency.p50_us),
+        ]
+    });
+    Section {
+        title: "Where the time went",
+        lead: "Latency is from intended to received; wait, insert and delivery are parts of it, of which the last two overlap.".into(),
+        tables: vec![Table::new("Where the time went", columns, rows.collect())],
+        notes: vec![
+            "Each cell was measured once, so that the figures have no interval: small differences mean nothing.".into(),
+            "Producer, consumer and server share the CPUs of this machine, unless the server is on another one.".into(),
+        ],
+        ..Section::default()
+    }
+}
+
+fn number(value: Option<u64>) -> Cell {
+    value.map_or_else(Cell::default, |value| {
+        Quantity::count(value).to_string().into()
+    })
+}
+
+/// A number that should be 0.
+fn bad(value: u64, alarm: bool) -> Cell {
+    let tone = match (value, alarm) {
+        (0, _) => Tone::Plain,
+        (_, true) => Tone::Alarm,
+        (_, false) => Tone::Doubt,
+    };
+    Cell::new(Quantity::count(value).to_string(), tone)
+}
+
+fn sums(document: &TailDocument) -> Section {
+    let columns = vec![
+        Column::text("cell"),
+        Column::text("status"),
+        Column::number("acknowledged", 200),
+        Column::number("failed", 180),
+        Column::number("no answer", 90),
+        Column::number("received", u8::MAX),
+        Column::number("lost", u8::MAX),
+        Column::number("twice", u8::MAX),
+        Column::number("reordered", 150),
+        Column::number("skipped duplicates", 60),
+        Column::number("caught up", 100),
+        Column::number("position lost", 110),
+        Column::number("reopened", 80),
+        Column::number("of these empty", 70),
+    ];
+    let rows = document
+        .cells
+        .iter()
+        .flat_map(|cell| rows_of(document, cell));
+    Section {
+        title: "What came of the messages",
+        lead: "Every message is accounted for: received and lost are what was acknowledged, and what was received though its insert \
+               failed."
+            .into(),
+        tables: vec![Table::new("What came of the messages", columns, rows.collect())],
+        ..Section::default()
+    }
+}
+
+fn rows_of(document: &TailDocument, cell: &Measurement) -> Vec<Vec<Cell>> {
+    let status = match cell.status {
+        CellStatus::Complete => Cell::from("complete"),
+        CellStatus::Partial => Cell::new("partial", Tone::Doubt),
+        CellStatus::Failed => Cell::new("failed", Tone::Alarm),
+    };
+    let named = label(document, cell);
+    let Some(measured) = &cell.measured else {
+        let mut row = vec![Cell::new(named, Tone::Strong), status];
+        row.resize(14, Cell::default());
+        return vec![row];
+    };
+    let all = |of: fn(&dyno_analyze::messages::record::ProducerSum) -> u64| -> u64 {
+        measured.producers.iter().map(|one| of(&one.sum)).sum()
+    };
+    let several = measured.consumers.len() > 1;
+    let consumers = measured.consumers.iter().enumerate();
+    let rows = consumers.map(|(place, consumer)| {
+        let sum = consumer.sum;
+        let name = match several {
+            true => format!("{named}, consumer {place}"),
+            false => named.clone(),
+        };
+        let alarm = cell.status != CellStatus::Partial;
+        vec![
+            Cell::new(name, Tone::Strong),
+            status.clone(),
+            number(Some(all(|sum| sum.acknowledged))),
+            bad(all(|sum| sum.failed), true),
+            bad(all(|sum| sum.unanswered), alarm),
+            number(Some(sum.received)),
+            bad(sum.lost, alarm),
+            bad(sum.duplicated, true),
+            number(Some(sum.reordered)),
+            number(consumer.duplicates_skipped.filter(|count| *count > 0)),
+            number(consumer.caught_up),
+            bad(consumer.position_lost.unwrap_or(0), false),
+            number(consumer.reopened),
+            number(consumer.reopened_empty),
+        ]
+    });
+    rows.collect()
+}
+
+/// CPU time of each message, if it is known.
+pub(super) fn cpu_us(resources: Option<&Resources>, messages: u64) -> Option<f64> {
+    let cpu_s = resources?.cpu_s?;
+    (messages > 0).then(|| cpu_s * 1e6 / messages as f64)
+}
+
+fn used(document: &TailDocument, lines: &[Line<'_>]) -> Section {
+    let columns = vec![
+        Column::text("producer"),
+        Column::number("CPU per message", u8::MAX),
+        Column::number("memory", 200),
+        Column::number("threads", 150),
+        Column::number("processes", 70),
+        Column::number("consumer: CPU per message", 120),
+        Column::number("consumer: memory", 110),
+        Column::number("server: CPU per message", 100),
+    ];
+    let cpu = |resources: Option<&Resources>, messages| {
+        cpu_us(resources, messages).map_or_else(Cell::default, |value| us(value).into())
+    };
+    let memory = |resources: Option<&Resources>| {
+        let most = resources.and_then(Resources::most_rss_bytes);
+        most.map_or_else(Cell::default, |bytes| {
+            Quantity::bytes(bytes).to_string().into()
+        })
+    };
+    let rows = lines.iter().map(|line| {
+        let own = Some(&line.producer.resources);
+        let consumer = line.measured.consumers.first();
+        let consumed = consumer.map(|consumer| &consumer.resources);
+        let all: u64 = line
+            .measured
+            .producers
+            .iter()
+            .map(|one| one.sum.acknowledged)
+            .sum();
+        let processes = line.producer.resources.samples.iter();
+        vec![
+            Cell::new(name(document, line), Tone::Strong),
+            cpu(own, line.producer.sum.acknowledged),
+            memory(own),
+            number(line.producer.resources.most_threads()),
+            number(processes.map(|sample| sample.processes).max()),
+            cpu(
+                consumed,
+                consumer.map_or(0, |consumer| consumer.sum.received),
+            ),
+            memory(consumed),
+            cpu(line.measured.server.as_ref(), all),
+        ]
+    });
+    Section {
+        title: "What the processes used",
+        lead: "CPU time from the start of the messages to the end of the process, over its messages; memory and threads are the most at \
+               one of five looks a second, with all child processes."
+            .into(),
+        tables: vec![Table::new("What the processes used", columns, rows.collect())],
+        ..Section::default()
+    }
+}

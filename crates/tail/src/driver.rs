@@ -1,0 +1,240 @@
+//! The drivers that there are: folders with an executable `run`, which say themselves what they can do.
+
+use crate::error::TailError;
+use dyno_analyze::messages::record::{DriverVersion, SkippedDriver};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The contract that is kept here.
+pub const CONTRACT: u64 = 1;
+/// Longest time for `run version`: a Java runtime on a busy machine takes some seconds.
+const VERSION_LIMIT: Duration = Duration::from_secs(30);
+/// Exit code of a driver whose toolchain or build is missing.
+const MISSING: i32 = 3;
+
+/// A driver that can run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Driver {
+    /// Name of its folder.
+    pub name: String,
+    /// The executable.
+    pub run: PathBuf,
+    /// What it says of itself.
+    pub version: DriverVersion,
+}
+
+/// What was found in a folder of drivers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// By name.
+    pub drivers: BTreeMap<String, Driver>,
+    /// In the order of their names.
+    pub skipped: Vec<SkippedDriver>,
+}
+
+impl Found {
+    /// The driver of this name in a role (`produce`, `consume`).
+    ///
+    /// # Errors
+    /// [`TailError::Driver`] with the reason why it was skipped, what it lacks, or which drivers there are.
+    pub fn named(&self, name: &str, role: &str) -> Result<&Driver, TailError> {
+        let cannot = |reason| TailError::Driver {
+            driver: name.to_owned(),
+            reason,
+        };
+        if let Some(driver) = self.drivers.get(name) {
+            return match driver.version.roles.iter().any(|known| known == role) {
+                true => Ok(driver),
+                false => Err(cannot(format!("it does not {role}"))),
+            };
+        }
+        let skipped = self.skipped.iter().find(|skipped| skipped.name == name);
+        Err(cannot(match skipped {
+            Some(skipped) => skipped.reason.clone(),
+            None => format!(
+                "there is no such driver; there are {}",
+                self.drivers.keys().cloned().collect::<Vec<_>>().join(", ")
+            ),
+        }))
+    }
+}
+
+/// Asks all drivers in `folder` (each `NAME/run`) for their version. What cannot run is skipped by name.
+///
+/// # Errors
+/// [`TailError::File`] if the folder cannot be read.
+pub fn find(folder: &Path) -> Result<Found, TailError> {
+    let entries = std::fs::read_dir(folder).map_err(TailError::file(folder))?;
+    let mut programs = BTreeMap::new();
+    for entry in entries {
+        let entry = entry.map_err(TailError::file(folder))?;
+        let run = entry.path().join("run");
+        if run.is_file() {
+            programs.insert(entry.file_name().to_string_lossy().into_owned(), run);
+        }
+    }
+    let mut found = Found::default();
+    for (name, run) in programs {
+        match ask(&run).and_then(|answer| understand(&answer)) {
+            Ok(version) => {
+                let driver = Driver {
+                    name: name.clone(),
+                    run,
+                    version,
+                };
+                found.drivers.insert(name, driver);
+            }
+            Err(reason) => found.skipped.push(SkippedDriver { name, reason }),
+        }
+    }
+    Ok(found)
+}
+
+/// What `run version` answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Answer {
+    code: Option<i32>,
+    output: String,
+    errors: String,
+}
+
+fn ask(run: &Path) -> Result<Answer, String> {
+    let mut child = Command::new(run)
+        .arg("version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("`run` cannot be executed: {error}"))?;
+    let deadline = Instant::now() + VERSION_LIMIT;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            _ => {
+                // It may have ended meanwhile, which is as good.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!(
+                    "`run version` does not end within {} s",
+                    VERSION_LIMIT.as_secs()
+                ));
+            }
+        }
+    };
+    // One line each: it fits into the pipe, so that the program never waits for a reader.
+    Ok(Answer {
+        code: status.code(),
+        output: text(child.stdout.take()),
+        errors: text(child.stderr.take()),
+    })
+}
+
+fn text(stream: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    // What cannot be read is missing, and the answer is then not understood.
+    let _ = stream.map(|stream| stream.take(1 << 16).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn understand(answer: &Answer) -> Result<DriverVersion, String> {
+    let last = answer.errors.lines().rfind(|line| !line.trim().is_empty());
+    match answer.code {
+        Some(0) => {}
+        Some(MISSING) => return Err(last.unwrap_or("its toolchain is missing").to_owned()),
+        code => {
+            let code = code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
+            return Err(format!(
+                "`run version` ended with {code}: {}",
+                last.unwrap_or("nothing on standard error")
+            ));
+        }
+    }
+    let version: DriverVersion = serde_json::from_str(answer.output.trim())
+        .map_err(|error| format!("`run version` is not understood: {error}"))?;
+    match version.contract {
+        CONTRACT => Ok(version),
+        other => Err(format!(
+            "it keeps contract {other}, and contract {CONTRACT} is needed"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const LINE: &str = r#"{"contract":1,"language":"sh","driver":"none","driver_version":"1","runtime":"sh",
+        "runtime_version":"2","roles":["produce"],"in_flight":["one"],"modes":[],"pool":false,"more":1}"#;
+
+    fn answer(code: i32, output: &str, errors: &str) -> Answer {
+        Answer {
+            code: Some(code),
+            output: output.to_owned(),
+            errors: errors.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_version_is_read_and_what_is_new_in_it_is_let_by() {
+        let version = understand(&answer(0, LINE, "a warning\n")).unwrap();
+        assert_eq!(version.roles, ["produce"]);
+        assert_eq!(version.unbounded, None);
+    }
+
+    #[test]
+    fn why_a_driver_cannot_run_is_told() {
+        let reason = |answer| understand(&answer).unwrap_err();
+        let missing = answer(3, "", "go is not installed\n");
+        assert_eq!(reason(missing), "go is not installed");
+        assert_eq!(reason(answer(3, "", "")), "its toolchain is missing");
+        assert!(reason(answer(1, "", "trace\nboom\n")).contains("exit code 1: boom"));
+        assert!(reason(answer(0, "hello", "")).contains("not understood"));
+        let later = LINE.replace("\"contract\":1", "\"contract\":2");
+        assert!(reason(answer(0, &later, "")).contains("contract 2"));
+        let killed = Answer {
+            code: None,
+            ..answer(0, "", "")
+        };
+        assert!(reason(killed).contains("a signal"));
+    }
+
+    #[test]
+    fn folders_with_an_executable_are_drivers() {
+        let folder = tempfile::tempdir().unwrap();
+        let scripts = [
+            (
+                "good",
+                format!("#!/bin/sh\necho '{}'\n", LINE.replace('\n', "")),
+            ),
+            (
+                "absent",
+                "#!/bin/sh\necho no toolchain >&2\nexit 3\n".to_owned(),
+            ),
+        ];
+        for (name, script) in scripts {
+            let run = folder.path().join(name).join("run");
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::write(&run, script).unwrap();
+            std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        std::fs::create_dir(folder.path().join("conformance")).unwrap();
+        let found = find(folder.path()).unwrap();
+        assert_eq!(found.drivers.keys().collect::<Vec<_>>(), ["good"]);
+        let skipped = SkippedDriver {
+            name: "absent".to_owned(),
+            reason: "no toolchain".to_owned(),
+        };
+        assert_eq!(found.skipped, [skipped]);
+        assert!(found.named("good", "produce").is_ok());
+        let told = |name, role| found.named(name, role).unwrap_err().to_string();
+        assert!(told("good", "consume").contains("does not consume"));
+        assert!(told("absent", "produce").contains("no toolchain"));
+        assert!(told("other", "produce").contains("there are good"));
+        assert!(find(&folder.path().join("nowhere")).is_err());
+    }
+}

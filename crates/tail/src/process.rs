@@ -1,0 +1,386 @@
+//! One producer or consumer as a child process: started, made ready, told to start, read and ended.
+//!
+//! A child cannot outlive us: the kernel kills it when the thread that started it ends, and what it has
+//! started itself is in its process group, which is killed with it. So the thread that starts a child
+//! has to stay until its end.
+
+use crate::error::TailError;
+use crate::resources;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, getppid};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Time to end of a process that has closed its output.
+const CLOSED_LIMIT: Duration = Duration::from_secs(20);
+/// Lines of standard error that are kept: the last ones name the cause.
+const ERROR_LINES: usize = 5;
+
+/// A running producer or consumer. Dropped, it is killed with all that it has started.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    errors: Arc<Mutex<VecDeque<String>>>,
+    readers: Vec<JoinHandle<()>>,
+    ended: Option<ExitStatus>,
+    cpu_s: Option<f64>,
+    events: Vec<Value>,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Exit code; `None` after a signal.
+    pub code: Option<i32>,
+    /// Lines of JSON that it wrote after `ready`.
+    pub events: Vec<Value>,
+    /// Last lines of its standard error.
+    pub errors: String,
+}
+
+impl Ending {
+    /// A number of the last event, if that is `done`.
+    pub fn done(&self, field: &str) -> Option<u64> {
+        let last = self.events.last()?;
+        (last.get("event")? == "done").then(|| last.get(field)?.as_u64())?
+    }
+}
+
+impl Process {
+    /// Starts `run role arguments…`, with the connection string in the environment alone, where other
+    /// users cannot see it. `name` is how messages speak of it: `producer 0 (python)`.
+    ///
+    /// # Errors
+    /// [`TailError::Process`].
+    pub fn start(
+        name: &str,
+        run: &Path,
+        role: &str,
+        arguments: &[OsString],
+        uri: &str,
+    ) -> Result<Process, TailError> {
+        let failed = |source| TailError::Process {
+            process: name.to_owned(),
+            source,
+        };
+        let mut command = Command::new(run);
+        command
+            .arg(role)
+            .args(arguments)
+            .env("DYNO_URI", uri)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let parent = Pid::this();
+        // SAFETY: between fork and exec the closure makes two system calls and builds errors from
+        // numbers; it allocates nothing and takes no lock.
+        unsafe {
+            command.pre_exec(move || {
+                set_pdeathsig(Signal::SIGKILL)?;
+                // The parent may have died before the call: the signal would then never come.
+                match getppid() == parent {
+                    true => Ok(()),
+                    false => Err(nix::errno::Errno::ESRCH.into()),
+                }
+            });
+        }
+        let mut child = command.spawn().map_err(failed)?;
+        let (sender, lines) = channel();
+        let errors = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::clone(&errors);
+        let readers = vec![
+            read_lines(child.stdout.take(), move |line| {
+                // Nobody listens any more when the process is dropped.
+                let _ = sender.send(line);
+            }),
+            read_lines(child.stderr.take(), move |line| {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                if kept.len() == ERROR_LINES {
+                    kept.pop_front();
+                }
+                kept.push_back(line);
+            }),
+        ];
+        Ok(Process {
+            name: name.to_owned(),
+            input: child.stdin.take(),
+            child,
+            lines,
+            errors,
+            readers,
+            ended: None,
+            cpu_s: None,
+            events: Vec::new(),
+        })
+    }
+
+    /// Process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the line `ready`.
+    ///
+    /// # Errors
+    /// [`TailError::Deadline`], [`TailError::Ended`], [`TailError::Contract`] for another line.
+    pub fn wait_ready(&mut self, limit: Duration) -> Result<(), TailError> {
+        match self.is_ready(limit)? {
+            true => Ok(()),
+            false => Err(self.late("is not ready", limit)),
+        }
+    }
+
+    /// Waits so long for the line `ready`; `false` if it has not come yet.
+    ///
+    /// # Errors
+    /// [`TailError::Ended`], [`TailError::Contract`] for another line.
+    pub fn is_ready(&mut self, limit: Duration) -> Result<bool, TailError> {
+        match self.lines.recv_timeout(limit) {
+            Ok(line) if line == "ready" => Ok(true),
+            Ok(line) => Err(TailError::Contract {
+                driver: self.name.clone(),
+                reason: format!("its first line is not `ready` but `{line}`"),
+            }),
+            Err(RecvTimeoutError::Timeout) => Ok(false),
+            Err(RecvTimeoutError::Disconnected) => {
+                let ended = self.wait(CLOSED_LIMIT)?;
+                Err(self.ended_with(&ended))
+            }
+        }
+    }
+
+    /// Answers `ready`: everything starts at this instant of the chosen clock.
+    ///
+    /// # Errors
+    /// [`TailError::Process`].
+    pub fn say_start(&mut self, at_ns: i64) -> Result<(), TailError> {
+        self.say(&format!("start {at_ns}"))
+    }
+
+    /// Asks it to end in order.
+    ///
+    /// # Errors
+    /// [`TailError::Process`].
+    pub fn say_stop(&mut self) -> Result<(), TailError> {
+        self.say("stop")
+    }
+
+    fn say(&mut self, line: &str) -> Result<(), TailError> {
+        let said = match &mut self.input {
+            Some(input) => writeln!(input, "{line}").and_then(|()| input.flush()),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        said.map_err(|source| TailError::Process {
+            process: self.name.clone(),
+            source,
+        })
+    }
+
+    /// Whether it has ended.
+    ///
+    /// # Errors
+    /// [`TailError::Process`].
+    pub fn has_ended(&mut self) -> Result<bool, TailError> {
+        if self.ended.is_none() {
+            // What a process used is gone when it has been waited for.
+            self.cpu_s = resources::cpu_s_of(self.child.id()).or(self.cpu_s);
+            self.ended = self.child.try_wait().map_err(|source| TailError::Process {
+                process: self.name.clone(),
+                source,
+            })?;
+        }
+        Ok(self.ended.is_some())
+    }
+
+    /// CPU time of it and of its children that it has waited for, from its start to its end or the last question
+    /// whether it has ended; `None` if nobody has asked.
+    pub fn cpu_s(&self) -> Option<f64> {
+        self.cpu_s
+    }
+
+    /// Waits for its end. At the deadline it stays as it is.
+    ///
+    /// # Errors
+    /// [`TailError::Deadline`], [`TailError::Process`], [`TailError::Contract`] for a line that is not JSON.
+    pub fn wait(&mut self, limit: Duration) -> Result<Ending, TailError> {
+        let deadline = std::time::Instant::now() + limit;
+        while !self.has_ended()? {
+            if std::time::Instant::now() >= deadline {
+                return Err(self.late("does not end", limit));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // What it has started and left behind would keep its output open.
+        self.kill_group();
+        for reader in self.readers.drain(..) {
+            // A reader that panicked has read what it has read.
+            let _ = reader.join();
+        }
+        for line in self.lines.try_iter() {
+            let event = serde_json::from_str(&line).map_err(|_| TailError::Contract {
+                driver: self.name.clone(),
+                reason: format!("a line is not JSON: `{line}`"),
+            })?;
+            self.events.push(event);
+        }
+        Ok(Ending {
+            code: self.ended.and_then(|status| status.code()),
+            events: self.events.clone(),
+            errors: self.errors(),
+        })
+    }
+
+    /// Kills it with all that it has started.
+    pub fn kill(&mut self) {
+        // The child is not waited for yet, so that its number is not another's.
+        self.kill_group();
+        // It may have ended.
+        let _ = self.child.kill();
+        if let Ok(status) = self.child.wait() {
+            self.ended = Some(status);
+        }
+    }
+
+    fn kill_group(&self) {
+        let group = Pid::from_raw(self.child.id() as i32);
+        // The group is gone when all in it have ended.
+        let _ = killpg(group, Signal::SIGKILL);
+    }
+
+    fn errors(&self) -> String {
+        let kept = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().cloned().collect::<Vec<_>>().join("; ")
+    }
+
+    /// The error of something that was not done in time.
+    pub(crate) fn late(&self, what: &'static str, limit: Duration) -> TailError {
+        TailError::Deadline {
+            process: self.name.clone(),
+            what,
+            limit_s: limit.as_secs(),
+        }
+    }
+
+    /// The error of an end that should not have been.
+    pub fn ended_with(&self, ending: &Ending) -> TailError {
+        TailError::Ended {
+            process: self.name.clone(),
+            ended: match ending.code {
+                Some(code) => format!("exit code {code}"),
+                None => "a signal".to_owned(),
+            },
+            message: match ending.errors.is_empty() {
+                true => "nothing on standard error".to_owned(),
+                false => ending.errors.clone(),
+            },
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            self.kill();
+        }
+    }
+}
+
+fn read_lines(
+    stream: Option<impl Read + Send + 'static>,
+    mut take: impl FnMut(String) + Send + 'static,
+) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let lines = stream
+            .into_iter()
+            .flat_map(|stream| BufReader::new(stream).lines());
+        for line in lines {
+            match line {
+                Ok(line) => take(line),
+                Err(_) => break,
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    fn script(text: &str) -> (tempfile::TempDir, Process) {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        std::fs::write(&run, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let process = Process::start("producer 0 (sh)", &run, "produce", &[], "mongodb://x");
+        (folder, process.unwrap())
+    }
+
+    #[test]
+    fn a_process_is_made_ready_started_and_read_to_its_end() {
+        let (_folder, mut process) = script(
+            "echo ready; read line; echo \"{\\\"event\\\":\\\"done\\\",\\\"messages\\\":7,\\\"line\\\":\\\"$line $DYNO_URI $*\\\"}\"",
+        );
+        process.wait_ready(SOON).unwrap();
+        process.say_start(123).unwrap();
+        let ending = process.wait(SOON).unwrap();
+        assert_eq!(ending.code, Some(0));
+        assert_eq!(ending.done("messages"), Some(7));
+        // The connection string is not among the arguments.
+        assert_eq!(ending.events[0]["line"], "start 123 mongodb://x produce");
+    }
+
+    #[test]
+    fn an_early_end_is_told_with_its_cause() {
+        let (_folder, mut process) = script("echo first >&2; echo no server >&2; exit 4");
+        let error = process.wait_ready(SOON).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "producer 0 (sh) ended with exit code 4: first; no server"
+        );
+    }
+
+    #[test]
+    fn another_first_line_or_none_is_an_error() {
+        let (_folder, mut process) = script("echo hello; sleep 60");
+        let error = process.wait_ready(SOON).unwrap_err().to_string();
+        assert!(error.contains("not `ready` but `hello`"), "{error}");
+        let (_folder, mut process) = script("sleep 60");
+        let late = process.wait_ready(Duration::from_millis(50));
+        assert!(matches!(late, Err(TailError::Deadline { .. })), "{late:?}");
+    }
+
+    #[test]
+    fn what_a_process_has_started_is_killed_with_it() {
+        let (folder, mut process) =
+            script("sleep 60 & echo $! > \"$0.child\"; echo ready; sleep 60");
+        process.wait_ready(SOON).unwrap();
+        let child = std::fs::read_to_string(folder.path().join("run.child")).unwrap();
+        let late = process.wait(Duration::from_millis(20));
+        assert!(matches!(late, Err(TailError::Deadline { .. })), "{late:?}");
+        drop(process);
+        let stat = format!("/proc/{}/stat", child.trim());
+        let deadline = std::time::Instant::now() + SOON;
+        // Killed, it is a zombie until init has waited for it.
+        while std::fs::read_to_string(&stat).is_ok_and(|line| !line.contains(") Z ")) {
+            assert!(std::time::Instant::now() < deadline, "{stat} is there");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

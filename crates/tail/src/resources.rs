@@ -1,0 +1,145 @@
+//! What a process and its children use, read from `/proc`.
+
+use dyno_analyze::messages::record::Sample;
+use std::fs;
+use std::path::Path;
+
+/// What `/proc/PID/stat` tells, as far as it is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    cpu_ticks: u64,
+    threads: u64,
+    rss_pages: u64,
+}
+
+/// Reads the line of `stat`. The name in parentheses may hold anything, parentheses and spaces too.
+fn parse(line: &str) -> Option<Stat> {
+    let after_name = &line[line.rfind(')')? + 1..];
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+    // The first field after the name is number 3 of proc(5).
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        parent: u32::try_from(field(4)?).ok()?,
+        // user, system, and both of children that were waited for
+        cpu_ticks: field(14)? + field(15)? + field(16)? + field(17)?,
+        threads: field(20)?,
+        rss_pages: field(24)?,
+    })
+}
+
+/// Units of `/proc`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Units {
+    ticks_per_s: f64,
+    page_bytes: u64,
+}
+
+impl Units {
+    pub(crate) fn read() -> Self {
+        use nix::unistd::{SysconfVar, sysconf};
+        let value = |variable| sysconf(variable).ok().flatten();
+        Units {
+            ticks_per_s: value(SysconfVar::CLK_TCK).map_or(100.0, |ticks| ticks as f64),
+            page_bytes: value(SysconfVar::PAGE_SIZE).map_or(4096, |bytes| bytes as u64),
+        }
+    }
+}
+
+/// Samples each of the processes with all its descendants, from one pass over `proc` (`/proc`). A
+/// process that has ended has 0 processes.
+pub(crate) fn sample(proc: &Path, roots: &[u32], at_s: f64, units: Units) -> Vec<Sample> {
+    let stats = read_all(proc);
+    let sample = |root: &u32| {
+        let mut family = vec![*root];
+        let mut place = 0;
+        while place < family.len() {
+            let parent = family[place];
+            let children = stats.iter().filter(|(_, stat)| stat.parent == parent);
+            let children: Vec<u32> = children.map(|(id, _)| *id).collect();
+            family.extend(children.into_iter().filter(|id| *id != parent));
+            place += 1;
+        }
+        let mut sum = Sample {
+            at_s,
+            ..Sample::default()
+        };
+        for (_, stat) in stats.iter().filter(|(id, _)| family.contains(id)) {
+            sum.cpu_s += stat.cpu_ticks as f64 / units.ticks_per_s;
+            sum.rss_bytes += stat.rss_pages * units.page_bytes;
+            sum.threads += stat.threads;
+            sum.processes += 1;
+        }
+        sum
+    };
+    roots.iter().map(sample).collect()
+}
+
+/// CPU time of a process and of its children that it has waited for, in seconds. A process that has ended has it until it
+/// is waited for itself.
+pub(crate) fn cpu_s_of(id: u32) -> Option<f64> {
+    let line = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    Some(parse(&line)?.cpu_ticks as f64 / Units::read().ticks_per_s)
+}
+
+fn read_all(proc: &Path) -> Vec<(u32, Stat)> {
+    let Ok(entries) = fs::read_dir(proc) else {
+        return Vec::new();
+    };
+    let stats = entries.flatten().filter_map(|entry| {
+        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+        // A process may end between the listing and the reading.
+        let line = fs::read_to_string(entry.path().join("stat")).ok()?;
+        Some((id, parse(&line)?))
+    });
+    stats.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(id: u32, parent: u32, ticks: u64) -> String {
+        format!(
+            "{id} (a) b (c)) S {parent} 1 1 0 -1 4194304 100 0 0 0 {ticks} 5 2 1 20 0 3 0 12345 999999 50 \
+             18446744073709551615 1 1\n"
+        )
+    }
+
+    #[test]
+    fn a_stat_line_is_read_whatever_the_name_is() {
+        let stat = Stat {
+            parent: 7,
+            cpu_ticks: 108,
+            threads: 3,
+            rss_pages: 50,
+        };
+        assert_eq!(parse(&line(9, 7, 100)), Some(stat));
+        assert_eq!(parse("9 (short) S 1"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn descendants_are_counted_with_their_process_and_others_are_not() {
+        let proc = tempfile::tempdir().unwrap();
+        for (id, parent, ticks) in [(10, 1, 92), (11, 10, 192), (12, 11, 0), (20, 1, 9)] {
+            let folder = proc.path().join(id.to_string());
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("stat"), line(id, parent, ticks)).unwrap();
+        }
+        let units = Units {
+            ticks_per_s: 100.0,
+            page_bytes: 4096,
+        };
+        let found = sample(proc.path(), &[10, 99], 1.5, units);
+        let expected = Sample {
+            at_s: 1.5,
+            cpu_s: 3.08,
+            rss_bytes: 3 * 50 * 4096,
+            threads: 9,
+            processes: 3,
+        };
+        assert_eq!(found[0], expected);
+        assert_eq!(found[1].processes, 0);
+    }
+}

@@ -1,0 +1,155 @@
+//! The parts of each message's time as histograms, and as series for pictures.
+
+use crate::messages::{Consumed, Fate, Produced};
+use crate::thin::thin;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use dyno_analyze::messages::record::{DeliverySplit, Latency, ProducerSplit};
+use dyno_record::interval::{HIGHEST_NS, latency_histogram};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+/// Percentages whose latencies are in the record, for curves.
+const PERCENTS: [f64; 23] = [
+    0.0, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0,
+    97.5, 99.0, 99.5, 99.9, 99.99, 99.999, 100.0,
+];
+
+/// Splits the acknowledged messages of a producer; series have at most `points` points.
+pub fn of_producer(produced: &Produced, points: usize) -> ProducerSplit {
+    let part = |value: fn(i64, i64, i64) -> i64| {
+        let values = produced.entries.iter().map(|entry| {
+            (entry.fate() == Fate::Acknowledged)
+                .then(|| value(entry.intended_ns, entry.send_ns, entry.end_ns()))
+        });
+        latency(&values.collect::<Vec<_>>(), points)
+    };
+    ProducerSplit {
+        wait: part(|intended, send, _| send - intended),
+        acknowledged: part(|_, send, end| end - send),
+    }
+}
+
+/// Splits the messages of producer number `producer` that a consumer received and whose stamp there is.
+pub fn of_delivery(
+    producers: &[Produced],
+    producer: usize,
+    consumed: &Consumed,
+    points: usize,
+) -> DeliverySplit {
+    let part = |from: fn(i64, i64) -> i64| {
+        let entries = producers[producer].entries.iter().enumerate();
+        let values = entries.map(|(n, entry)| {
+            let received = consumed.received_ns(producer, n)?;
+            (entry.fate() != Fate::Unanswered)
+                .then(|| received - from(entry.intended_ns, entry.send_ns))
+        });
+        latency(&values.collect::<Vec<_>>(), points)
+    };
+    DeliverySplit {
+        delivery: part(|_, send| send),
+        total: part(|intended, _| intended),
+    }
+}
+
+fn latency(values: &[Option<i64>], points: usize) -> Latency {
+    let mut histogram = latency_histogram();
+    let (mut sum, mut clamped, mut below_zero) = (0i128, 0, 0);
+    let mut longest = 0;
+    for &value in values.iter().flatten() {
+        sum += i128::from(value);
+        longest = longest.max(value);
+        below_zero += u64::from(value < 0);
+        let value = value.max(0) as u64;
+        clamped += u64::from(value > HIGHEST_NS);
+        histogram.saturating_record(value.min(HIGHEST_NS));
+    }
+    let count = histogram.len();
+    let at =
+        |quantile: f64| histogram.value_at_quantile(quantile).min(histogram.max()) as f64 / 1e3;
+    Latency {
+        count,
+        mean_us: sum as f64 / count.max(1) as f64 / 1e3,
+        p50_us: at(0.5),
+        p99_us: at(0.99),
+        p99_9_us: at(0.999),
+        max_us: longest as f64 / 1e3,
+        clamped,
+        below_zero,
+        percentiles: PERCENTS
+            .iter()
+            .map(|percent| (*percent, at(percent / 100.0)))
+            .collect(),
+        histogram: encode(&histogram),
+        series: thin(values, points),
+    }
+}
+
+fn encode(histogram: &Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .expect("a histogram with constant bounds is written to memory");
+    STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stamps::{Received, Sent};
+    use hdrhistogram::serialization::Deserializer;
+
+    #[test]
+    fn each_message_is_split_at_its_send_and_its_answer() {
+        let mut produced = Produced::new(4);
+        for (n, failed) in [(0, false), (1, false), (2, true)] {
+            let stamp = Sent {
+                n,
+                intended_ns: 1_000_000,
+                send_ns: 1_000_000 + 10_000 * (n as i64 + 1),
+                end_ns: 2_000_000,
+                failed,
+            };
+            produced.add(stamp).unwrap();
+        }
+        let producers = [produced];
+        let mut consumed = Consumed::new(&producers);
+        for n in [1, 2] {
+            let send_ns = 1_000_000 + 10_000 * (n as i64 + 1);
+            let receipt = Received {
+                producer: 0,
+                n,
+                send_ns,
+                received_ns: send_ns + 500_000,
+                batch: Some(0),
+            };
+            consumed.add(&producers, receipt).unwrap();
+        }
+        let sent = of_producer(&producers[0], 10);
+        // The failed one is left out.
+        assert_eq!((sent.wait.count, sent.wait.max_us), (2, 20.0));
+        assert_eq!(sent.wait.mean_us, 15.0);
+        assert_eq!(sent.acknowledged.max_us, 990.0);
+        let both = of_delivery(&producers, 0, &consumed, 10);
+        assert_eq!((both.delivery.count, both.delivery.mean_us), (2, 500.0));
+        assert_eq!(both.total.mean_us, 525.0);
+        assert_eq!(both.total.series[0].message, 1);
+        assert_eq!(consumed.batch_messages(0, 1), Some(2));
+    }
+
+    #[test]
+    fn a_histogram_can_be_read_again_with_the_values_beyond_its_bounds() {
+        let second = 1_000_000_000;
+        let found = latency(&[Some(second), None, Some(90 * second), Some(-5)], 10);
+        assert_eq!((found.count, found.clamped, found.below_zero), (3, 1, 1));
+        assert_eq!(found.max_us, 90e6);
+        let bytes = STANDARD.decode(&found.histogram).unwrap();
+        let read: Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .unwrap();
+        assert_eq!(read.len(), 3);
+        assert_eq!(read.count_at(0), 1);
+        let none = latency(&[None], 10);
+        assert_eq!((none.count, none.mean_us), (0, 0.0));
+    }
+}

@@ -1,0 +1,267 @@
+//! The files in which producers and consumers stamp their messages, read record by record.
+
+use crate::error::TailError;
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a record, of either kind.
+pub const RECORD_BYTES: usize = 32;
+/// Number of a reply that the driver does not tell.
+const NO_BATCH: u32 = u32::MAX;
+
+/// Reads itself from one record.
+pub trait Stamp: Sized {
+    /// The stamp, or what is wrong with it.
+    ///
+    /// # Errors
+    /// A sentence part for values that cannot be.
+    fn decode(record: &[u8; RECORD_BYTES]) -> Result<Self, String>;
+}
+
+/// What a producer stamped of one message, in nanoseconds of the chosen clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Sequence number.
+    pub n: u64,
+    /// Intended start.
+    pub intended_ns: i64,
+    /// Start of the send.
+    pub send_ns: i64,
+    /// When the insert ended, whichever way.
+    pub end_ns: i64,
+    /// Whether the insert failed.
+    pub failed: bool,
+}
+
+/// What a consumer stamped of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Producer that sent it.
+    pub producer: u32,
+    /// Sequence number.
+    pub n: u64,
+    /// Start of the send, as the message tells it.
+    pub send_ns: i64,
+    /// When it was received.
+    pub received_ns: i64,
+    /// Number of the reply that it came in, if the driver tells.
+    pub batch: Option<u32>,
+}
+
+fn word(record: &[u8; RECORD_BYTES], place: usize) -> [u8; 8] {
+    let mut word = [0; 8];
+    word.copy_from_slice(&record[8 * place..8 * place + 8]);
+    word
+}
+
+fn signed(record: &[u8; RECORD_BYTES], place: usize) -> i64 {
+    i64::from_le_bytes(word(record, place))
+}
+
+impl Stamp for Sent {
+    fn decode(record: &[u8; RECORD_BYTES]) -> Result<Self, String> {
+        let end = signed(record, 3);
+        let sent = Sent {
+            n: u64::from_le_bytes(word(record, 0)),
+            intended_ns: signed(record, 1),
+            send_ns: signed(record, 2),
+            end_ns: end.saturating_abs(),
+            failed: end < 0,
+        };
+        if sent.intended_ns <= 0 || sent.send_ns < sent.intended_ns || sent.end_ns < sent.send_ns {
+            return Err(format!(
+                "message {} was intended at {}, sent at {} and answered at {}",
+                sent.n, sent.intended_ns, sent.send_ns, sent.end_ns
+            ));
+        }
+        Ok(sent)
+    }
+}
+
+impl Stamp for Received {
+    fn decode(record: &[u8; RECORD_BYTES]) -> Result<Self, String> {
+        // The last word is two numbers of 32 bits: producer, then reply.
+        let last = u64::from_le_bytes(word(record, 3));
+        let (producer, batch) = (last as u32, (last >> 32) as u32);
+        let received = Received {
+            producer,
+            n: u64::from_le_bytes(word(record, 0)),
+            send_ns: signed(record, 1),
+            received_ns: signed(record, 2),
+            batch: (batch != NO_BATCH).then_some(batch),
+        };
+        // Two clocks that disagree can put the receipt before the send, which is counted elsewhere.
+        if received.send_ns <= 0 || received.received_ns <= 0 {
+            return Err(format!(
+                "message {} of producer {producer} was sent at {} and received at {}",
+                received.n, received.send_ns, received.received_ns
+            ));
+        }
+        Ok(received)
+    }
+}
+
+/// The records of a file. It ends after the first error.
+#[derive(Debug)]
+pub struct Reader<T> {
+    path: PathBuf,
+    file: BufReader<File>,
+    records: u64,
+    ended: bool,
+    kind: PhantomData<T>,
+}
+
+impl<T: Stamp> Reader<T> {
+    /// Opens a file of stamps.
+    ///
+    /// # Errors
+    /// [`TailError::File`].
+    pub fn open(path: &Path) -> Result<Self, TailError> {
+        let file = File::open(path).map_err(TailError::file(path))?;
+        Ok(Reader {
+            path: path.to_owned(),
+            file: BufReader::with_capacity(1 << 16, file),
+            records: 0,
+            ended: false,
+            kind: PhantomData,
+        })
+    }
+
+    fn wrong(&self, reason: &str) -> TailError {
+        TailError::Stamps {
+            path: self.path.clone(),
+            reason: format!("record {}: {reason}", self.records),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<T>, TailError> {
+        let mut record = [0; RECORD_BYTES];
+        let mut filled = 0;
+        while filled < RECORD_BYTES {
+            match self.file.read(&mut record[filled..]) {
+                Ok(0) if filled == 0 => return Ok(None),
+                Ok(0) => {
+                    return Err(self.wrong(&format!(
+                        "it is torn, {filled} of {RECORD_BYTES} bytes are there"
+                    )));
+                }
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(TailError::file(&self.path)(error)),
+            }
+        }
+        let stamp = T::decode(&record).map_err(|reason| self.wrong(&reason))?;
+        self.records += 1;
+        Ok(Some(stamp))
+    }
+}
+
+impl<T: Stamp> Iterator for Reader<T> {
+    type Item = Result<T, TailError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.read().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(words: [u64; 4]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn read<T: Stamp>(bytes: &[u8]) -> Vec<Result<T, String>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stamps");
+        std::fs::write(&path, bytes).unwrap();
+        let reader = Reader::open(&path).unwrap();
+        reader
+            .map(|read: Result<T, TailError>| read.map_err(|error| error.to_string()))
+            .collect()
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let sent = [
+            bytes([7, 100, 110, 150]),
+            bytes([8, 100, 111, (-160i64) as u64]),
+        ];
+        let found = read::<Sent>(&sent.concat());
+        assert_eq!(
+            found[0],
+            Ok(Sent {
+                n: 7,
+                intended_ns: 100,
+                send_ns: 110,
+                end_ns: 150,
+                failed: false
+            })
+        );
+        assert_eq!(
+            found[1],
+            Ok(Sent {
+                n: 8,
+                intended_ns: 100,
+                send_ns: 111,
+                end_ns: 160,
+                failed: true
+            })
+        );
+        let both = [
+            bytes([7, 110, 170, 5 << 32 | 3]),
+            bytes([8, 111, 171, u64::MAX << 32 | 3]),
+        ];
+        let found = read::<Received>(&both.concat());
+        let first = Received {
+            producer: 3,
+            n: 7,
+            send_ns: 110,
+            received_ns: 170,
+            batch: Some(5),
+        };
+        assert_eq!(found[0], Ok(first));
+        assert_eq!(found[1].as_ref().unwrap().batch, None);
+    }
+
+    #[test]
+    fn a_torn_last_record_is_told_after_the_whole_ones() {
+        let mut torn = bytes([7, 100, 110, 150]);
+        torn.extend(&bytes([8, 100, 110, 150])[..31]);
+        let found = read::<Sent>(&torn);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].is_ok());
+        let told = found[1].as_ref().unwrap_err();
+        assert!(
+            told.contains("record 1: it is torn, 31 of 32 bytes"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn times_that_go_back_are_wrong_and_end_the_reading() {
+        for words in [[1, 0, 5, 9], [1, 10, 9, 20], [1, 10, 11, 10]] {
+            let mut stamps = bytes(words);
+            stamps.extend(bytes([2, 10, 11, 12]));
+            let found = read::<Sent>(&stamps);
+            assert_eq!(found.len(), 1, "{words:?}");
+            assert!(found[0].as_ref().unwrap_err().contains("message 1"));
+        }
+        let early = read::<Received>(&bytes([1, 10, 0, 0]));
+        assert!(
+            early[0]
+                .as_ref()
+                .unwrap_err()
+                .contains("message 1 of producer 0")
+        );
+        assert!(read::<Sent>(&[]).is_empty());
+    }
+}

@@ -1,0 +1,234 @@
+//! What consumers and producers have to cope with: a collection that wraps, one that is empty, a server that is restarted,
+//! and somebody who interrupts. Against the embedded server, with the driver on our own wire.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use dyno_analyze::messages::InFlight;
+use dyno_analyze::messages::record::{Arrive, Measured, Mode, Schedule, Settings};
+use dyno_tail::driver::{Found, find};
+use dyno_tail::run::{Bench, run};
+use dyno_tail::sums::what_is_wrong;
+use dyno_testkit::{Skip, embedded, embedded_program, or_skip, project_dir};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const MESSAGES: u64 = 400;
+
+fn settings() -> Settings {
+    Settings {
+        database: "tail_test".to_owned(),
+        collection: "messages".to_owned(),
+        producers: vec!["wire".to_owned()],
+        consumers: vec!["wire".to_owned()],
+        messages: MESSAGES,
+        in_flight: InFlight::Bounded(1),
+        pool: 10,
+        size_bytes: 16,
+        capped_bytes: 16 << 20,
+        write_concern: "1".to_owned(),
+        mode: Mode::Tailable,
+        schedule: None,
+        idle_s: 5,
+        delay_us: 0,
+        limit_s: 60,
+        points: 100,
+    }
+}
+
+fn every(rate_per_s: f64) -> Option<Schedule> {
+    Some(Schedule {
+        rate_per_s,
+        arrive: Arrive::Constant,
+        seed: 1,
+    })
+}
+
+fn drivers() -> Option<Found> {
+    let found = find(&project_dir().join("drivers")).unwrap();
+    or_skip(match found.named("wire", "produce") {
+        Ok(_) => Ok(found),
+        Err(error) => Err(Skip::new(error.to_string(), "run `make drivers`")),
+    })
+}
+
+fn experiment(uri: &str, settings: &Settings, interrupted: &dyn Fn() -> bool) -> Option<Measured> {
+    let found = drivers()?;
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench {
+        uri,
+        found: &found,
+        server: &[],
+        interrupted,
+    };
+    Some(run(&bench, settings, folder.path()).unwrap())
+}
+
+#[test]
+fn a_slow_consumer_loses_what_the_collection_overwrites_and_that_is_said() {
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    let settings = Settings {
+        capped_bytes: 4096,
+        size_bytes: 200,
+        delay_us: 10_000,
+        idle_s: 2,
+        ..settings()
+    };
+    let Some(measured) = experiment(&server.uri(), &settings, &|| false) else {
+        return;
+    };
+    let consumer = &measured.consumers[0];
+    assert!(consumer.position_lost.unwrap() >= 1, "{consumer:?}");
+    assert!(consumer.sum.lost > 0 && consumer.idle);
+    assert_eq!(consumer.sum.received + consumer.sum.lost, MESSAGES);
+    let wrong = what_is_wrong(&measured, &settings).unwrap();
+    assert!(wrong.contains("the collection wrapped before"), "{wrong}");
+}
+
+#[test]
+fn a_slow_consumer_that_has_room_falls_behind_and_loses_nothing() {
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    let settings = Settings {
+        delay_us: 2_000,
+        ..settings()
+    };
+    let Some(measured) = experiment(&server.uri(), &settings, &|| false) else {
+        return;
+    };
+    assert_eq!(what_is_wrong(&measured, &settings), None);
+    let verdict = &measured.producers[0].verdict;
+    let cause = dyno_analyze::messages::Cause::Delivery;
+    assert_eq!(verdict.cause, cause, "{}", verdict.words);
+}
+
+#[test]
+fn a_cursor_on_an_empty_collection_is_opened_again_until_there_is_something() {
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    let settings = settings();
+    let Some(measured) = experiment(&server.uri(), &settings, &|| false) else {
+        return;
+    };
+    let consumer = &measured.consumers[0];
+    assert!(consumer.reopened_empty.unwrap() >= 1, "{consumer:?}");
+    assert_eq!(consumer.sum.received, MESSAGES);
+    assert_eq!(what_is_wrong(&measured, &settings), None);
+}
+
+#[test]
+fn an_interruption_keeps_what_was_measured_and_nothing_is_called_lost() {
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    let settings = Settings {
+        schedule: every(100.0),
+        ..settings()
+    };
+    // From the first question on, which comes while the processes get ready or shortly after.
+    let began = Instant::now();
+    let interrupted = || began.elapsed() > Duration::from_secs(2);
+    let Some(measured) = experiment(&server.uri(), &settings, &interrupted) else {
+        return;
+    };
+    assert!(measured.interrupted);
+    let sum = measured.producers[0].sum;
+    assert!(sum.acknowledged > 0 && sum.unanswered > 0, "{sum:?}");
+    assert_eq!(sum.acknowledged + sum.failed + sum.unanswered, MESSAGES);
+    assert_eq!(what_is_wrong(&measured, &settings), None);
+}
+
+/// A server that can be stopped and started again at the same address with the same data.
+struct Restarted {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+    port: u16,
+    process: Option<Child>,
+}
+
+impl Restarted {
+    fn start(program: PathBuf) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+        let mut server = Restarted {
+            program,
+            folder: tempfile::tempdir().unwrap(),
+            port: port.unwrap().port(),
+            process: None,
+        };
+        std::fs::write(server.path("empty.toml"), "").unwrap();
+        server.again();
+        server
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        Path::new(self.folder.path()).join(name)
+    }
+
+    fn again(&mut self) {
+        let process = Command::new(&self.program)
+            .arg("--config")
+            .arg(self.path("empty.toml"))
+            .args(["--host", "127.0.0.1", "--port", &self.port.to_string()])
+            .args(["--cache-size", "64M", "--storage-path"])
+            .arg(self.path("data"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        self.process = Some(process.unwrap());
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < deadline, "the server does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn stop(&mut self) {
+        let Some(mut process) = self.process.take() else {
+            return;
+        };
+        let id = nix::unistd::Pid::from_raw(process.id() as i32);
+        let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM);
+        let _ = process.wait();
+    }
+}
+
+impl Drop for Restarted {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[test]
+fn a_restart_of_the_server_in_mid_run_is_outlived_and_every_message_is_accounted_for() {
+    let Some(program) = or_skip(embedded_program()) else {
+        return;
+    };
+    if drivers().is_none() {
+        return;
+    }
+    let mut server = Restarted::start(program);
+    let uri = format!("mongodb://127.0.0.1:{}/", server.port);
+    let settings = Settings {
+        schedule: every(100.0),
+        ..settings()
+    };
+    let measured = std::thread::scope(|scope| {
+        let measuring = scope.spawn(|| experiment(&uri, &settings, &|| false).unwrap());
+        std::thread::sleep(Duration::from_millis(2500));
+        server.stop();
+        server.again();
+        measuring.join().unwrap()
+    });
+    let (producer, consumer) = (&measured.producers[0], &measured.consumers[0]);
+    let sum = producer.sum;
+    assert_eq!(sum.acknowledged + sum.failed + sum.unanswered, MESSAGES);
+    assert!(sum.acknowledged > MESSAGES / 2, "{sum:?}");
+    let again = consumer.reopened.unwrap() - consumer.reopened_empty.unwrap();
+    assert!(again >= 1, "{consumer:?}");
+    assert_eq!((consumer.sum.lost, consumer.sum.duplicated), (0, 0));
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# A virtual environment in .cache/python with the programs of scripts/python-requirements.txt: Ansible for the fleet, and
+# what validates manifests. Quick when it is there. Prints the folder of the programs.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+requirements=scripts/python-requirements.txt
+environment=$PWD/.cache/python
+stamp=$environment/complete
+wanted=$(sha256sum <"$requirements")
+
+command -v python3 >/dev/null || {
+    echo "python-tools: error: please install python3 and python3-venv" >&2
+    exit 3
+}
+mkdir -p .cache
+# Two at once would mix their files.
+exec 9>.cache/python.lock
+flock 9
+if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+    echo "python-tools: installing $requirements into .cache/python" >&2
+    rm -rf "$environment"
+    python3 -m venv "$environment" || {
+        echo "python-tools: error: please install python3-venv" >&2
+        exit 3
+    }
+    "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps --requirement "$requirements" >&2
+    "$environment/bin/pip" check --disable-pip-version-check >&2
+    echo "$wanted" >"$stamp"
+fi
+echo "$environment/bin"
