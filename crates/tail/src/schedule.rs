@@ -36,6 +36,7 @@ impl Schedule {
         let share = Share {
             worker: producer,
             worker_count: producers.max(1),
+            shift_ns: 0,
         };
         let mut arrivals = match self.arrive {
             Arrive::Constant => Arrivals::constant(self.rate_per_s, 0, share),
