@@ -37,9 +37,8 @@ run: build ## measure workload WORKLOAD (default: a) on the embedded server
 
 test: ## install what is missing and run every test, with real servers
 	@scripts/setup.sh test
-	@$(CARGO) build --locked --package mongodyno
-	@scripts/smoke.sh target/debug/dyno target/smoke
 	@$(CARGO) build --locked --workspace --bins --tests
+	@scripts/smoke.sh target/debug/dyno target/smoke
 	@DYNO_DRIVERS_FOR=tests scripts/drivers.sh
 	@DYNO_REQUIRE_SERVERS=1 DYNO_REQUIRE_TRACE=$$(scripts/can-trace.sh) $(CARGO) test --locked --workspace --no-fail-fast
 	@cd drivers && python3 -m unittest --quiet conformance.test_checks && python3 -m conformance

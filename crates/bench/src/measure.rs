@@ -255,6 +255,8 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
         stop: Arc::new(AtomicBool::new(false)),
         usage,
         announce: None,
+        hold: None,
+        shift_ns: 0,
     };
     let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);
     engine::run(job, &mut |window| {

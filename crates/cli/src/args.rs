@@ -125,6 +125,14 @@ pub(crate) enum Command {
     /// Exit status: 0 nothing fails; 1 a check fails, or a change could not be taken back; 2 bad
     /// arguments; 3 the server cannot be reached or a change cannot be made.
     Doctor(DoctorArguments),
+    /// Run a workload, or an experiment, on many hosts at once
+    ///
+    /// The table `[fleet]` of the plan says which. Exit status: that of the verb; 3 a host, Redis or Ansible is not as needed.
+    Fleet(FleetArguments),
+    /// Do what the controller of a fleet says: load its servers, or start one
+    ///
+    /// Exit status: 0 the controller has ended the run; 3 the controller or Redis has gone, or this host is not as needed.
+    Agent(AgentArguments),
     /// Print the completions of a shell
     Completions(CompletionArguments),
     /// Print the manual page, or write one page per command into a folder
@@ -132,6 +140,127 @@ pub(crate) enum Command {
     /// Serve as a responder with known behaviour until standard input ends
     #[command(hide = true)]
     Responder(ResponderArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FleetArguments {
+    #[command(subcommand)]
+    pub(crate) command: FleetCommand,
+}
+
+/// What can be done on many hosts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FleetCommand {
+    /// As `dyno run`
+    Run(Box<OnHosts<RunArguments>>),
+    /// As `dyno soak`
+    Soak(Box<OnHosts<SoakArguments>>),
+    /// As `dyno sweep`
+    Sweep(Box<OnHosts<SweepArguments>>),
+    /// As `dyno xmax`
+    Xmax(Box<OnHosts<XmaxArguments>>),
+    /// As `dyno slo`
+    Slo(Box<OnHosts<SloArguments>>),
+    /// As `dyno ab`
+    Ab(Box<OnHosts<AbArguments>>),
+    /// Write what another system needs to run the fleet of a plan
+    Render(RenderArguments),
+}
+
+/// A verb, and the hosts that it is done on.
+#[derive(Debug, Args)]
+pub(crate) struct OnHosts<T: Args> {
+    #[command(flatten)]
+    pub(crate) hosts: HostArguments,
+    #[command(flatten)]
+    pub(crate) verb: T,
+}
+
+/// The hosts of a fleet, and where they meet.
+#[derive(Debug, Args)]
+pub(crate) struct HostArguments {
+    /// Inventory of Ansible with the hosts of the plan
+    #[arg(long, value_name = "FILE", help_heading = "Fleet")]
+    pub(crate) inventory: PathBuf,
+    #[command(flatten)]
+    pub(crate) redis: RedisArguments,
+    /// Name of the run in Redis and on the hosts, up to 56 letters, digits, `.`, `_` and `-`; default: one of its own
+    #[arg(long = "fleet-run", value_name = "NAME", help_heading = "Fleet")]
+    pub(crate) run: Option<String>,
+    /// Keep the logs of all hosts here; default: nothing is kept
+    #[arg(long = "host-logs", value_name = "DIR", help_heading = "Fleet")]
+    pub(crate) logs: Option<PathBuf>,
+    /// Folder on each host that a folder for the run is made in, and taken away from
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/tmp",
+        help_heading = "Fleet"
+    )]
+    pub(crate) host_folder: String,
+}
+
+/// The meeting point.
+#[derive(Debug, Args)]
+pub(crate) struct RedisArguments {
+    /// Redis that all meet at, `redis://HOST[:PORT]`, or `rediss://` with TLS
+    ///
+    /// One with a password is taken from the variable `DYNO_REDIS`, or from the file that `DYNO_REDIS_FILE` names.
+    #[arg(long, value_name = "URL", help_heading = "Fleet")]
+    pub(crate) redis: Option<String>,
+    /// Certificates (PEM) that Redis is trusted by with `rediss://`; default: those of the system
+    #[arg(long, value_name = "FILE", help_heading = "Fleet")]
+    pub(crate) redis_ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentArguments {
+    #[command(flatten)]
+    pub(crate) redis: RedisArguments,
+    /// Name of the run
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: String,
+    /// Number of this agent in the run, from 0
+    #[arg(long, value_name = "N")]
+    pub(crate) index: u32,
+    /// Start servers in place of loading them
+    #[arg(long)]
+    pub(crate) serve: bool,
+    /// Folder for data and logs of servers
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Remove that folder when the controller or Redis has gone, and nobody else would
+    #[arg(long, requires = "folder")]
+    pub(crate) remove_folder: bool,
+    /// Longest wait for Redis and the controller
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "1m")]
+    pub(crate) join_within: Span,
+    /// Path of the embedded server `secantusd-rs`
+    #[arg(long, value_name = "PATH", env = "DYNO_EMBEDDED_SERVER")]
+    pub(crate) embedded_server: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RenderArguments {
+    /// The system
+    #[arg(value_name = "SYSTEM")]
+    pub(crate) system: RenderSystem,
+    /// A plan with `[fleet.kubernetes]`
+    #[arg(value_name = "PLAN", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) plan: String,
+    /// Folder for the manifests, which must not exist or be empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Name of the run in Redis
+    #[arg(long = "fleet-run", value_name = "NAME", default_value = "fleet")]
+    pub(crate) run: String,
+}
+
+/// Systems that manifests are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RenderSystem {
+    /// Manifests for `kubectl apply -k`
+    Kubernetes,
 }
 
 #[derive(Debug, Args)]

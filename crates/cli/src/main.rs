@@ -6,6 +6,7 @@ mod doctor;
 mod exit;
 mod experiment;
 mod export;
+mod fleet;
 mod index_build;
 mod interrupt;
 mod io_trace;

@@ -28,8 +28,28 @@ pub(crate) struct Surroundings {
     pub(crate) wsf: BTreeMap<String, String>,
     /// Token for those who read metrics, unless an option names one.
     pub(crate) metrics_token: Option<Secret>,
+    /// Address of Redis of a fleet, and a file that holds it.
+    pub(crate) redis: Option<Hidden>,
+    pub(crate) redis_file: Option<PathBuf>,
     /// Width of the terminal on standard output, in columns; absent if it is none.
     pub(crate) columns: Option<usize>,
+}
+
+/// A text that may hold a password, and is not shown.
+#[derive(Clone)]
+pub(crate) struct Hidden(String);
+
+impl Hidden {
+    /// The text, for whoever needs it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("***")
+    }
 }
 
 impl Surroundings {
@@ -67,6 +87,8 @@ impl Surroundings {
                 .collect(),
             metrics_token: set("DYNO_METRICS_TOKEN")
                 .and_then(|token| token.to_string_lossy().parse().ok()),
+            redis: set("DYNO_REDIS").map(|address| Hidden(address.to_string_lossy().into_owned())),
+            redis_file: set("DYNO_REDIS_FILE").map(PathBuf::from),
             columns: terminal_columns(),
         }
     }

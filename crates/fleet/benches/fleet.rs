@@ -12,7 +12,7 @@ use dyno_fleet::controller::{Controller, ControllerOptions, Event};
 use dyno_fleet::endpoint::{Endpoint, EndpointSource};
 use dyno_fleet::merge::{DEFAULT_LAG, MergeOptions, Merger};
 use dyno_fleet::names::RunName;
-use dyno_fleet::protocol::{HostFacts, Registration, Up, Version};
+use dyno_fleet::protocol::{HostFacts, Registration, Up, Version, Work};
 use dyno_fleet::window::WindowEncoder;
 use dyno_record::interval::{FinePart, IntervalRecord, OperationInterval, latency_histogram};
 use dyno_record::model::PhaseKind;
@@ -255,7 +255,9 @@ fn main() {
     controller
         .gather(Duration::from_secs(10))
         .expect("all are there");
-    controller.give("", &[], &[]).expect("redis is there");
+    controller
+        .give(Work::default(), &[])
+        .expect("redis is there");
     let mut merger = Merger::new(MergeOptions {
         interval_ns: 1_000_000_000,
         lag: DEFAULT_LAG,

@@ -43,6 +43,8 @@ pub struct AgentOptions {
     pub host: HostFacts,
     /// Longest time until Redis answers and the controller is there.
     pub join_within: Duration,
+    /// Set, as by a signal, it ends the agent with [`FleetError::Interrupted`].
+    pub stop: Arc<AtomicBool>,
 }
 
 /// The common instant at which a stage begins.
@@ -132,7 +134,7 @@ impl Agent {
             match options.endpoint.connect(Duration::ZERO) {
                 Ok(connection) => break connection,
                 Err(error) if Instant::now() >= deadline => return Err(error),
-                Err(_) => thread::sleep(LOOK_EVERY * 10),
+                Err(_) => wait(&options)?,
             }
         };
         let announcement = announcement(&mut connection, &options, deadline)?;
@@ -146,7 +148,7 @@ impl Agent {
             });
         }
         let shared = Arc::new(Shared {
-            stop: Arc::default(),
+            stop: options.stop.clone(),
             end: Mutex::default(),
             last: Mutex::new("joined".into()),
             heard_ns: AtomicI64::new(monotonic_ns()),
@@ -195,7 +197,7 @@ impl Agent {
         }
         match &*lock(&self.shared.end) {
             Some(error) => Err(error.clone()),
-            None => Ok(()),
+            None => Err(FleetError::Interrupted),
         }
     }
 
@@ -407,6 +409,15 @@ impl Drop for Agent {
     }
 }
 
+/// A moment, while nothing has asked for the end.
+fn wait(options: &AgentOptions) -> Result<(), FleetError> {
+    thread::sleep(LOOK_EVERY * 10);
+    match options.stop.load(Ordering::SeqCst) {
+        true => Err(FleetError::Interrupted),
+        false => Ok(()),
+    }
+}
+
 fn announcement(
     connection: &mut redis::Connection,
     options: &AgentOptions,
@@ -426,7 +437,7 @@ fn announcement(
                 within: options.join_within,
             });
         }
-        thread::sleep(LOOK_EVERY * 5);
+        wait(options)?;
     }
 }
 

@@ -4,7 +4,7 @@
 mod lease;
 mod roster;
 
-use crate::agent::{Reply, keep, measure};
+use crate::agent::{Reply, Start, keep, measure};
 use crate::clock::{Offset, monotonic_ns};
 use crate::endpoint::Endpoint;
 use crate::error::FleetError;
@@ -206,16 +206,11 @@ impl Controller {
         Ok(())
     }
 
-    /// Gives every agent its share of a new work; returns the number of the work.
+    /// Gives every agent its share of a new work; returns the number of the work, which that in `work` makes place for.
     ///
     /// # Errors
     /// Redis does not answer.
-    pub fn give(
-        &mut self,
-        plan: &str,
-        servers: &[String],
-        shares: &[Share],
-    ) -> Result<u32, FleetError> {
+    pub fn give(&mut self, work: Work, shares: &[Share]) -> Result<u32, FleetError> {
         let key = self.options.run.shares();
         let keep_ms = keep(self.options.lease).as_millis() as i64;
         self.ask(|connection| {
@@ -230,8 +225,7 @@ impl Controller {
         self.work += 1;
         self.say(&Down::Work(Work {
             number: self.work,
-            plan: plan.into(),
-            servers: servers.to_vec(),
+            ..work
         }))?;
         Ok(self.work)
     }
@@ -261,17 +255,38 @@ impl Controller {
         Ok(())
     }
 
-    /// Lets a stage begin `lead` from now at all agents; returns the instant on the clock of Redis, in nanoseconds.
+    /// Lets a stage begin `lead` from now at all agents. The instant on the clock of this host is off by at most half of
+    /// one round trip.
     ///
     /// # Errors
     /// Redis does not answer.
-    pub fn start(&mut self, stage: Stage, lead: Duration) -> Result<i64, FleetError> {
-        let (seconds, micros): (i64, i64) =
-            self.ask(|connection| redis::cmd("TIME").query(connection))?;
-        let at_ns = (seconds * 1_000_000 + micros) * 1_000 + lead.as_nanos() as i64;
-        let work = self.work;
+    pub fn start(&mut self, stage: Stage, lead: Duration) -> Result<Start, FleetError> {
+        let (now_ns, local_ns) = self.ask(|connection| {
+            let sent_ns = monotonic_ns();
+            let (seconds, micros): (i64, i64) = redis::cmd("TIME").query(connection)?;
+            let middle_ns = (sent_ns + monotonic_ns()) / 2;
+            Ok(((seconds * 1_000_000 + micros) * 1_000, middle_ns))
+        })?;
+        let lead_ns = lead.as_nanos() as i64;
+        let start = Start {
+            work: self.work,
+            stage,
+            at_ns: now_ns + lead_ns,
+            local_ns: local_ns + lead_ns,
+        };
+        let (work, at_ns) = (start.work, start.at_ns);
         self.say(&Down::Start { work, stage, at_ns })?;
-        Ok(at_ns)
+        Ok(start)
+    }
+
+    /// Agents that have not gone.
+    pub fn going(&self) -> usize {
+        self.roster.going()
+    }
+
+    /// An agent with its host, for messages.
+    pub fn name(&self, agent: u32) -> String {
+        self.roster.name(agent)
     }
 
     /// The next event; `None` if there is none within `within`.

@@ -138,6 +138,9 @@ pub enum FleetError {
         /// What the agent was doing.
         last: String,
     },
+    /// Its own host asked this agent to end.
+    #[error("interrupted by a signal")]
+    Interrupted,
     /// Redis has gone.
     #[error("Redis did not answer for {silent:?}: {reason}; the last thing done: {last}")]
     RedisGone {

@@ -89,6 +89,8 @@ pub enum Stage {
     Load,
     /// Warm-up and measuring.
     Run,
+    /// The host of a server has it running.
+    Serve,
 }
 
 impl fmt::Display for Stage {
@@ -96,6 +98,7 @@ impl fmt::Display for Stage {
         formatter.write_str(match self {
             Stage::Load => "loading",
             Stage::Run => "the run",
+            Stage::Serve => "serving",
         })
     }
 }
@@ -132,14 +135,20 @@ pub enum Down {
 }
 
 /// One run of the fleet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// Number, from 1.
     pub number: u32,
     /// The plan as TOML, without secrets.
     pub plan: String,
-    /// Connection strings of the servers by their numbers, without credentials.
+    /// Connection strings of the servers by their numbers, without credentials; for those who start servers, the addresses
+    /// that these are to listen on.
     pub servers: Vec<String>,
+    /// What is to be done, in order.
+    pub stages: Vec<Stage>,
+    /// Worker threads of an agent, if somebody asked for a number; else as many as it has CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
 }
 
 /// From an agent to the controller.

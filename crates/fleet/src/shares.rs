@@ -81,8 +81,11 @@ pub struct Link {
     pub operations: Option<u64>,
     /// First document that it loads.
     pub load_first: u64,
-    /// Documents that it loads; 0 if there are more agents than documents.
+    /// Documents that it loads; 0 if there are more agents than documents, or nothing is missing.
     pub load_count: u64,
+    /// Some of them may be there already, and stay.
+    #[serde(default)]
+    pub keep_existing: bool,
     /// Agents that insert into the server: the numbers of new documents go on by this.
     pub insert_step: u32,
     /// Which of these numbers are its own, from 0.
@@ -319,6 +322,7 @@ fn links(
             operations,
             load_first: even_start(plan.data.records, order.into(), parts.into()),
             load_count: even(plan.data.records, order.into(), parts.into()),
+            keep_existing: false,
             insert_step: parts,
             insert_offset: order,
             seed: seed(plan.client.seed, number),

@@ -1,4 +1,5 @@
 //! Agents and a controller meet at a real Redis, do everything in order, and leave nothing.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -10,7 +11,7 @@ use dyno_fleet::agent::Agent;
 use dyno_fleet::controller::{Controller, Event};
 use dyno_fleet::endpoint::{Endpoint, EndpointSource};
 use dyno_fleet::merge::{MergeOptions, Merger};
-use dyno_fleet::protocol::{Stage, Version};
+use dyno_fleet::protocol::{Stage, Version, Work};
 use dyno_fleet::shares::{Share, shares};
 use dyno_plan::fleet::FleetPlan;
 use dyno_record::interval::latency_histogram;
@@ -130,7 +131,13 @@ fn two_runs_of_a_fleet_from_joining_to_nothing_left() {
     let mut all = 0;
     for number in 1..=2 {
         let servers = ["mongodb://db".to_owned()];
-        assert_eq!(controller.give(&text, &servers, &shares).unwrap(), number);
+        let work = Work {
+            plan: text.clone(),
+            servers: servers.to_vec(),
+            stages: vec![Stage::Load, Stage::Run],
+            ..Work::default()
+        };
+        assert_eq!(controller.give(work, &shares).unwrap(), number);
         let mut merger = merger(&shares);
         stage(&mut controller, Stage::Load, &mut merger, 3);
         stage(&mut controller, Stage::Run, &mut merger, 3);
@@ -172,7 +179,7 @@ fn every_key_of_a_run_has_an_expiry() {
     let agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
     controller
-        .give("", &[], &shares(&plan(), 1, 1).unwrap())
+        .give(Work::default(), &shares(&plan(), 1, 1).unwrap())
         .unwrap();
     agent.doing("something").unwrap();
     common::wait_for("all keys", || redis.keys().len() == 6);
@@ -242,7 +249,7 @@ fn lost_connections_lose_and_repeat_nothing() {
     let mut agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
     controller
-        .give("", &[], &shares(&plan(), 1, 1).unwrap())
+        .give(Work::default(), &shares(&plan(), 1, 1).unwrap())
         .unwrap();
     let (work, _) = agent.next_work(SOON).unwrap().expect("there is work");
     let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();

@@ -677,6 +677,7 @@ mod tests {
             share: Share {
                 worker: 0,
                 worker_count: 1,
+                shift_ns: 0,
             },
             worker: 0,
             thread_usage: || (0, 0),

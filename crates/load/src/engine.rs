@@ -107,7 +107,16 @@ pub struct Job {
     pub usage: fn() -> ProcessUsage,
     /// Told when the phases will start, shortly before they do.
     pub announce: Option<Announce>,
+    /// Asked for the start once all connections are made; at once when absent.
+    pub hold: Option<Hold>,
+    /// From the start of a phase to the first arrival of a constant schedule, in nanoseconds: several generators that load
+    /// the same server take turns.
+    pub shift_ns: u64,
 }
+
+/// Waits, and gives the start in nanoseconds of the run's clock; one that has passed means at once. `None`: the run is not
+/// wanted any more, and ends without a window.
+pub type Hold = Box<dyn FnOnce() -> Option<u64> + Send>;
 
 /// Receives the kinds of the phases with their starts, in nanoseconds of the run's clock. The start of a
 /// phase after one without a limit of time is `u64::MAX`.
@@ -146,7 +155,14 @@ pub fn run(mut job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
     }
     let (parts, handovers) = channel();
     let pair_count = job.pairs.len();
-    let windows = phase_windows(&job);
+    let start_ns = match job.hold.take() {
+        Some(hold) => match hold() {
+            Some(start_ns) => start_ns,
+            None => return Ok(()),
+        },
+        None => 0,
+    };
+    let windows = phase_windows(&job, start_ns);
     if let (Some(announce), Some(phases)) = (job.announce.take(), windows.first()) {
         let starts: Vec<_> = phases
             .iter()
@@ -232,8 +248,8 @@ struct Team {
 }
 
 /// The phases as the workers of each pair see them.
-fn phase_windows(job: &Job) -> Vec<Vec<PhaseWindow>> {
-    let start_ns = job.clock.now_ns() + START_MARGIN_NS;
+fn phase_windows(job: &Job, start_ns: u64) -> Vec<Vec<PhaseWindow>> {
+    let start_ns = start_ns.max(job.clock.now_ns() + START_MARGIN_NS);
     let shared = windows_of_pair(job, start_ns);
     (0..job.pairs.len())
         .map(|_| {
@@ -350,11 +366,13 @@ fn share(job: &Job, pair: usize, thread: usize) -> Share {
         Share {
             worker: thread as u64,
             worker_count: job.pairs[pair].threads as u64,
+            shift_ns: job.shift_ns,
         }
     } else {
         Share {
             worker: (before + thread) as u64,
             worker_count: job.pairs.iter().map(|pair| pair.threads as u64).sum(),
+            shift_ns: job.shift_ns,
         }
     }
 }

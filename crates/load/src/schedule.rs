@@ -41,6 +41,9 @@ pub struct Share {
     pub worker: u64,
     /// Number of workers, from 1.
     pub worker_count: u64,
+    /// From the start of a phase to the first arrival of a constant schedule, in nanoseconds: generators that load the
+    /// same server take turns.
+    pub shift_ns: u64,
 }
 
 impl Arrivals {
@@ -49,7 +52,7 @@ impl Arrivals {
         let kind = ArrivalKind::Constant {
             distance_ns: 1e9 / rate_per_s,
         };
-        Self::new(kind, base_ns, share)
+        Self::new(kind, base_ns + share.shift_ns, share)
     }
 
     /// Arrivals with exponentially distributed distances of mean `1 / rate_per_s` over all workers.
@@ -124,6 +127,7 @@ mod tests {
     const ALONE: Share = Share {
         worker: 0,
         worker_count: 1,
+        shift_ns: 0,
     };
 
     fn take(arrivals: &mut Arrivals, count: usize) -> Vec<u64> {
@@ -146,6 +150,18 @@ mod tests {
     }
 
     #[test]
+    fn generators_that_share_a_server_take_turns() {
+        let second = Share {
+            shift_ns: 500,
+            ..ALONE
+        };
+        assert_eq!(
+            take(&mut Arrivals::constant(1e6, 1_000, second), 2),
+            [1_500, 2_500]
+        );
+    }
+
+    #[test]
     fn workers_split_constant_arrivals_without_gap_or_overlap() {
         let mut merged: Vec<u64> = (0..3)
             .flat_map(|worker| {
@@ -156,6 +172,7 @@ mod tests {
                         Share {
                             worker,
                             worker_count: 3,
+                            shift_ns: 0,
                         },
                     ),
                     100,

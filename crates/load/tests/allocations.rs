@@ -73,6 +73,8 @@ fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedul
         stop: Arc::new(AtomicBool::new(false)),
         usage: ProcessUsage::default,
         announce: None,
+        hold: None,
+        shift_ns: 0,
     };
     let mut windows = 0;
     engine::run(job, &mut |_| {

@@ -67,6 +67,8 @@ fn perform(
         stop: Arc::new(AtomicBool::new(false)),
         usage: ProcessUsage::default,
         announce: None,
+        hold: None,
+        shift_ns: 0,
     };
     let mut phase = PhaseAccumulator::new(kind, None);
     engine::run(job, &mut |window| Ok(phase.add(&window.merged)?)).unwrap();

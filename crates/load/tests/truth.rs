@@ -118,6 +118,8 @@ impl Trial {
             stop,
             usage: no_usage,
             announce: None,
+            hold: None,
+            shift_ns: 0,
         };
         let mut phase = PhaseAccumulator::new(kind, offered);
         engine::run(job, &mut |window| {

@@ -12,6 +12,7 @@ use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 /// Everything a run does, resolved from defaults, file and options in that order.
@@ -147,6 +148,10 @@ pub struct ServerPlan {
     /// the concerns of the run, compression, read preference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_options: Option<String>,
+    /// Address of its machine on which a server that we start accepts connections, such as `10.0.0.21`; 127.0.0.1 when
+    /// absent. Whoever reaches it can do everything with a server that asks for no password.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
     /// Network card of this machine whose receive packet steering is set for the time of the run: `eth0` for all
     /// CPUs online, or `eth0=0-3`. What was set before comes back afterwards. Unchanged when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,6 +192,14 @@ pub enum StorageEngine {
     InMemory,
 }
 
+impl ServerPlan {
+    /// The address that servers listen on. A text that is no address, which a valid plan has not, is 127.0.0.1.
+    pub fn listen_address(&self) -> IpAddr {
+        let given = self.listen.as_deref().and_then(|text| text.parse().ok());
+        given.unwrap_or(Ipv4Addr::LOCALHOST.into())
+    }
+}
+
 impl Default for ServerPlan {
     fn default() -> Self {
         ServerPlan {
@@ -212,6 +225,7 @@ impl Default for ServerPlan {
             storage_engine: None,
             parameters: BTreeMap::new(),
             connection_options: None,
+            listen: None,
             receive_packet_steering: None,
         }
     }

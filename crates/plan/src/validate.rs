@@ -9,6 +9,7 @@ use crate::problem::Problem;
 use crate::tail;
 use crate::units::{Bytes, is_list};
 use crate::uri;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Longest name of a plan, in characters.
@@ -294,6 +295,7 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
             ("topology", server.topology.is_some()),
             ("encryption", server.encryption != Encryption::Off),
             ("auth", server.auth),
+            ("listen", server.listen.is_some()),
             ("journal", server.journal.is_some()),
             (
                 "journal_commit_interval",
@@ -311,6 +313,7 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
     check_compressor(problems, server);
     check_connection_options(problems, server);
     check_steering(problems, server);
+    check_listen(problems, server);
     if let Some(text) = &server.uri {
         check_uri(problems, text);
     }
@@ -345,6 +348,25 @@ fn check_topology(problems: &mut Problems, server: &ServerPlan) {
             empty.map_or("", String::as_str)
         )
     });
+}
+
+fn check_listen(problems: &mut Problems, server: &ServerPlan) {
+    let Some(text) = &server.listen else { return };
+    let address: Option<IpAddr> = text.parse().ok();
+    let is_one = address.is_some_and(|one| !one.is_unspecified() && !one.is_multicast());
+    problems.require_or(
+        is_one,
+        "one address of the machine, such as `10.0.0.21`: it is the one that clients are told",
+        || format!("`server.listen` is `{text}`"),
+    );
+    let is_own = address.is_none_or(|one| one.is_loopback());
+    problems.require(
+        is_own || (!server.auth && server.encryption == Encryption::Off),
+        || {
+            "`server.listen` cannot be with `server.auth` or `server.encryption`: users and certificates are made for this machine alone"
+                .into()
+        },
+    );
 }
 
 /// Longest name of a network interface, in bytes: `IFNAMSIZ` without the zero at the end.
@@ -876,7 +898,14 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 37] = [
+        let cases: [(&str, Change); 39] = [
+            ("`server.listen` is `0.0.0.0`", |p| {
+                p.server.listen = Some("0.0.0.0".into());
+            }),
+            ("`server.listen` cannot be with", |p| {
+                p.server.listen = Some("10.0.0.1".into());
+                p.server.auth = true;
+            }),
             ("data.fresh", |p| {
                 p.data.fresh = FreshData::Server;
                 p.server.kind = ServerKind::Uri;

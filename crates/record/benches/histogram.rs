@@ -82,6 +82,7 @@ fn document() -> RunDocument {
         server: ServerRecord::default(),
         phases: Vec::new(),
         instances: Vec::new(),
+        fleet: None,
         placement: None,
         packet_steering: None,
         traces: Vec::new(),

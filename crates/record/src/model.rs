@@ -38,6 +38,9 @@ pub struct RunDocument {
     /// The servers one by one, each with its own client; empty unless there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceRecord>,
+    /// The hosts that took part, if the load came from several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetRecord>,
     /// CPUs and memory of the servers and clients: planned, and as the kernel says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementRecord>,
@@ -74,6 +77,88 @@ pub struct InstanceRecord {
     pub server: ServerRecord,
     /// Its phases. CPU time of the client is that of the instance's worker threads.
     pub phases: Vec<PhaseRecord>,
+}
+
+/// Many hosts that were measured as one. Their clocks are compared with that of Redis, which they met at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetRecord {
+    /// Name of the run in Redis.
+    pub run: String,
+    /// Which client host loaded which servers.
+    pub mapping: String,
+    /// Intervals of the measure phase in which every agent measured for the whole interval.
+    pub common_intervals: u64,
+    /// Number of the first of them.
+    pub common_first_interval: u64,
+    /// Successes per second in them: the rate of the fleet. Absent without such an interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub common_rate_per_s: Option<f64>,
+    /// From the first start of an agent to the last, in seconds.
+    pub start_skew_s: f64,
+    /// How far that may be off, in seconds.
+    pub start_skew_uncertainty_s: f64,
+    /// Windows that came too late for their interval; they are in no figure but those of their agent.
+    pub late_windows: u64,
+    /// Windows that are known to be missing.
+    pub missing_windows: u64,
+    /// Those that loaded the servers, in the order of their numbers.
+    pub agents: Vec<FleetAgentRecord>,
+    /// Hosts of the servers that were started, in the order of their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<FleetServerRecord>,
+}
+
+/// One agent of a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetAgentRecord {
+    /// Number, from 0.
+    pub number: u64,
+    /// Its host.
+    pub host: String,
+    /// CPUs that it may use.
+    pub cpus: u64,
+    /// What its share was, in words.
+    pub share: String,
+    /// Clock of the host against that of Redis, in seconds: what has to be added to it.
+    pub clock_offset_s: f64,
+    /// How far that may be off, in seconds.
+    pub clock_uncertainty_s: f64,
+    /// From the common instant to its real start, in seconds; absent if it never began to measure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_late_s: Option<f64>,
+    /// Intervals of the measure phase by which it ended before the last agent.
+    pub ended_early_intervals: u64,
+    /// Its phases, as it recorded them itself; empty if it was lost.
+    pub phases: Vec<PhaseRecord>,
+    /// How busy its host was in each phase, where it could be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceUse>,
+    /// Operations of the measure phase that the controller heard of and that succeeded.
+    pub succeeded: u64,
+    /// Operations of the measure phase that the controller heard of and that failed.
+    pub failed: u64,
+    /// What its host says of itself that is not good for a measurement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+    /// Why it did not go on to the end; absent if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+}
+
+/// The host of servers of a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetServerRecord {
+    /// Number, from 0.
+    pub number: u64,
+    /// The host.
+    pub host: String,
+    /// Its CPUs.
+    pub cpus: u64,
+    /// Connection string of what was started there.
+    pub address: String,
+    /// What the host says of itself that is not good for a measurement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
 }
 
 /// Where servers and clients were put on the machine.
@@ -519,6 +604,8 @@ pub enum CaveatKind {
     Errors,
     /// The run ended early.
     Partial,
+    /// Agents of a fleet were lost, late or not together.
+    Fleet,
     /// The number of documents differs from what the plan assumes.
     DocumentCount,
     /// The measurement disagrees with Little's law.

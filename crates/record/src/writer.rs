@@ -319,6 +319,7 @@ mod tests {
             server: ServerRecord::default(),
             phases: Vec::new(),
             instances: Vec::new(),
+            fleet: None,
             placement: None,
             packet_steering: None,
             traces: Vec::new(),

@@ -169,6 +169,7 @@ fn describe(kind: CaveatKind) -> Description {
         Kind::TooFewIntervals => ("too few intervals", Doubt, &[Rate, Latency, Tail]),
         Kind::TooFewOperations => ("too few operations", Doubt, &[Tail]),
         Kind::ClampedValues => ("clamped values", Doubt, &[Tail]),
+        Kind::Fleet => ("fleet incomplete", Serious, &[Rate, Latency, Tail]),
         Kind::Errors => ("operations failed", Serious, &[Errors]),
         Kind::Partial => (
             "partial run",

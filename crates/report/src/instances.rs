@@ -1,8 +1,8 @@
-//! The servers of a run one by one, and how far they are apart.
+//! The servers of a run one by one, and how far they are apart; and the hosts of a fleet.
 
 use crate::facts;
 use crate::quantity::Quantity;
-use dyno_record::model::{InstanceRecord, PhaseRecord, RunDocument};
+use dyno_record::model::{FleetAgentRecord, FleetRecord, InstanceRecord, PhaseRecord, RunDocument};
 use serde::Serialize;
 
 /// Several servers that were measured at once.
@@ -81,24 +81,94 @@ pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<
     })
 }
 
-fn row(instance: &InstanceRecord, phase: &PhaseRecord, operation: &str) -> InstanceRow {
-    let latency = phase
+/// The hosts of a fleet one by one; `None` of a run of one machine.
+pub(crate) fn hosts(document: &RunDocument, result: &PhaseRecord) -> Option<InstancesModel> {
+    let fleet = document.fleet.as_ref()?;
+    let (operation, _) = result
         .operations
-        .get(operation)
+        .iter()
+        .max_by_key(|(_, operation)| operation.count)?;
+    let rows = fleet.agents.iter().map(|agent: &FleetAgentRecord| {
+        let mut phases = agent.phases.iter();
+        let phase = phases.find(|phase| phase.name == result.name);
+        let label = format!("agent {} on {}", agent.number, agent.host);
+        figures(label, phase, operation)
+    });
+    Some(InstancesModel {
+        operation: facts::operation_label(operation),
+        rows: rows.collect(),
+        notes: host_notes(fleet),
+    })
+}
+
+fn host_notes(fleet: &FleetRecord) -> Vec<String> {
+    let seconds = |seconds: f64| Quantity::microseconds(seconds * 1e6);
+    let mut notes = Vec::new();
+    if let Some(rate_per_s) = fleet.common_rate_per_s {
+        notes.push(format!(
+            "In the {} intervals in which all agents measured: {}.",
+            fleet.common_intervals,
+            Quantity::per_second(rate_per_s)
+        ));
+    }
+    notes.push(format!(
+        "From the first start of an agent to the last: {}, which may be off by {}.",
+        seconds(fleet.start_skew_s),
+        seconds(fleet.start_skew_uncertainty_s)
+    ));
+    for agent in &fleet.agents {
+        let share = format!("Share of agent {}: {}.", agent.number, agent.share);
+        let clock = format!(
+            " Its clock is {} from that of Redis, which may be off by {}.",
+            seconds(agent.clock_offset_s),
+            seconds(agent.clock_uncertainty_s)
+        );
+        let lost = agent.lost.as_ref();
+        let lost = lost.map(|reason| format!(" It was lost: {reason}."));
+        notes.push(share + &clock + &lost.unwrap_or_default());
+    }
+    for server in &fleet.servers {
+        notes.push(format!(
+            "Server {} on {}: {}.",
+            server.number, server.host, server.address
+        ));
+    }
+    let findings = fleet
+        .agents
+        .iter()
+        .map(|agent| (&agent.host, &agent.findings));
+    let servers = fleet.servers.iter();
+    let findings = findings.chain(servers.map(|server| (&server.host, &server.findings)));
+    for (host, findings) in findings.filter(|(_, findings)| !findings.is_empty()) {
+        notes.push(format!("Of {host}: {}.", findings.join("; ")));
+    }
+    notes
+}
+
+fn row(instance: &InstanceRecord, phase: &PhaseRecord, operation: &str) -> InstanceRow {
+    let label = format!("{} {}", instance.number, instance.server.address);
+    figures(label, Some(phase), operation)
+}
+
+/// Without a phase no figure is known.
+fn figures(label: String, phase: Option<&PhaseRecord>, operation: &str) -> InstanceRow {
+    let latency = phase
+        .and_then(|phase| phase.operations.get(operation))
         .filter(|operation| operation.count > 0)
         .map(|operation| &operation.response_time_us);
     let level = |value: fn(&dyno_record::model::LatencySummary) -> f64| {
         Quantity::microseconds(latency.map_or(f64::NAN, value))
     };
+    let of_phase = |value: fn(&PhaseRecord) -> f64| phase.map_or(f64::NAN, value);
     InstanceRow {
-        label: format!("{} {}", instance.number, instance.server.address),
-        rate: Quantity::per_second(phase.achieved_rate_per_s),
-        failed: Quantity::count(phase.failed),
+        label,
+        rate: Quantity::per_second(of_phase(|phase| phase.achieved_rate_per_s)),
+        failed: Quantity::count(phase.map_or(0, |phase| phase.failed)),
         p50: level(|latency| latency.p50),
         p99: level(|latency| latency.p99),
         p99_9: level(|latency| latency.p99_9),
         max: level(|latency| latency.max),
-        cpu: Quantity::microseconds(phase.client.cpu_us_per_operation),
+        cpu: Quantity::microseconds(of_phase(|phase| phase.client.cpu_us_per_operation)),
     }
 }
 

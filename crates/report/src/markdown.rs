@@ -33,7 +33,10 @@ pub(crate) fn render(model: &ReportModel) -> String {
         page.phase(phase);
     }
     if let Some(instances) = &model.instances {
-        page.instances(instances);
+        page.instances("Instances", "instance", instances);
+    }
+    if let Some(hosts) = &model.hosts {
+        page.instances("Fleet", "host", hosts);
     }
     page.section("Server", &model.server);
     page.section("Machine of the client", &model.machine);
@@ -127,12 +130,12 @@ impl Page {
         ));
     }
 
-    fn instances(&mut self, instances: &InstancesModel) {
-        self.heading("Instances");
+    fn instances(&mut self, title: &str, what: &str, instances: &InstancesModel) {
+        self.heading(title);
         let operation = escape(&instances.operation);
         self.table_head(
             &[
-                "instance",
+                what,
                 "rate",
                 "failed",
                 &format!("{operation} p50"),

@@ -43,6 +43,8 @@ pub struct ReportModel {
     pub io_trace: Vec<Section>,
     /// The servers one by one, if there were several.
     pub instances: Option<InstancesModel>,
+    /// The hosts that the load came from, if there were several.
+    pub hosts: Option<InstancesModel>,
     /// All reasons to doubt the result, most serious first.
     pub caveats: Vec<NumberedCaveat>,
     /// What was done.
@@ -311,6 +313,7 @@ impl ReportModel {
             watched,
             io_trace: Vec::new(),
             instances: result.and_then(|phase| instances::instances(document, phase)),
+            hosts: result.and_then(|phase| instances::hosts(document, phase)),
             workload: facts::workload(document, &book),
             phases: document
                 .phases

@@ -31,7 +31,10 @@ pub(crate) fn render(model: &ReportModel, width: usize, colours: bool) -> String
         page.phase(phase);
     }
     if let Some(instances) = &model.instances {
-        page.instances(instances);
+        page.instances("Instances", "instance", instances);
+    }
+    if let Some(hosts) = &model.hosts {
+        page.instances("Fleet", "host", hosts);
     }
     let analysis = model.analysis.as_ref();
     let [sections, findings] = analysis.map_or_else(Default::default, |analysis| {
@@ -194,13 +197,13 @@ impl Page {
         }
     }
 
-    fn instances(&mut self, instances: &InstancesModel) {
+    fn instances(&mut self, title: &str, what: &'static str, instances: &InstancesModel) {
         self.heading(&format!(
-            "Instances: rate, and response time of {}",
+            "{title}: rate, and response time of {}",
             instances.operation
         ));
         let mut table = Table::new(vec![
-            Column::text("instance"),
+            Column::text(what),
             Column::number("rate", 90),
             Column::number("failed", 60),
             Column::number("p50", 70),

@@ -178,7 +178,7 @@ fn embedded(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> C
     };
     let mut line = Builder::default();
     line.pair("--config", launch.empty_config);
-    line.pair("--host", "127.0.0.1");
+    line.pair("--host", options.listen.to_string());
     line.pair("--port", launch.port.to_string());
     line.pair("--storage-path", launch.data_dir);
     line.flag("--standalone");
@@ -218,7 +218,7 @@ fn embedded(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> C
 
 fn mongod(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> CommandLine {
     let mut line = Builder::default();
-    line.pair("--bind_ip", "127.0.0.1");
+    line.pair("--bind_ip", options.listen.to_string());
     line.pair("--port", launch.port.to_string());
     line.pair("--dbpath", launch.data_dir);
     // A socket file in /tmp would outlive a killed server.

@@ -116,8 +116,10 @@ pub enum ServerError {
         process: Option<u32>,
     },
     /// Another process listens on the port.
-    #[error("port {port} of 127.0.0.1 is in use")]
+    #[error("port {port} of {listen} is in use")]
     PortInUse {
+        /// The address.
+        listen: std::net::IpAddr,
         /// The port.
         port: u16,
     },

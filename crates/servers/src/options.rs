@@ -1,5 +1,6 @@
 //! What a server is started with: plain data, taken from a plan or filled in by hand.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -78,7 +79,9 @@ pub struct ServerOptions {
     pub sync_on_commit: bool,
     /// Time between checkpoints, whole seconds; the server's own default when absent.
     pub checkpoint_interval: Option<Span>,
-    /// TCP port on 127.0.0.1; 0 takes a free one.
+    /// Address of this machine on which it accepts connections.
+    pub listen: IpAddr,
+    /// TCP port on that address; 0 takes a free one.
     pub port: u16,
     /// Clients must authenticate.
     pub auth: bool,
@@ -130,6 +133,7 @@ impl ServerOptions {
             block_compressor: plan.block_compressor.clone(),
             sync_on_commit: plan.sync_on_commit,
             checkpoint_interval: plan.checkpoint_interval,
+            listen: plan.listen_address(),
             port: 0,
             auth: plan.auth,
             placement: None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -28,7 +28,7 @@ const ERROR_TAIL_LINES: usize = 12;
 /// A free port can be taken by another process between our look and the start of the server.
 const PORT_ATTEMPTS: u32 = 5;
 
-/// One try to connect to the loopback address; a listening socket answers at once.
+/// One try to connect to the own address; a listening socket answers at once.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 
 /// A server that accepts connections. Dropping it stops it as [`stop`](RunningServer::stop) does.
@@ -89,7 +89,7 @@ pub fn start(
         data_dir,
         log,
         kind: options.kind,
-        address: loopback(port),
+        address: (options.listen, port).into(),
         version,
         settings,
         stop_limit: options.stop_limit,
@@ -291,7 +291,7 @@ fn attempt(
 ) -> Result<(Keeper, u16, BTreeMap<String, String>), ServerError> {
     let config = EmptyConfig::create()?;
     let port = match (options.kind, options.port) {
-        (ServerProgram::Mongod | ServerProgram::Mongos, 0) => free_port()?,
+        (ServerProgram::Mongod | ServerProgram::Mongos, 0) => free_port(options.listen)?,
         (_, port) => port,
     };
     let line = command_line::command_line(
@@ -375,7 +375,7 @@ fn wait_until_ready(
             return Err(failure(options, log, status, asked_port, data_dir));
         }
         if let Some(port) = diagnose::announced_port(options.kind, &log.text())
-            && TcpStream::connect_timeout(&loopback(port), CONNECT_LIMIT).is_ok()
+            && TcpStream::connect_timeout(&(options.listen, port).into(), CONNECT_LIMIT).is_ok()
         {
             return Ok(port);
         }
@@ -401,7 +401,10 @@ fn failure(
     data_dir: &Path,
 ) -> ServerError {
     match diagnose::cause(&log.text()) {
-        Cause::PortInUse => ServerError::PortInUse { port },
+        Cause::PortInUse => ServerError::PortInUse {
+            listen: options.listen,
+            port,
+        },
         Cause::DataDirInUse => ServerError::DataDirInUse {
             path: data_dir.to_owned(),
             process: diagnose::lock_holder(data_dir),
@@ -437,18 +440,14 @@ impl EmptyConfig {
     }
 }
 
-fn free_port() -> Result<u16, ServerError> {
-    TcpListener::bind(loopback(0))
+fn free_port(listen: IpAddr) -> Result<u16, ServerError> {
+    TcpListener::bind((listen, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
         .map_err(|source| ServerError::Prepare {
-            path: PathBuf::from("127.0.0.1:0"),
+            path: PathBuf::from(SocketAddr::from((listen, 0)).to_string()),
             source,
         })
-}
-
-fn loopback(port: u16) -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, port).into()
 }
 
 #[cfg(test)]

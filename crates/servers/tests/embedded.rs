@@ -130,7 +130,7 @@ fn a_taken_port_is_named() {
     options.port = taken.local_addr().unwrap().port();
     let error = start(&options, &|| false).unwrap_err();
     assert!(
-        matches!(error, ServerError::PortInUse { port } if port == options.port),
+        matches!(error, ServerError::PortInUse { port, .. } if port == options.port),
         "{error:?}"
     );
     assert_eq!(

@@ -214,7 +214,7 @@ fn a_port_that_was_taken_meanwhile_is_tried_again_with_another() {
     options.port = 27017;
     let error = start(&options, &|| false).unwrap_err();
     assert!(
-        matches!(error, ServerError::PortInUse { port: 27017 }),
+        matches!(error, ServerError::PortInUse { port: 27017, .. }),
         "{error:?}"
     );
     let ports = fs::read_to_string(scripted.folder.path().join("ports")).unwrap();

@@ -1,7 +1,7 @@
 //! Doubts about what the server was asked to do: how much data, from where, and how safely.
 
 use super::{Facts, about_phase, about_run, bytes};
-use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
 use serde_json::Value;
 
 /// The number of documents differs from what the plan assumes. There is no threshold: keys are
@@ -11,7 +11,7 @@ pub(super) fn document_count(facts: &Facts<'_>) -> Vec<Caveat> {
     let (Some(found), Some(planned)) = (facts.document.server.documents, planned) else {
         return Vec::new();
     };
-    let planned = planned.saturating_mul(facts.document.instances.len().max(1) as u64);
+    let planned = planned.saturating_mul(data_sets(facts.document));
     // A warm-up with inserts or deletes may have changed the number before it was taken.
     let may_be_more = weight(facts, "insert") > 0.0;
     let may_be_fewer = weight(facts, "delete") > 0.0;
@@ -24,6 +24,15 @@ pub(super) fn document_count(facts: &Facts<'_>) -> Vec<Caveat> {
         format!("the collection held {found} documents, the plan assumes {planned}"),
         "load the data set again (`dyno load`), or set `--records` to what is there",
     )]
+}
+
+/// Independent servers, each with the data set of the plan.
+fn data_sets(document: &RunDocument) -> u64 {
+    let of_fleet = document
+        .fleet
+        .as_ref()
+        .map_or(0, |fleet| fleet.servers.len());
+    document.instances.len().max(of_fleet).max(1) as u64
 }
 
 /// The data set fits into the server's cache: uncompressed data and cache are compared, because

@@ -80,6 +80,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         },
         phases: vec![measure],
         instances: Vec::new(),
+        fleet: None,
         placement: None,
         packet_steering: None,
         traces: Vec::new(),

@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Caveats after which a run's figures are not a result of its server.
-const SPOILING: [CaveatKind; 5] = [
+const SPOILING: [CaveatKind; 6] = [
+    CaveatKind::Fleet,
     CaveatKind::GeneratorBottleneck,
     CaveatKind::LittleLaw,
     CaveatKind::DocumentCount,

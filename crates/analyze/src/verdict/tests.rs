@@ -306,6 +306,7 @@ impl Scene {
             },
             phases: Vec::new(),
             instances: Vec::new(),
+            fleet: None,
             placement: None,
             packet_steering: None,
             traces: Vec::new(),

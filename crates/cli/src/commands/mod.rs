@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod fleet;
 pub(crate) mod history;
 pub(crate) mod index_build;
 pub(crate) mod load;
@@ -63,6 +64,7 @@ pub(crate) fn dispatch(
                 interrupt: &interrupt,
                 messages,
                 metrics: None,
+                fleet: None,
             };
             match measuring {
                 Command::Run(run) => run::run(&run, state_dir, hands),
@@ -75,6 +77,8 @@ pub(crate) fn dispatch(
                 Command::Slo(slo) => slo::slo(&slo, state_dir, hands),
                 Command::Ab(ab) => ab::ab(&ab, state_dir, hands),
                 Command::Resume(resume) => resume::resume(&resume, state_dir, hands),
+                Command::Fleet(fleet) => fleet::fleet(&fleet, state_dir, hands),
+                Command::Agent(agent) => crate::fleet::agent(&agent, hands),
                 Command::Trace(trace) => trace::trace(&trace, hands),
                 Command::IndexBuild(build) => index_build::index_build(&build, hands),
                 Command::Tail(arguments) => tail::tail(&arguments, hands),

@@ -442,9 +442,9 @@ impl<'a> Campaign<'a> {
             }
             stop(lab, self.bench.hands)?;
         }
-        let place = match &task.remote {
-            None => Place::of_plan(&task.plan)?,
-            Some(_) => None,
+        let place = match (&task.remote, self.bench.hands.fleet) {
+            (None, None) => Place::of_plan(&task.plan)?,
+            _ => None,
         };
         let places = ServerPlaces {
             surroundings: self.bench.hands.surroundings,
@@ -452,8 +452,13 @@ impl<'a> Campaign<'a> {
             folder: self.folder.path(),
         };
         let remote = task.remote.as_ref();
-        let interrupt = self.bench.hands.interrupt;
-        let lab = Lab::open(&task.plan, remote, &places, place.as_ref(), interrupt)?;
+        let lab = Lab::open(
+            &task.plan,
+            remote,
+            &places,
+            place.as_ref(),
+            self.bench.hands,
+        )?;
         self.lab = Some((key, lab));
         Ok(())
     }

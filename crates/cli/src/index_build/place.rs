@@ -113,7 +113,7 @@ impl<'a> Place<'a> {
             embedded: self.embedded,
             folder: self.folder,
         };
-        let lab = Lab::open(&plan, None, &places, None, self.hands.interrupt)?;
+        let lab = Lab::open(&plan, None, &places, None, self.hands)?;
         let server = lab.servers.first().ok_or_else(|| {
             Failure::new(Exit::Internal, "a deployment without servers was started")
         })?;

@@ -110,6 +110,8 @@ fn drive(
         stop: stop.flag(),
         usage,
         announce: None,
+        hold: None,
+        shift_ns: 0,
     };
     let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);
     engine::run(job, &mut |window| {

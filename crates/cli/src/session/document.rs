@@ -21,6 +21,7 @@ pub(crate) fn initial(plan: &Plan, started: Timestamp, environment: Environment)
         server: ServerRecord::default(),
         phases: Vec::new(),
         instances: Vec::new(),
+        fleet: None,
         placement: None,
         packet_steering: None,
         traces: Vec::new(),

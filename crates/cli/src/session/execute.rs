@@ -2,6 +2,7 @@
 //! order, with everything taken back when nothing was recorded and everything kept once it was.
 
 use crate::exit::{Exit, Failure};
+use crate::fleet::{self, Fleet, Phases};
 use crate::interrupt::Interrupt;
 use crate::io_trace::roles::Tables;
 use crate::messages::Messages;
@@ -22,6 +23,7 @@ use crate::session::trace::{self, Watched, Watchers};
 use crate::session::{document, observation, output};
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_fleet::protocol::Stage;
 use dyno_load::LoadError;
 use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
@@ -36,11 +38,13 @@ use dyno_plan::Plan;
 use dyno_plan::model::{PageCache, Schedule, ServerKind};
 use dyno_plan::units::Span;
 use dyno_record::model::{
-    Caveat, CaveatKind, PhaseEdge, PhaseKind, ResourceUse, RunDocument, RunStatus, ServerRecord,
+    Caveat, CaveatKind, FleetRecord, PhaseEdge, PhaseKind, ResourceUse, RunDocument, RunStatus,
+    ServerRecord,
 };
 use dyno_record::reader::Run;
 use dyno_record::writer::RunWriter;
 use jiff::Timestamp;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -107,6 +111,8 @@ pub(crate) struct Hands<'a> {
     pub(crate) messages: Messages,
     /// Metrics that are served meanwhile.
     pub(crate) metrics: Option<&'a Metrics>,
+    /// Hosts that the load comes from, if not this one.
+    pub(crate) fleet: Option<&'a Fleet<'a>>,
 }
 
 impl<'a> Hands<'a> {
@@ -207,6 +213,12 @@ struct Session<'a> {
     feed: Option<Feed>,
     /// Caveats that only this program can know of.
     caveats: Vec<Caveat>,
+    /// Documents of the servers after the run, as far as they told.
+    documents_after: Vec<u64>,
+    /// Servers that are loaded, and whether documents that they have stay.
+    keeps: Vec<(usize, bool)>,
+    /// What becomes of a fleet.
+    fleet: RefCell<FleetRecord>,
 }
 
 /// What a server calls the folder of its data.
@@ -223,16 +235,17 @@ impl<'a> Session<'a> {
         clock: Clock,
     ) -> Result<Self, Failure> {
         let plan = &task.plan;
-        let place = match &task.remote {
-            None => Place::of_plan(plan)?,
-            Some(_) => None,
+        let place = match (&task.remote, hands.fleet) {
+            (None, None) => Place::of_plan(plan)?,
+            _ => None,
         };
         let places = ServerPlaces {
             surroundings: hands.surroundings,
             embedded: conduct.embedded_server,
             folder: directory,
         };
-        let observation = dyno_observe::environment::observe(data_folder(plan, &places).as_deref());
+        let folder = data_folder(plan, &places).filter(|_| hands.fleet.is_none());
+        let observation = dyno_observe::environment::observe(folder.as_deref());
         let mut document = document::initial(plan, started, observation.environment);
         document.selfcheck.clone_from(&conduct.selfcheck);
         let writer = RunWriter::create(directory, &dyno_plan::file::to_toml(plan), &document)?;
@@ -273,6 +286,9 @@ impl<'a> Session<'a> {
             steering: None,
             board: None,
             feed,
+            documents_after: Vec::new(),
+            keeps: Vec::new(),
+            fleet: RefCell::default(),
             caveats: dyno_observe::health::caveat(&observation.probes)
                 .into_iter()
                 .collect(),
@@ -304,10 +320,9 @@ impl<'a> Session<'a> {
     }
 
     fn with_own_servers(&mut self) -> Result<(), Failure> {
-        let interrupt = self.hands.interrupt;
         let remote = self.task.remote.as_ref();
         let place = self.place.as_ref();
-        let mut lab = Lab::open(self.plan, remote, &self.places, place, interrupt)?;
+        let mut lab = Lab::open(self.plan, remote, &self.places, place, self.hands)?;
         let result = self
             .with_servers(&mut lab)
             .map_err(|failure| explain(failure, &mut lab));
@@ -316,10 +331,15 @@ impl<'a> Session<'a> {
         result.and(stopped)
     }
 
+    /// Whether the servers are none that this program starts on this machine.
+    fn is_elsewhere(&self) -> bool {
+        self.task.remote.is_some() || self.hands.fleet.is_some()
+    }
+
     /// Folders of this machine that hold the data: of servers that were started those of the plan, of one that runs here
     /// the one that it names.
     fn data_folders(&self, lab: &Lab) -> Vec<PathBuf> {
-        if self.task.remote.is_none() {
+        if !self.is_elsewhere() {
             let several = &self.plan.server.data_dirs;
             let all = several.iter().map(PathBuf::from);
             return match several.is_empty() || self.plan.server.data_dir.is_some() {
@@ -413,6 +433,7 @@ impl<'a> Session<'a> {
         for (number, control) in controls.iter_mut().enumerate() {
             self.look_back(number, control);
         }
+        self.check_sum_of_documents();
         self.note_collections(&mut controls, PhaseEdge::End);
         self.document_servers();
         Ok(())
@@ -497,6 +518,7 @@ impl<'a> Session<'a> {
         controls: &mut [Control],
     ) -> Result<(), Failure> {
         let mut parties = Vec::new();
+        self.keeps.clear();
         let mut count = 0;
         for (number, control) in controls.iter_mut().enumerate() {
             let Some(load) = self.plan_load(control)? else {
@@ -506,6 +528,7 @@ impl<'a> Session<'a> {
             let concerns = lab.servers[number].concerns();
             let workload = Arc::new(Workload::load(self.plan, load, &concerns)?);
             count += load.count;
+            self.keeps.push((number, load.keep_existing));
             parties.push((number, workload));
         }
         if parties.is_empty() {
@@ -523,7 +546,7 @@ impl<'a> Session<'a> {
         };
         // A server of ours with a folder of its own has nothing yet; of others it is not known what is missing.
         let is_kept = self.plan.server.data_dir.is_some() || !self.plan.server.data_dirs.is_empty();
-        let is_empty = self.task.remote.is_none() && !is_kept;
+        let is_empty = !self.is_elsewhere() && !is_kept;
         let documents = collection::own_documents(self.plan).saturating_mul(servers.len() as u64);
         let instances = match &self.task.remote {
             None => lab::topology_of(self.plan).map_or(1, |topology| lab::data_servers(&topology)),
@@ -531,7 +554,7 @@ impl<'a> Session<'a> {
         };
         let instances = u64::from(instances);
         let subject = Subject {
-            data_dir: data_folder(self.plan, &self.places),
+            data_dir: data_folder(self.plan, &self.places).filter(|_| !self.is_elsewhere()),
             planned_data_bytes: is_empty
                 .then(|| collection::planned_bytes(&self.plan.data, documents))
                 .flatten(),
@@ -639,9 +662,10 @@ impl<'a> Session<'a> {
             .map(|spec| Expectation {
                 kind: spec.kind,
                 duration: spec.duration,
-                operations: spec
-                    .operations
-                    .map(|count| count.saturating_mul(parties.len() as u64)),
+                operations: spec.operations.map(|count| match self.hands.fleet {
+                    Some(fleet) => fleet.in_all(self.plan, count),
+                    None => count.saturating_mul(parties.len() as u64),
+                }),
             })
             .collect();
         let offered = self.plan.schedule.rate_per_s();
@@ -664,11 +688,15 @@ impl<'a> Session<'a> {
         expected: &[Expectation],
         offered_rate_per_s: Option<f64>,
     ) {
-        let alone = match parties {
-            [(_, workload)] => Some(Arc::clone(workload)),
+        // Agents count the keys of their own.
+        let alone = match (parties, self.hands.fleet) {
+            ([(_, workload)], None) => Some(Arc::clone(workload)),
             _ => None,
         };
-        let offered = offered_rate_per_s.map(|rate| rate * parties.len() as f64);
+        let offered = match self.hands.fleet {
+            Some(fleet) => offered_rate_per_s.and_then(|_| fleet.offered_rate_per_s(self.plan)),
+            None => offered_rate_per_s.map(|rate| rate * parties.len() as f64),
+        };
         self.recorder.begin(alone, expected.to_vec(), offered);
         for (number, workload) in parties {
             if let Some(instance) = self.instances.get_mut(*number) {
@@ -695,7 +723,14 @@ impl<'a> Session<'a> {
         )?;
         let watchers = Arc::new(Mutex::new(Watchers::new(attached)));
         let announce = self.announce(Arc::clone(&watchers), lab);
-        let job = self.job(part, parties, &lab.servers, stop.flag(), announce)?;
+        let stage = match phases.contains(&PhaseKind::Load) {
+            true => Stage::Load,
+            false => Stage::Run,
+        };
+        let job = match self.hands.fleet {
+            Some(_) => None,
+            None => Some(self.job(part, parties, &lab.servers, stop.flag(), announce)?),
+        };
         let data_folders = self.data_folders(lab);
         let (recorder, instances) = (&mut self.recorder, &mut self.instances);
         let ending = stop.flag();
@@ -716,7 +751,7 @@ impl<'a> Session<'a> {
             guard.watch(own.chain(data_folders.iter().cloned()).collect())
         });
         let mut guarded = None;
-        let result = engine::run(job, &mut |window| {
+        let mut sink = |window: engine::Window| {
             recorder.record(&window.merged)?;
             if let Some(watchman) = &mut watchman
                 && guarded.is_none()
@@ -746,7 +781,23 @@ impl<'a> Session<'a> {
                 ending.store(true, Ordering::Relaxed);
             }
             Ok(())
-        });
+        };
+        let result = match (job, self.hands.fleet) {
+            (Some(job), _) => engine::run(job, &mut sink).map_err(|error| of_party(error, parties)),
+            (None, Some(fleet)) => {
+                let shared = Phases {
+                    stage,
+                    plan: self.plan,
+                    parties: self.keeps.clone(),
+                    threads: self.task.threads,
+                    clock,
+                    stop: &ending,
+                    record: &self.fleet,
+                };
+                fleet.perform(&shared, self.hands, &mut sink)
+            }
+            (None, None) => Ok(()),
+        };
         sampler.sample(seconds(&clock));
         recorder.end();
         for (number, _) in parties {
@@ -754,6 +805,7 @@ impl<'a> Session<'a> {
                 instance.recorder.end();
             }
         }
+        self.keep_fleet();
         let watchers = std::mem::replace(
             &mut *watchers.lock().unwrap_or_else(PoisonError::into_inner),
             Watchers::new(None),
@@ -776,13 +828,14 @@ impl<'a> Session<'a> {
         match result {
             Ok(()) if guarded.is_some() => guarded.map_or(Ok(()), Err),
             Ok(()) if ended => Err(LoadError::Unreachable(None).into()),
-            Ok(()) => Ok(()),
-            // The engine counts the parties of this job.
-            Err(LoadError::Pair { pair, source }) if parties.len() > pair => {
-                let number = parties[pair].0;
-                Err(Failure::from(*source).context(format!("instance {number} failed")))
-            }
-            Err(error) => Err(error.into()),
+            result => result,
+        }
+    }
+
+    /// Puts into the document what the hosts of a fleet did so far.
+    fn keep_fleet(&mut self) {
+        if self.hands.fleet.is_some() {
+            self.document.fleet = Some(self.fleet.borrow().clone());
         }
     }
 
@@ -890,6 +943,8 @@ impl<'a> Session<'a> {
             stop,
             usage,
             announce: Some(announce),
+            hold: None,
+            shift_ns: 0,
         })
     }
 
@@ -945,12 +1000,12 @@ impl<'a> Session<'a> {
         let server = &mut self.servers[number];
         server.data_bytes = state.data_bytes.or(server.data_bytes);
         server.storage_bytes = state.storage_bytes.or(server.storage_bytes);
-        let caveat = count_caveat(
-            self.plan,
-            server.documents.unwrap_or(0),
-            state.documents,
-            &changes,
-        );
+        let before = server.documents.unwrap_or(0);
+        self.documents_after.push(state.documents);
+        if self.has_common_record() {
+            return;
+        }
+        let caveat = count_caveat(self.plan, before, state.documents, &changes);
         match self.instances.get_mut(number) {
             None => self.caveats.extend(caveat),
             Some(instance) => {
@@ -962,6 +1017,22 @@ impl<'a> Session<'a> {
                 instance.caveats.extend(caveat);
             }
         }
+    }
+
+    /// Whether several servers have one record, as in a fleet: it does not tell which of them changed.
+    fn has_common_record(&self) -> bool {
+        self.servers.len() > 1 && self.instances.is_empty()
+    }
+
+    fn check_sum_of_documents(&mut self) {
+        if !self.has_common_record() || self.documents_after.len() < self.servers.len() {
+            return;
+        }
+        let before = self.servers.iter().filter_map(|server| server.documents);
+        let (before, after) = (before.sum(), self.documents_after.iter().sum());
+        let changes = self.document_changes(0);
+        self.caveats
+            .extend(count_caveat(self.plan, before, after, &changes));
     }
 
     fn document_changes(&self, number: usize) -> Changes {
@@ -1068,6 +1139,9 @@ impl<'a> Session<'a> {
                 .clone_from(&self.document.status_reason);
         }
         self.save_progress()?;
+        if let Some(record) = &self.document.fleet {
+            self.caveats.extend(fleet::caveats(record));
+        }
         for instance in &mut self.instances {
             instance.write_reports()?;
         }
@@ -1083,6 +1157,17 @@ impl<'a> Session<'a> {
 /// Time since the start of the run.
 fn seconds(clock: &Clock) -> f64 {
     clock.now_ns() as f64 / 1e9
+}
+
+/// The engine counts the parties of its job, and people the servers.
+fn of_party(error: LoadError, parties: &[Party]) -> Failure {
+    match error {
+        LoadError::Pair { pair, source } if parties.len() > pair => {
+            let number = parties[pair].0;
+            Failure::from(*source).context(format!("instance {number} failed"))
+        }
+        error => error.into(),
+    }
 }
 
 /// A server that takes part in a phase: its number, and what is done with it.

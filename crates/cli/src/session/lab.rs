@@ -2,8 +2,8 @@
 //! already.
 
 use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
 use crate::session::commander::ControlCommander;
+use crate::session::execute::Hands;
 use crate::session::observation::{self, Witness};
 use crate::session::place::Place;
 use crate::session::server::{ServerPlaces, ServerUnderTest};
@@ -90,8 +90,18 @@ impl Lab {
         remote: Option<&Remote>,
         places: &ServerPlaces<'_>,
         place: Option<&Place>,
-        interrupt: &Interrupt,
+        hands: Hands<'_>,
     ) -> Result<Self, Failure> {
+        if let Some(fleet) = hands.fleet {
+            let remotes = fleet.servers(plan, remote, places.embedded, hands)?;
+            let servers = remotes.into_iter();
+            let servers = servers.map(|remote| ServerUnderTest::running(plan, remote, places));
+            return Ok(Lab {
+                deployment: None,
+                settings: Vec::new(),
+                servers: servers.collect::<Result<_, _>>()?,
+            });
+        }
         if let Some(remote) = remote {
             let server = ServerUnderTest::running(plan, remote.clone(), places)?;
             return Ok(Lab {
@@ -100,7 +110,7 @@ impl Lab {
                 servers: vec![server],
             });
         }
-        let interrupted = || interrupt.requested();
+        let interrupted = || hands.interrupt.requested();
         let (deployment, settings) = start(plan, places, place, &interrupted)?;
         let mut servers = Vec::new();
         for (number, uri) in deployment.uris().iter().enumerate() {
@@ -123,6 +133,12 @@ impl Lab {
         let deployment = self.deployment.as_ref()?;
         let uri = deployment.uris().into_iter().next()?;
         Some(deployment.with_credentials(&with_options(&uri, plan)))
+    }
+
+    /// Connection strings, one for each client, without credentials.
+    pub(crate) fn uris(&self) -> Vec<String> {
+        let servers = self.servers.iter();
+        servers.map(ServerUnderTest::uri).collect()
     }
 
     /// The server that ended by itself, if one did: its number among the clients' servers, where it
@@ -161,17 +177,14 @@ impl Lab {
         let Some(speaker) = self.servers.first() else {
             return Vec::new();
         };
-        let named: Vec<(String, Host)> = match &self.deployment {
-            Some(_) => self.members().iter().map(name_and_host).collect(),
-            None => {
-                let hosts = speaker.hosts().unwrap_or_default();
-                observation::names_of(&hosts)
-                    .into_iter()
-                    .zip(hosts)
-                    .collect()
+        let named: Vec<(&ServerUnderTest, String, Host)> = match &self.deployment {
+            Some(_) => {
+                let members = self.members().iter().map(name_and_host);
+                members.map(|(name, host)| (speaker, name, host)).collect()
             }
+            None => self.named_hosts(),
         };
-        let witness = |(name, host): (String, Host)| {
+        let witness = |(speaker, name, host): (&ServerUnderTest, String, Host)| {
             Some(Witness {
                 name,
                 address: host.to_string(),
@@ -179,6 +192,27 @@ impl Lab {
             })
         };
         named.into_iter().filter_map(witness).collect()
+    }
+
+    /// Servers that run already, each with a name; several are numbered.
+    fn named_hosts(&self) -> Vec<(&ServerUnderTest, String, Host)> {
+        let several = self.servers.len() > 1;
+        let of_one = |(number, server): (usize, &'_ ServerUnderTest)| {
+            let hosts = server.hosts().unwrap_or_default();
+            let names = observation::names_of(&hosts).into_iter();
+            let names = names.map(|name| match several {
+                true => format!("{name}-{number}"),
+                false => name,
+            });
+            names.zip(hosts).collect::<Vec<_>>()
+        };
+        let servers = self.servers.iter().enumerate();
+        servers
+            .flat_map(|(number, server)| {
+                let hosts = of_one((number, server)).into_iter();
+                hosts.map(move |(name, host)| (server, name, host))
+            })
+            .collect()
     }
 
     fn members(&self) -> &[Member] {

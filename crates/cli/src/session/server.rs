@@ -219,6 +219,11 @@ impl ServerUnderTest {
         self.local
     }
 
+    /// How clients reach it, without credentials.
+    pub(crate) fn uri(&self) -> String {
+        self.target.to_string()
+    }
+
     /// Where it is, without credentials.
     pub(crate) fn address(&self) -> String {
         match &self.started {

@@ -38,7 +38,12 @@ impl Bench {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_dyno")), arguments)
+    }
+
+    /// A copy of the program.
+    pub(crate) fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.folder.path())

@@ -114,6 +114,7 @@ impl MadeUp {
             },
             phases: Vec::new(),
             instances: Vec::new(),
+            fleet: None,
             placement: None,
             packet_steering: None,
             traces: Vec::new(),

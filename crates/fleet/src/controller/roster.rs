@@ -71,6 +71,10 @@ impl Roster {
         }
     }
 
+    pub(super) fn going(&self) -> usize {
+        self.0.iter().filter(|entry| !entry.is_gone).count()
+    }
+
     fn describe(&self, chosen: impl Fn(&Entry) -> bool) -> Vec<String> {
         let entries = (0_u32..).zip(&self.0).filter(|(_, entry)| chosen(entry));
         entries

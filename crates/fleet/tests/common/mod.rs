@@ -14,6 +14,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -164,6 +165,7 @@ pub(crate) fn agent_options(endpoint: Endpoint, index: u32) -> AgentOptions {
             ..HostFacts::default()
         },
         join_within: SOON,
+        stop: Arc::default(),
     }
 }
 

@@ -46,6 +46,7 @@ pub(crate) fn document() -> RunDocument {
         },
         phases: Vec::new(),
         instances: Vec::new(),
+        fleet: None,
         placement: None,
         packet_steering: None,
         traces: Vec::new(),

@@ -173,6 +173,7 @@ pub(crate) fn closed_document() -> RunDocument {
         server: server(),
         phases: Vec::new(),
         instances: Vec::new(),
+        fleet: None,
         placement: None,
         packet_steering: None,
         traces: Vec::new(),

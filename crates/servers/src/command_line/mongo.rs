@@ -246,7 +246,7 @@ pub(super) fn mongos(options: &ServerOptions, launch: Launch<'_>) -> CommandLine
         line.pair("--configdb", config);
         line.know("config_servers", config.clone());
     }
-    line.pair("--bind_ip", "127.0.0.1");
+    line.pair("--bind_ip", options.listen.to_string());
     line.pair("--port", launch.port.to_string());
     line.flag("--nounixsocket");
     let patience = "mongosShutdownTimeoutMillisForSignaledShutdown";

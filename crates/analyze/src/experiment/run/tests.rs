@@ -108,6 +108,7 @@ fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
         server: ServerRecord::default(),
         phases: vec![phase],
         instances: Vec::new(),
+        fleet: None,
         placement: None,
         packet_steering: None,
         traces: Vec::new(),

@@ -1,0 +1,511 @@
+//! `dyno agent`: what one host does in a run of a fleet. It loads servers, or starts one, as the controller says.
+
+use super::serve;
+use crate::args::AgentArguments;
+use crate::exit::{Exit, Failure};
+use crate::fleet::{endpoint, version};
+use crate::session::execute::{Hands, usage};
+use crate::session::server::{ServerPlaces, ServerUnderTest};
+use crate::session::task::Remote;
+use dyno_fleet::FleetError;
+use dyno_fleet::agent::{Agent, AgentOptions, Start};
+use dyno_fleet::clock::monotonic_ns;
+use dyno_fleet::merge::{MergeOptions, Merger};
+use dyno_fleet::protocol::{HostFacts, Stage, Work};
+use dyno_fleet::shares::{Link, Share};
+use dyno_load::LoadError;
+use dyno_load::backend::RetryRule;
+use dyno_load::clock::Clock;
+use dyno_load::engine::{self, INTERVAL_NS, Job, Pair, PhaseSpec, ProcessUsage};
+use dyno_load::workload::{LoadTask, Workload};
+use dyno_observe::doctor::{self, Subject};
+use dyno_observe::usage::UsageSampler;
+use dyno_plan::Plan;
+use dyno_plan::model::Schedule;
+use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::interval::IntervalRecord;
+use dyno_record::model::{PhaseKind, PhaseRecord, ResourceUse};
+use dyno_record::verdict::Level;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest wait for a word. The lease says much earlier whether the controller is there.
+pub(super) const FOREVER: Duration = Duration::from_secs(366 * 86_400);
+/// How often it is looked whether to go on.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How busy a host was in less time than this is not known from samples of each second.
+const SHORTEST_S: f64 = 1.0;
+/// A local merger waits for all of its windows.
+const NO_LAG: u64 = u64::MAX;
+
+/// What an agent tells at the end of a stage.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Summary {
+    /// Its phases.
+    pub(super) phases: Vec<PhaseRecord>,
+    /// How busy its host was in them.
+    pub(super) resources: Vec<ResourceUse>,
+}
+
+/// See the module.
+pub(crate) fn agent(arguments: &AgentArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
+    let stop = hands.interrupt.stop_flag()?;
+    let result = join(arguments, hands, stop.flag()).and_then(|agent| match arguments.serve {
+        true => serve::serve(agent, arguments, hands),
+        false => Worker {
+            agent,
+            folder: &arguments.folder,
+            hands,
+        }
+        .work_until_the_end(),
+    });
+    if let (Err(failure), true) = (&result, arguments.remove_folder)
+        && is_alone(failure)
+    {
+        // Nobody comes to take it away. What cannot be removed is told by the error itself.
+        let _ = std::fs::remove_dir_all(&arguments.folder);
+    }
+    result.map(|()| Exit::Done)
+}
+
+/// Whether nobody is there any more to clean up behind this agent.
+fn is_alone(failure: &Failure) -> bool {
+    matches!(
+        failure.error.downcast_ref::<FleetError>(),
+        Some(FleetError::ControllerGone { .. } | FleetError::RedisGone { .. })
+    )
+}
+
+fn join(
+    arguments: &AgentArguments,
+    hands: Hands<'_>,
+    stop: Arc<AtomicBool>,
+) -> Result<Agent, Failure> {
+    let run = match arguments.serve {
+        true => super::servers_run(&arguments.run)?,
+        false => super::run_name(&arguments.run)?,
+    };
+    let options = AgentOptions {
+        endpoint: endpoint(&arguments.redis, hands.surroundings)?,
+        run,
+        index: arguments.index,
+        version: version(),
+        host: host_facts(&arguments.folder, hands),
+        join_within: arguments.join_within.0,
+        stop,
+    };
+    Ok(Agent::join(options)?)
+}
+
+fn host_facts(folder: &Path, hands: Hands<'_>) -> HostFacts {
+    let surroundings = hands.surroundings;
+    let free = nix::sys::statvfs::statvfs(folder);
+    let free_disk_bytes = free.map_or(0, |disk| disk.blocks_available() * disk.fragment_size());
+    let facts = doctor::observe(Path::new("/"), &Subject::default());
+    let verdicts = doctor::examine(&facts);
+    let bad = verdicts
+        .iter()
+        .filter(|verdict| verdict.level >= Level::Warn);
+    HostFacts {
+        name: surroundings.hostname.clone().unwrap_or_default(),
+        address: None,
+        cpus: surroundings.cores,
+        free_disk_bytes,
+        findings: bad
+            .map(|verdict| format!("{}: {}, {}", verdict.check, verdict.found, verdict.advised))
+            .collect(),
+    }
+}
+
+/// An agent that loads.
+struct Worker<'a> {
+    agent: Agent,
+    folder: &'a Path,
+    hands: Hands<'a>,
+}
+
+impl Worker<'_> {
+    fn work_until_the_end(mut self) -> Result<(), Failure> {
+        let result = self.work();
+        match &result {
+            Ok(()) => self.agent.leave(),
+            // Who ends because the others are gone has nobody to tell.
+            Err(failure) if is_alone(failure) => drop(self.agent),
+            Err(failure) => self.agent.fail(&super::reason(failure)),
+        }
+        result
+    }
+
+    fn work(&mut self) -> Result<(), Failure> {
+        while let Some((work, share)) = self.agent.next_work(FOREVER)? {
+            let plan = dyno_plan::file::parse(&work.plan, "the plan of the controller")
+                .map_err(|error| Failure::of(Exit::Internal, error))?;
+            for stage in &work.stages {
+                if !self.stage(&work, &share, &plan, *stage)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One stage; `false` if the work was cancelled.
+    fn stage(
+        &mut self,
+        work: &Work,
+        share: &Share,
+        plan: &Plan,
+        stage: Stage,
+    ) -> Result<bool, Failure> {
+        let clock = Clock::start();
+        let (said, inbox) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut parts = Vec::new();
+        self.agent.doing(&format!("connecting for {stage}"))?;
+        for link in &share.links {
+            let outlet = Outlet {
+                link: parts.len() as u32,
+                said: said.clone(),
+            };
+            let job = self.job(work, link, plan, stage, clock, &stop, &outlet)?;
+            parts.extend(job.map(|job| start(job, outlet)));
+        }
+        drop(said);
+        let count = parts.len() as u32;
+        let mut course = Course {
+            worker: self,
+            work,
+            stage,
+            clock,
+            stop: &stop,
+            phases: Vec::new(),
+            merger: merger(count),
+            sampler: UsageSampler::new(Path::new("/"), &[], None),
+            start: None,
+        };
+        let result = course.follow(&inbox, count);
+        stop.store(true, Ordering::Relaxed);
+        // Answers that nobody waits for any more end the threads that wait for them.
+        drop(inbox);
+        for part in parts {
+            let _ = part.join();
+        }
+        result
+    }
+
+    /// What the engine is to do on one server; `None` if nothing.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is another thing, used once"
+    )]
+    fn job(
+        &self,
+        work: &Work,
+        link: &Link,
+        plan: &Plan,
+        stage: Stage,
+        clock: Clock,
+        stop: &Arc<AtomicBool>,
+        outlet: &Outlet,
+    ) -> Result<Option<Job>, Failure> {
+        let is_load = stage == Stage::Load;
+        let part = match is_load {
+            true => match link.load_plan(plan) {
+                Some(part) => part,
+                None => return Ok(None),
+            },
+            false => link.run_plan(plan),
+        };
+        let text = work.servers.get(link.server as usize);
+        let text = text.ok_or_else(|| Failure::new(Exit::Internal, "a server has no address"))?;
+        let places = ServerPlaces {
+            surroundings: self.hands.surroundings,
+            embedded: None,
+            folder: self.folder,
+        };
+        let server = ServerUnderTest::running(&part, Remote::parse(text)?, &places)?;
+        let workload = match is_load {
+            true => {
+                let task = LoadTask {
+                    first: link.load_first,
+                    count: link.load_count,
+                    batch: part.client.batch,
+                    keep_existing: link.keep_existing,
+                };
+                Workload::load(&part, task, &server.concerns())?
+            }
+            false => Workload::mix(&part, &server.concerns())?,
+        };
+        let clients = match (is_load, plan.client.load_clients) {
+            (true, Some(all)) => scaled(all, link.clients, plan.client.clients),
+            _ => link.clients,
+        };
+        let threads = work.threads.unwrap_or(self.hands.surroundings.cores);
+        let threads = threads.clamp(1, clients) as usize;
+        let (begun, ready) = (outlet.clone(), outlet.clone());
+        Ok(Some(Job {
+            phases: phases(&part, &workload, is_load),
+            pairs: vec![Pair {
+                workload: Arc::new(workload),
+                transporter: server.transporter()?,
+                clients: clients as usize,
+                threads,
+                cpus: None,
+                pin: part.client.pin,
+            }],
+            schedule: match is_load {
+                true => Schedule::Closed {},
+                false => part.schedule.clone(),
+            },
+            seed: part.client.seed,
+            timeout: part.client.timeout.0,
+            give_up: part.client.give_up.0,
+            retry: RetryRule::default(),
+            abort_on_failure: is_load,
+            clock,
+            stop: Arc::clone(stop),
+            // The time of the process counts once.
+            usage: match outlet.link {
+                0 => usage,
+                _ => ProcessUsage::default,
+            },
+            announce: Some(Box::new(move |starts| {
+                if let Some((_, start_ns)) = starts.first() {
+                    begun.say(Said::Begun(*start_ns));
+                }
+            })),
+            hold: Some(Box::new(move || {
+                let (answer, word) = sync_channel(1);
+                ready.say(Said::Ready(answer));
+                word.recv().ok().flatten()
+            })),
+            shift_ns: link.first_after_ns,
+        }))
+    }
+}
+
+/// `all` clients of the fleet, as many of them as a link with `own` of `planned` clients has.
+fn scaled(all: u32, own: u32, planned: u32) -> u32 {
+    let part = u64::from(all) * u64::from(own) / u64::from(planned.max(1));
+    u32::try_from(part).unwrap_or(u32::MAX).max(1)
+}
+
+fn phases(plan: &Plan, workload: &Workload, is_load: bool) -> Vec<PhaseSpec> {
+    let spec = |kind, duration, operations| PhaseSpec {
+        kind,
+        duration,
+        operations,
+    };
+    if is_load {
+        return vec![spec(PhaseKind::Load, None, workload.load_operations())];
+    }
+    let phases = &plan.phases;
+    let measure = spec(
+        PhaseKind::Measure,
+        phases.duration.map(|duration| duration.0),
+        phases.operations,
+    );
+    match phases.warmup.0.is_zero() {
+        true => vec![measure],
+        false => vec![
+            spec(PhaseKind::Warmup, Some(phases.warmup.0), None),
+            measure,
+        ],
+    }
+}
+
+fn merger(links: u32) -> Merger {
+    Merger::new(MergeOptions {
+        interval_ns: INTERVAL_NS,
+        lag: NO_LAG,
+        offered_rate_per_s: None,
+        agents: (0..links).map(|_| Default::default()).collect(),
+    })
+}
+
+/// From the thread of an engine.
+enum Said {
+    /// All connections are made; it waits for the start.
+    Ready(SyncSender<Option<u64>>),
+    /// It starts at this time of the clock.
+    Begun(u64),
+    Window(Box<IntervalRecord>),
+    Ended(Result<(), LoadError>),
+}
+
+#[derive(Clone)]
+struct Outlet {
+    link: u32,
+    said: Sender<(u32, Said)>,
+}
+
+impl Outlet {
+    fn say(&self, said: Said) {
+        // Nobody listens any more once the stage is given up.
+        let _ = self.said.send((self.link, said));
+    }
+}
+
+fn start(job: Job, outlet: Outlet) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let result = engine::run(job, &mut |window| {
+            outlet.say(Said::Window(Box::new(window.merged)));
+            Ok(())
+        });
+        outlet.say(Said::Ended(result));
+    })
+}
+
+/// A stage on its way.
+struct Course<'a, 'b> {
+    worker: &'a mut Worker<'b>,
+    work: &'a Work,
+    stage: Stage,
+    clock: Clock,
+    stop: &'a AtomicBool,
+    phases: Vec<PhaseAccumulator>,
+    /// Windows of several servers become one.
+    merger: Merger,
+    sampler: UsageSampler,
+    /// The common instant, and the same on the clock.
+    start: Option<(Start, u64)>,
+}
+
+impl Course<'_, '_> {
+    fn follow(&mut self, inbox: &Receiver<(u32, Said)>, links: u32) -> Result<bool, Failure> {
+        let mut waiting = Vec::new();
+        let mut going = links;
+        let mut fault = None;
+        if links == 0 && !self.begin(&mut waiting)? {
+            return Ok(false);
+        }
+        while going > 0 {
+            self.worker.agent.check()?;
+            if self.worker.agent.is_cancelled(self.work.number) {
+                return Ok(false);
+            }
+            match inbox.recv_timeout(LOOK_EVERY) {
+                Ok((_, Said::Ready(answer))) => {
+                    waiting.push(answer);
+                    if waiting.len() as u32 == links && !self.begin(&mut waiting)? {
+                        return Ok(false);
+                    }
+                }
+                Ok((link, Said::Begun(at_ns))) => self.begun(link, at_ns)?,
+                Ok((link, Said::Window(window))) => self.window(link, *window)?,
+                Ok((link, Said::Ended(result))) => {
+                    going -= 1;
+                    self.merger.ended(link);
+                    self.send_merged()?;
+                    if let Err(error) = result {
+                        self.stop.store(true, Ordering::Relaxed);
+                        fault.get_or_insert(error);
+                        // Those that still wait for the start would wait for ever.
+                        waiting.clear();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(LoadError::WorkerPanicked.into());
+                }
+            }
+        }
+        if let Some(error) = fault {
+            return Err(error.into());
+        }
+        let summary = serde_json::to_value(self.summary()).expect("figures are plain data");
+        self.worker
+            .agent
+            .done(self.work.number, self.stage, summary)?;
+        Ok(true)
+    }
+
+    /// Waits for the common instant and gives it to all; `false` if the work is not wanted any more.
+    fn begin(&mut self, waiting: &mut Vec<SyncSender<Option<u64>>>) -> Result<bool, Failure> {
+        let agent = &self.worker.agent;
+        let Some(start) = agent.wait_start(self.work.number, self.stage, FOREVER)? else {
+            return Ok(false);
+        };
+        let ahead_ns = (start.local_ns - monotonic_ns()).max(0) as u64;
+        let start_ns = self.clock.now_ns() + ahead_ns;
+        self.start = Some((start, start_ns));
+        self.sample();
+        for answer in waiting.drain(..) {
+            let _ = answer.send(Some(start_ns));
+        }
+        Ok(true)
+    }
+
+    fn begun(&mut self, link: u32, at_ns: u64) -> Result<(), Failure> {
+        if let (Some((start, start_ns)), 0) = (&self.start, link) {
+            let began_ns = start.local_ns + (at_ns as i64 - *start_ns as i64);
+            self.worker.agent.begun(start, began_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Windows count from the common instant.
+    fn window(&mut self, link: u32, mut window: IntervalRecord) -> Result<(), Failure> {
+        let start_ns = self.start.as_ref().map_or(0, |(_, start_ns)| *start_ns);
+        window.start_ns = window.start_ns.saturating_sub(start_ns);
+        self.merger.add(link, window).map_err(super::unbounded)?;
+        self.send_merged()
+    }
+
+    fn send_merged(&mut self) -> Result<(), Failure> {
+        for merged in self.merger.closed().map_err(super::unbounded)? {
+            self.sample();
+            let window = merged.window;
+            let last = self.phases.last().map(PhaseAccumulator::phase);
+            if last != Some(window.phase) {
+                self.phases.push(PhaseAccumulator::new(window.phase, None));
+            }
+            if let Some(phase) = self.phases.last_mut() {
+                phase.add(&window).map_err(super::unbounded)?;
+            }
+            self.worker.agent.window(self.work.number, &window)?;
+        }
+        Ok(())
+    }
+
+    /// Time of samples is that of windows.
+    fn sample(&mut self) {
+        let start_ns = self.start.as_ref().map_or(0, |(_, start_ns)| *start_ns);
+        let at_ns = self.clock.now_ns().saturating_sub(start_ns);
+        self.sampler.sample(at_ns as f64 / 1e9);
+    }
+
+    fn summary(&mut self) -> Summary {
+        self.sample();
+        let phases: Vec<PhaseRecord> = self
+            .phases
+            .iter()
+            .map(PhaseAccumulator::to_record)
+            .collect();
+        let is_long = |phase: &&PhaseRecord| phase.duration_s >= SHORTEST_S;
+        let used = |phase: &PhaseRecord| {
+            let end_s = phase.start_s + phase.duration_s;
+            self.sampler.between(phase.name, phase.start_s, end_s)
+        };
+        Summary {
+            resources: phases.iter().filter(is_long).flat_map(used).collect(),
+            phases,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_of_the_load_phase_are_divided_like_the_others() {
+        assert_eq!(scaled(64, 2, 8), 16);
+        assert_eq!(scaled(1, 2, 8), 1, "at least one");
+    }
+}

@@ -1,0 +1,375 @@
+//! Phases on a whole fleet, from shares to merged windows.
+
+use super::record::{self, Ended};
+use super::{Open, agent::Summary, plan_text, unbounded};
+use crate::exit::{Exit, Failure};
+use crate::session::execute::Hands;
+use crate::session::task::Threads;
+use dyno_fleet::FleetError;
+use dyno_fleet::agent::Start;
+use dyno_fleet::clock::monotonic_ns;
+use dyno_fleet::controller::{Controller, Event};
+use dyno_fleet::merge::{DEFAULT_LAG, MergeOptions, Merged, Merger, Outcome};
+use dyno_fleet::protocol::{Stage, Work};
+use dyno_fleet::shares::{Share, shares};
+use dyno_load::clock::Clock;
+use dyno_load::engine::{INTERVAL_NS, Sink, Window};
+use dyno_plan::Plan;
+use dyno_plan::fleet::FleetPlan;
+use dyno_record::model::FleetRecord;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest wait for a message at a time.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Time from one look at the servers, and at those who lag, to the next.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// Without a window for this time an agent is named.
+const LAGGING: Duration = Duration::from_secs(5);
+/// Without a window for this time, besides `client.give_up`, the run is given up.
+const HANGING: Duration = Duration::from_secs(60);
+/// Longest time to make all connections.
+const CONNECT_WITHIN: Duration = Duration::from_secs(120);
+
+/// What all agents are to do together.
+pub(crate) struct Phases<'a> {
+    /// Loading, or warm-up and measuring.
+    pub(crate) stage: Stage,
+    pub(crate) plan: &'a Plan,
+    /// Number of each server that takes part, and whether documents that it has stay.
+    pub(crate) parties: Vec<(usize, bool)>,
+    pub(crate) threads: Threads,
+    /// Clock of the windows.
+    pub(crate) clock: Clock,
+    /// Set to end early.
+    pub(crate) stop: &'a AtomicBool,
+    /// Filled with what becomes of it, also with a fault.
+    pub(crate) record: &'a std::cell::RefCell<FleetRecord>,
+}
+
+impl Phases<'_> {
+    fn fleet(&self) -> Result<&FleetPlan, Failure> {
+        let fleet = self.plan.fleet.as_ref();
+        fleet.ok_or_else(|| Failure::new(Exit::BadInput, "the plan has no table `[fleet]`"))
+    }
+}
+
+pub(super) fn perform(
+    open: &mut Open,
+    phases: &Phases<'_>,
+    offered_rate_per_s: Option<f64>,
+    hands: Hands<'_>,
+    sink: Sink<'_>,
+) -> Result<(), Failure> {
+    let fleet = phases.fleet()?;
+    let shares = of_stage(open, phases)?;
+    let agents = shares.iter().zip(&open.agents);
+    let merger = Merger::new(MergeOptions {
+        interval_ns: INTERVAL_NS,
+        lag: DEFAULT_LAG,
+        offered_rate_per_s,
+        agents: agents
+            .map(|(share, agent)| (agent.host.name.clone(), share.describe()))
+            .collect(),
+    });
+    let threads = match phases.threads {
+        Threads::Given(threads) => Some(threads),
+        Threads::Shared(_) => None,
+    };
+    let work = Work {
+        plan: plan_text(phases.plan),
+        servers: open.uris.clone(),
+        stages: vec![phases.stage],
+        threads,
+        ..Work::default()
+    };
+    clients(open)?.give(work, &shares)?;
+    let mut course = Course {
+        ended: open.agents.iter().map(|_| None).collect(),
+        gone: vec![false; open.agents.len()],
+        open,
+        phases,
+        fleet,
+        hands,
+        merger,
+        base_ns: 0,
+        named: BTreeSet::new(),
+        losses: Vec::new(),
+    };
+    let result = course.run(sink);
+    let finished = course.finish(sink);
+    result.and(finished)
+}
+
+fn clients(open: &mut Open) -> Result<&mut Controller, Failure> {
+    let clients = open.clients.as_mut();
+    clients.ok_or_else(|| Failure::new(Exit::Internal, "the fleet has been closed"))
+}
+
+/// Shares of all agents; of loading those of servers that lack documents.
+fn of_stage(open: &Open, phases: &Phases<'_>) -> Result<Vec<Share>, Failure> {
+    let (agents, servers) = (open.agents.len() as u32, open.uris.len() as u32);
+    let mut all =
+        shares(phases.plan, agents, servers).map_err(|error| Failure::of(Exit::BadInput, error))?;
+    for link in all.iter_mut().flat_map(|share| &mut share.links) {
+        let mut parties = phases.parties.iter();
+        match parties.find(|(number, _)| *number == link.server as usize) {
+            Some((_, keep_existing)) => link.keep_existing = *keep_existing,
+            None => link.load_count = 0,
+        }
+    }
+    Ok(all)
+}
+
+struct Course<'a, 'b> {
+    open: &'a mut Open,
+    phases: &'a Phases<'b>,
+    fleet: &'a FleetPlan,
+    hands: Hands<'a>,
+    merger: Merger,
+    /// The common instant on the clock of the run.
+    base_ns: u64,
+    ended: Vec<Option<Ended>>,
+    gone: Vec<bool>,
+    /// Agents that were named because they lag.
+    named: BTreeSet<String>,
+    losses: Vec<FleetError>,
+}
+
+impl Course<'_, '_> {
+    fn run(&mut self, sink: Sink<'_>) -> Result<(), Failure> {
+        if !self.barrier()? {
+            return Ok(());
+        }
+        let start = clients(self.open)?.start(self.phases.stage, self.fleet.start_lead.0)?;
+        self.set_base(&start);
+        let until = match self.phases.stage {
+            Stage::Load => Some(Instant::now() + self.fleet.load_within.0),
+            _ => None,
+        };
+        let mut checked = Instant::now();
+        while !self.is_over() {
+            if self.is_stopped() {
+                return self.cancel("the controller was asked to end");
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                let waiting = self.waiting();
+                self.cancel("the time is over")?;
+                return Err(FleetError::Late {
+                    step: "done with loading".into(),
+                    within: self.fleet.load_within.0,
+                    waiting,
+                }
+                .into());
+            }
+            let event = clients(self.open)?.next(LOOK_EVERY)?;
+            if let Some(event) = event {
+                self.take(event, sink)?;
+            }
+            if checked.elapsed() >= CHECK_EVERY {
+                self.check()?;
+                checked = Instant::now();
+            }
+        }
+        self.judge()
+    }
+
+    /// Waits until all are ready; `false` if the run was stopped meanwhile.
+    fn barrier(&mut self) -> Result<bool, Failure> {
+        let until = Instant::now() + CONNECT_WITHIN + self.fleet.lease.0;
+        loop {
+            if self.is_stopped() {
+                self.cancel("the controller was asked to end")?;
+                return Ok(false);
+            }
+            match clients(self.open)?.barrier(self.phases.stage, LOOK_EVERY) {
+                Ok(()) => return Ok(true),
+                Err(FleetError::Late { .. }) if Instant::now() < until => {}
+                Err(error) => {
+                    let failure = self.cause(Failure::from(error))?;
+                    self.cancel("not all agents are ready")?;
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    fn set_base(&mut self, start: &Start) {
+        let ahead_ns = start.local_ns - monotonic_ns();
+        let now_ns = self.phases.clock.now_ns() as i64;
+        self.base_ns = (now_ns + ahead_ns).max(0) as u64;
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.hands.interrupt.requested() || self.phases.stop.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        let mut all = self.ended.iter().zip(&self.gone);
+        all.all(|(ended, gone)| ended.is_some() || *gone)
+    }
+
+    /// Who has not ended, for messages.
+    fn waiting(&mut self) -> Vec<String> {
+        let open = (0_u32..).zip(self.ended.iter().zip(&self.gone));
+        let open = open.filter(|(_, (ended, gone))| ended.is_none() && !**gone);
+        let indices: Vec<u32> = open.map(|(index, _)| index).collect();
+        let controller = self.open.clients.as_ref();
+        let name = |index| controller.map(|clients| clients.name(index));
+        indices.into_iter().filter_map(name).collect()
+    }
+
+    fn cancel(&mut self, reason: &str) -> Result<(), Failure> {
+        clients(self.open)?.cancel(reason)?;
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event, sink: Sink<'_>) -> Result<(), Failure> {
+        match event {
+            Event::Begun {
+                agent,
+                late_ns,
+                uncertainty_ns,
+                ..
+            } => self.merger.begun(agent, late_ns, uncertainty_ns),
+            Event::Window { agent, window } => {
+                self.merger.add(agent, window).map_err(unbounded)?;
+            }
+            Event::Done {
+                agent,
+                summary,
+                realtime,
+                ..
+            } => {
+                let summary: Summary = serde_json::from_value(summary)
+                    .map_err(|error| Failure::of(Exit::Internal, error))?;
+                self.merger.ended(agent);
+                if let Some(ended) = self.ended.get_mut(agent as usize) {
+                    *ended = Some(Ended { summary, realtime });
+                }
+            }
+            Event::Missing { error, .. } => {
+                if let FleetError::MessagesLost { count, .. } = &error {
+                    self.merger.missing(*count);
+                }
+                self.hands.messages.warning(&error.to_string());
+            }
+            Event::Gone { agent, error } => self.lose(agent, error)?,
+        }
+        for merged in self.merger.closed().map_err(unbounded)? {
+            self.pass(merged, sink)?;
+        }
+        Ok(())
+    }
+
+    fn pass(&self, merged: Merged, sink: Sink<'_>) -> Result<(), Failure> {
+        let mut window = merged.window;
+        window.start_ns = window.start_ns.saturating_add(self.base_ns);
+        let window = Window {
+            merged: window,
+            pairs: Vec::new(),
+        };
+        sink(window).map_err(|error| dyno_load::LoadError::Sink(error).into())
+    }
+
+    /// An agent will not go on: loading is given up, a run goes on without it.
+    fn lose(&mut self, agent: u32, error: FleetError) -> Result<(), Failure> {
+        self.merger.lost(agent, &error.to_string());
+        if let Some(gone) = self.gone.get_mut(agent as usize) {
+            *gone = true;
+        }
+        let has_ended = self.ended.get(agent as usize).is_some_and(Option::is_some);
+        if has_ended {
+            return Ok(());
+        }
+        if self.phases.stage == Stage::Load {
+            let failure = self.cause(Failure::from(error))?;
+            self.cancel("an agent is lost")?;
+            return Err(failure);
+        }
+        self.hands.messages.warning(&error.to_string());
+        self.losses.push(error);
+        Ok(())
+    }
+
+    /// Looks after servers, and names who lags.
+    fn check(&mut self) -> Result<(), Failure> {
+        if let Some(failure) = self.open.server_fault(Duration::from_millis(1))? {
+            self.cancel("a server host is lost")?;
+            return Err(failure);
+        }
+        let controller = clients(self.open)?;
+        let hanging = controller.lagging(HANGING + self.phases.plan.client.give_up.0);
+        for agent in controller.lagging(LAGGING) {
+            // What it did last changes; who it is does not.
+            let who = agent.split(" (").next().unwrap_or_default().to_owned();
+            if self.named.insert(who) {
+                self.hands
+                    .messages
+                    .warning(&format!("no window came from {agent}"));
+            }
+        }
+        if !hanging.is_empty() {
+            self.cancel("an agent hangs")?;
+            let text = format!("no window came for very long from {}", hanging.join(", "));
+            return Err(Failure::new(Exit::Environment, text));
+        }
+        Ok(())
+    }
+
+    /// A server host that has gone is why its clients fail; it takes a lease until that is known.
+    fn cause(&mut self, failure: Failure) -> Result<Failure, Failure> {
+        let patience = self.fleet.lease.0 * 3 / 2;
+        let is_of_client = failure
+            .error
+            .downcast_ref::<FleetError>()
+            .is_some_and(|error| matches!(error, FleetError::Failed { .. }));
+        Ok(match is_of_client {
+            true => self.open.server_fault(patience)?.unwrap_or(failure),
+            false => failure,
+        })
+    }
+
+    /// The end of a run that has lost agents.
+    fn judge(&mut self) -> Result<(), Failure> {
+        let Some(first) = self.losses.first().cloned() else {
+            return Ok(());
+        };
+        let lost = self.losses.len();
+        let failure = self.cause(Failure::from(first))?;
+        let of = self.gone.len();
+        Err(failure.context(format!(
+            "{lost} of {of} agents were lost; the others went on"
+        )))
+    }
+
+    /// Closes what is open, and writes down what became of everybody.
+    fn finish(self, sink: Sink<'_>) -> Result<(), Failure> {
+        let Course {
+            open,
+            phases,
+            merger,
+            ended,
+            base_ns,
+            ..
+        } = self;
+        let (last, outcome): (Vec<Merged>, Outcome) = merger.finish().map_err(unbounded)?;
+        for mut merged in last {
+            merged.window.start_ns = merged.window.start_ns.saturating_add(base_ns);
+            let window = Window {
+                merged: merged.window,
+                pairs: Vec::new(),
+            };
+            sink(window).map_err(dyno_load::LoadError::Sink)?;
+        }
+        record::extend(
+            &mut phases.record.borrow_mut(),
+            open,
+            phases,
+            outcome,
+            ended,
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! Programs on hosts, by Ansible: placed and started before a run, ended and taken away after it. The playbooks are those of
+//! `deploy/ansible/`, which are part of the program.
+
+use crate::exit::{Exit, Failure};
+use dyno_fleet::inventory::Inventory;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+const START: &str = include_str!("../../../../deploy/ansible/fleet-start.yml");
+const STOP: &str = include_str!("../../../../deploy/ansible/fleet-stop.yml");
+/// How to get Ansible.
+const HINT: &str = "see docs/fleet.md; `scripts/python-tools.sh` installs it";
+/// A host that is cut off is given up after 15 s, also on a connection that is kept open from one task to the next.
+const SSH_ARGS: &str = "-o ControlMaster=auto -o ControlPersist=30s -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3";
+/// Longest time of a playbook: programs go over slow networks to many hosts.
+const WITHIN: Duration = Duration::from_secs(900);
+/// Lines of Ansible that an error shows.
+const TAIL_LINES: usize = 12;
+
+/// A program that is started on a host.
+#[derive(Clone, Debug)]
+pub(super) struct Started {
+    /// Names its log and the file of its number.
+    pub(super) name: String,
+    pub(super) host: String,
+    /// Arguments of `dyno`.
+    pub(super) words: Vec<String>,
+}
+
+/// What is to be on the hosts.
+pub(super) struct Wanted<'a> {
+    pub(super) run: &'a str,
+    pub(super) programs: &'a [Started],
+    /// Program of the server, which is copied to the hosts of `servers`.
+    pub(super) server_program: Option<PathBuf>,
+    pub(super) servers: &'a [String],
+    /// File with the address of Redis.
+    pub(super) redis_file: PathBuf,
+    /// File with the certificates that Redis is trusted by.
+    pub(super) redis_ca: Option<PathBuf>,
+    /// Folder of the runs on each host.
+    pub(super) base: &'a str,
+    /// This program.
+    pub(super) program: PathBuf,
+}
+
+/// Ansible with an inventory.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    inventory: PathBuf,
+    /// Path of the programs.
+    path: Option<std::ffi::OsString>,
+    /// Playbooks and variables, for the time of the run.
+    folder: PathBuf,
+}
+
+impl Hosts {
+    /// Writes the playbooks into a folder that only this person can read.
+    pub(super) fn new(
+        inventory: &Path,
+        path: Option<&OsStr>,
+        folder: PathBuf,
+    ) -> Result<Self, Failure> {
+        let inventory = std::path::absolute(inventory).unwrap_or_else(|_| inventory.into());
+        let hosts = Hosts {
+            inventory,
+            path: path.map(OsStr::to_owned),
+            folder,
+        };
+        hosts.write("start.yml", START)?;
+        hosts.write("stop.yml", STOP)?;
+        Ok(hosts)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).map_err(|error| {
+            Failure::of(Exit::Environment, error)
+                .context(format!("cannot write `{}`", path.display()))
+        })?;
+        Ok(path)
+    }
+
+    /// The hosts as Ansible knows them.
+    pub(super) fn inventory(&self) -> Result<Inventory, Failure> {
+        let output = self.run("ansible-inventory", &["--list".as_ref()])?;
+        if !output.status.success() {
+            return Err(failed(
+                &output,
+                "the inventory cannot be read",
+                Exit::BadInput,
+            ));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        Inventory::parse(&text).map_err(|error| Failure::of(Exit::BadInput, error))
+    }
+
+    /// Places and starts programs.
+    pub(super) fn start(&self, wanted: &Wanted<'_>) -> Result<(), Failure> {
+        let mut programs: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+        for program in wanted.programs {
+            let entry = programs.entry(&program.host).or_default();
+            entry.push(json!({"name": program.name, "words": program.words}));
+        }
+        let variables = json!({
+            "dyno_hosts": programs.keys().collect::<Vec<_>>(),
+            "dyno_run": wanted.run,
+            "dyno_base": wanted.base,
+            "dyno_program": wanted.program,
+            "dyno_programs": programs,
+            "dyno_server_program": wanted.server_program,
+            "dyno_server_hosts": wanted.servers,
+            "dyno_redis_url_file": wanted.redis_file,
+            "dyno_redis_ca_file": wanted.redis_ca,
+        });
+        self.play("start.yml", &variables, "the hosts cannot be made ready")
+    }
+
+    /// Ends what is left of a run and takes it away. `logs` takes the logs.
+    pub(super) fn stop(
+        &self,
+        run: &str,
+        base: &str,
+        hosts: &[String],
+        logs: Option<&Path>,
+    ) -> Result<(), Failure> {
+        let variables = json!({
+            "dyno_hosts": hosts,
+            "dyno_run": run,
+            "dyno_base": base,
+            "dyno_logs": logs,
+        });
+        self.play("stop.yml", &variables, "not all hosts could be cleaned up")
+    }
+
+    fn play(&self, book: &str, variables: &Value, what: &str) -> Result<(), Failure> {
+        let file = self.write(&format!("{book}.json"), &variables.to_string())?;
+        let mut from = std::ffi::OsString::from("@");
+        from.push(file);
+        let book = self.folder.join(book);
+        let output = self.run(
+            "ansible-playbook",
+            &[book.as_os_str(), "-e".as_ref(), &from],
+        )?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(failed(&output, what, Exit::Environment)),
+        }
+    }
+
+    fn run(&self, program: &str, arguments: &[&OsStr]) -> Result<Output, Failure> {
+        let mut command = Command::new(program);
+        command.arg("-i").arg(&self.inventory).args(arguments);
+        if let Some(path) = &self.path {
+            command.env("PATH", path);
+        }
+        command
+            .env("ANSIBLE_NOCOLOR", "1")
+            .env("ANSIBLE_RETRY_FILES_ENABLED", "0")
+            .env("ANSIBLE_PIPELINING", "1")
+            .env("ANSIBLE_SSH_ARGS", SSH_ARGS)
+            .env("ANSIBLE_FORKS", "50")
+            .env("ANSIBLE_INTERPRETER_PYTHON", "auto_silent")
+            .env("ANSIBLE_LOCAL_TEMP", &self.folder)
+            // Ctrl-C is for this program, which then cleans up by another playbook.
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = command.spawn().map_err(|error| {
+            Failure::of(Exit::Environment, error)
+                .context(format!("cannot start `{program}`"))
+                .with_hint(HINT)
+        })?;
+        let group = child.id();
+        let (done, waiting) = channel::<()>();
+        let watch = std::thread::spawn(move || {
+            let is_late = waiting.recv_timeout(WITHIN) == Err(RecvTimeoutError::Timeout);
+            if is_late {
+                // It is a group of its own, so that those that it started end too.
+                let group = nix::unistd::Pid::from_raw(group as i32);
+                let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGTERM);
+            }
+            is_late
+        });
+        let output = child.wait_with_output();
+        drop(done);
+        if watch.join().unwrap_or(false) {
+            let text = format!("`{program}` did not end within {} s", WITHIN.as_secs());
+            return Err(Failure::new(Exit::Environment, text));
+        }
+        output.map_err(|error| Failure::of(Exit::Environment, error))
+    }
+}
+
+/// What Ansible says of hosts that failed or were not reached: each names its host.
+fn failed(output: &Output, what: &str, exit: Exit) -> Failure {
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut reasons: Vec<String> = said.lines().filter_map(reason).collect();
+    reasons.dedup();
+    let what = what.to_owned();
+    if reasons.is_empty() {
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let lines: Vec<&str> = errors.lines().chain(said.lines()).collect();
+        let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+        let mut failure = Failure::new(exit, what);
+        failure.log_tail = tail.iter().map(|line| (*line).to_owned()).collect();
+        return failure;
+    }
+    Failure::new(exit, reasons.join("; ")).context(what)
+}
+
+/// `fatal: [HOST]: UNREACHABLE! => {…}` as `HOST: what is in it`.
+fn reason(line: &str) -> Option<String> {
+    let is_failure = line.starts_with("fatal: [") || line.starts_with("failed: [");
+    let (_, rest) = line.split_once('[').filter(|_| is_failure)?;
+    let (host, rest) = rest.split_once(']')?;
+    let (_, rest) = rest.split_once("=> ")?;
+    let told = serde_json::from_str::<Value>(rest).ok();
+    let text = |key: &str| Some(told.as_ref()?.get(key)?.as_str()?.trim().to_owned());
+    let filled = |text: String| (!text.is_empty()).then_some(text);
+    let message = text("stderr").and_then(filled).or_else(|| text("msg"));
+    let message = message.unwrap_or_else(|| rest.to_owned());
+    Some(format!("`{host}`: {}", message.replace('\n', " ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_fail_are_named_with_what_they_say() {
+        let line = r#"fatal: [client2]: UNREACHABLE! => {"changed": false, "msg": "Failed to connect", "unreachable": true}"#;
+        assert_eq!(
+            reason(line).as_deref(),
+            Some("`client2`: Failed to connect")
+        );
+        let line = r#"failed: [db] (item={"a": 1}) => {"msg": "non-zero", "stderr": "no room\n"}"#;
+        assert_eq!(reason(line).as_deref(), Some("`db`: no room"));
+        assert_eq!(reason("ok: [db] => {}"), None);
+    }
+}
