@@ -56,7 +56,7 @@ bench-verdict: setup ## provoke twenty known faults and clean runs, print what d
 bench-trace-report: setup ## write, analyse and draw a trace of ten million calls
 	@$(CARGO) bench --locked --quiet --package dyno-report --bench trace_report
 
-bench-trace: setup ## print what tracing takes from a load of 20,000 calls a second (root, minutes; PAIRS=40)
+bench-trace: setup ## print what tracing takes from a load of 20,000 calls a second (root, minutes; PAIRS=300)
 	@$(CARGO) bench --locked --quiet --package dyno-trace --features ebpf --bench cost
 	@$(CARGO) bench --locked --quiet --package dyno-trace --features ebpf --bench throughput
 

@@ -97,13 +97,7 @@ fn measure(
         embedded,
         folder: path,
     };
-    let mut lab = Lab::open(
-        &task.plan,
-        task.remote.as_ref(),
-        &places,
-        None,
-        hands.interrupt,
-    )?;
+    let mut lab = Lab::open(&task.plan, task.remote.as_ref(), &places, None, hands)?;
     let result = in_lab(
         task,
         arguments,
