@@ -14,6 +14,11 @@ use std::time::{Duration, Instant};
 const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
                      return redis.call('PEXPIRE', KEYS[1], ARGV[2]) else return 0 end";
 
+/// Takes the run if nobody has it, and takes away what an earlier controller of the same name left: in one step, so that an agent that
+/// sees the run finds its own registration kept.
+const TAKE: &str = "if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end \
+                    for i = 2, #KEYS do redis.call('DEL', KEYS[i]) end return 1";
+
 #[derive(Debug)]
 pub(super) struct Lease {
     end: Option<Sender<()>>,
@@ -30,25 +35,20 @@ impl Lease {
     ) -> Result<Self, FleetError> {
         let failed = |error: RedisError| options.endpoint.error(&error);
         let text = encode(announcement);
-        let taken: Option<String> = redis::cmd("SET")
-            .arg(options.run.controller())
+        let keys = options.run.all();
+        let taken: bool = redis::cmd("EVAL")
+            .arg(TAKE)
+            .arg(keys.len())
+            .arg(&keys)
             .arg(&text)
-            .arg("NX")
-            .arg("PX")
             .arg(announcement.lease_ms)
             .query(connection)
             .map_err(failed)?;
-        if taken.is_none() {
+        if !taken {
             return Err(FleetError::RunTaken {
                 run: options.run.to_string(),
             });
         }
-        // What an earlier controller of the same name left is not this run.
-        let left: Vec<String> = options.run.all().into_iter().skip(1).collect();
-        redis::cmd("DEL")
-            .arg(&left)
-            .query::<()>(connection)
-            .map_err(failed)?;
         let (end, ending) = channel();
         let lost = Arc::new(Mutex::new(None));
         let keeper = Keeper {
