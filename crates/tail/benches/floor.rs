@@ -113,7 +113,8 @@ impl Wire {
         self.socket.read_exact(&mut self.buffer).unwrap();
         // Header, flags and the kind of the only section.
         let reply = Document::from_reader(&self.buffer[17..]).unwrap();
-        let is_good = reply.get_f64("ok") == Ok(1.0) || reply.get_i32("ok") == Ok(1);
+        let is_good = reply.get_f64("ok").is_ok_and(|ok| ok == 1.0)
+            || reply.get_i32("ok").is_ok_and(|ok| ok == 1);
         assert!(is_good && !reply.contains_key("writeErrors"), "{reply}");
         reply
     }
