@@ -15,7 +15,7 @@ DRIVERS ?=
 AGENTS ?= 1000
 SECONDS ?= 60
 
-.PHONY: help setup build drivers drivers-test run test bench bench-parts bench-verdict bench-trace bench-trace-report bench-fleet lint clean-runs
+.PHONY: help setup build drivers drivers-test run test bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -59,6 +59,9 @@ bench-trace-report: setup ## write, analyse and draw a trace of ten million call
 bench-trace: setup ## print what tracing takes from a load of 20,000 calls a second (root, minutes; PAIRS=300)
 	@$(CARGO) bench --locked --quiet --package dyno-trace --features ebpf --bench cost
 	@$(CARGO) bench --locked --quiet --package dyno-trace --features ebpf --bench throughput
+
+bench-tail: drivers ## print what our own driver of `dyno tail` adds to a bare insert and getMore (a minute)
+	@$(CARGO) bench --locked --quiet --package dyno-tail --bench floor
 
 bench-fleet: setup ## replay the messages of a fleet against a real Redis (AGENTS=1000 SECONDS=60)
 	@DYNO_BENCH_AGENTS=$(AGENTS) DYNO_BENCH_SECONDS=$(SECONDS) $(CARGO) bench --locked --quiet --package dyno-fleet --bench fleet

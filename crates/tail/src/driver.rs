@@ -33,6 +33,8 @@ pub struct Found {
     pub drivers: BTreeMap<String, Driver>,
     /// In the order of their names.
     pub skipped: Vec<SkippedDriver>,
+    /// Names of those that were not asked.
+    pub others: Vec<String>,
 }
 
 impl Found {
@@ -54,10 +56,12 @@ impl Found {
         let skipped = self.skipped.iter().find(|skipped| skipped.name == name);
         Err(cannot(match skipped {
             Some(skipped) => skipped.reason.clone(),
-            None => format!(
-                "there is no such driver; there are {}",
-                self.drivers.keys().cloned().collect::<Vec<_>>().join(", ")
-            ),
+            None => {
+                let mut names: Vec<&str> = self.drivers.keys().map(String::as_str).collect();
+                names.extend(self.others.iter().map(String::as_str));
+                names.sort_unstable();
+                format!("there is no such driver; there are {}", names.join(", "))
+            }
         }))
     }
 }
@@ -67,6 +71,14 @@ impl Found {
 /// # Errors
 /// [`TailError::File`] if the folder cannot be read.
 pub fn find(folder: &Path) -> Result<Found, TailError> {
+    find_some(folder, |_| true)
+}
+
+/// As [`find`], of those whose names are wanted: some take a second to answer.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_some(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Found, TailError> {
     let entries = std::fs::read_dir(folder).map_err(TailError::file(folder))?;
     let mut programs = BTreeMap::new();
     for entry in entries {
@@ -78,6 +90,10 @@ pub fn find(folder: &Path) -> Result<Found, TailError> {
     }
     let mut found = Found::default();
     for (name, run) in programs {
+        if !wanted(&name) {
+            found.others.push(name);
+            continue;
+        }
         match ask(&run).and_then(|answer| understand(&answer)) {
             Ok(version) => {
                 let driver = Driver {
@@ -235,6 +251,10 @@ mod tests {
         assert!(told("good", "consume").contains("does not consume"));
         assert!(told("absent", "produce").contains("no toolchain"));
         assert!(told("other", "produce").contains("there are good"));
+        let one = find_some(folder.path(), |name| name == "absent").unwrap();
+        assert_eq!((one.drivers.len(), one.skipped.len()), (0, 1));
+        let told = one.named("other", "produce").unwrap_err().to_string();
+        assert!(told.contains("there are good"), "{told}");
         assert!(find(&folder.path().join("nowhere")).is_err());
     }
 }

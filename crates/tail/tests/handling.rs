@@ -4,7 +4,7 @@
 
 use dyno_analyze::messages::InFlight;
 use dyno_analyze::messages::record::{Arrive, Measured, Mode, Schedule, Settings};
-use dyno_tail::driver::{Found, find};
+use dyno_tail::driver::{Found, find_some};
 use dyno_tail::run::{Bench, run};
 use dyno_tail::sums::what_is_wrong;
 use dyno_testkit::{Skip, embedded, embedded_program, or_skip, project_dir};
@@ -45,23 +45,38 @@ fn every(rate_per_s: f64) -> Option<Schedule> {
 }
 
 fn drivers() -> Option<Found> {
-    let found = find(&project_dir().join("drivers")).unwrap();
+    let found = find_some(&project_dir().join("drivers"), |name| name == "wire").unwrap();
     or_skip(match found.named("wire", "produce") {
         Ok(_) => Ok(found),
         Err(error) => Err(Skip::new(error.to_string(), "run `make drivers`")),
     })
 }
 
-fn experiment(uri: &str, settings: &Settings, interrupted: &dyn Fn() -> bool) -> Option<Measured> {
-    let found = drivers()?;
+fn experiment(uri: &str, settings: &Settings) -> Option<Measured> {
     let folder = tempfile::tempdir().unwrap();
+    experiment_in(folder.path(), uri, settings, &|| false)
+}
+
+fn experiment_in(
+    folder: &Path,
+    uri: &str,
+    settings: &Settings,
+    interrupted: &dyn Fn() -> bool,
+) -> Option<Measured> {
+    let found = drivers()?;
     let bench = Bench {
         uri,
         found: &found,
         server: &[],
         interrupted,
     };
-    Some(run(&bench, settings, folder.path()).unwrap())
+    Some(run(&bench, settings, folder).unwrap())
+}
+
+/// Whether the producer has written so many of its stamps.
+fn has_stamped(folder: &Path, messages: u64) -> bool {
+    let stamps = std::fs::metadata(folder.join("produce-0.stamps"));
+    stamps.is_ok_and(|stamps| stamps.len() >= 32 * messages)
 }
 
 #[test]
@@ -76,7 +91,7 @@ fn a_slow_consumer_loses_what_the_collection_overwrites_and_that_is_said() {
         idle_s: 2,
         ..settings()
     };
-    let Some(measured) = experiment(&server.uri(), &settings, &|| false) else {
+    let Some(measured) = experiment(&server.uri(), &settings) else {
         return;
     };
     let consumer = &measured.consumers[0];
@@ -93,10 +108,11 @@ fn a_slow_consumer_that_has_room_falls_behind_and_loses_nothing() {
         return;
     };
     let settings = Settings {
-        delay_us: 2_000,
+        // Slower than any producer on any machine.
+        delay_us: 20_000,
         ..settings()
     };
-    let Some(measured) = experiment(&server.uri(), &settings, &|| false) else {
+    let Some(measured) = experiment(&server.uri(), &settings) else {
         return;
     };
     assert_eq!(what_is_wrong(&measured, &settings), None);
@@ -111,7 +127,7 @@ fn a_cursor_on_an_empty_collection_is_opened_again_until_there_is_something() {
         return;
     };
     let settings = settings();
-    let Some(measured) = experiment(&server.uri(), &settings, &|| false) else {
+    let Some(measured) = experiment(&server.uri(), &settings) else {
         return;
     };
     let consumer = &measured.consumers[0];
@@ -129,10 +145,10 @@ fn an_interruption_keeps_what_was_measured_and_nothing_is_called_lost() {
         schedule: every(100.0),
         ..settings()
     };
-    // From the first question on, which comes while the processes get ready or shortly after.
-    let began = Instant::now();
-    let interrupted = || began.elapsed() > Duration::from_secs(2);
-    let Some(measured) = experiment(&server.uri(), &settings, &interrupted) else {
+    let folder = tempfile::tempdir().unwrap();
+    let interrupted = || has_stamped(folder.path(), 20);
+    let Some(measured) = experiment_in(folder.path(), &server.uri(), &settings, &interrupted)
+    else {
         return;
     };
     assert!(measured.interrupted);
@@ -217,9 +233,15 @@ fn a_restart_of_the_server_in_mid_run_is_outlived_and_every_message_is_accounted
         schedule: every(100.0),
         ..settings()
     };
+    let folder = tempfile::tempdir().unwrap();
     let measured = std::thread::scope(|scope| {
-        let measuring = scope.spawn(|| experiment(&uri, &settings, &|| false).unwrap());
-        std::thread::sleep(Duration::from_millis(2500));
+        let path = folder.path();
+        let measuring = scope.spawn(|| experiment_in(path, &uri, &settings, &|| false).unwrap());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !has_stamped(path, 50) {
+            assert!(Instant::now() < deadline, "nothing is sent");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         server.stop();
         server.again();
         measuring.join().unwrap()

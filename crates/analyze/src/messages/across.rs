@@ -8,7 +8,7 @@ use crate::experiment::{Finding, FindingKind};
 use std::collections::BTreeSet;
 
 /// Medians and rates of cells that were measured once differ by less than this without any cause.
-const SAME_RATIO: f64 = 1.3;
+const SAME_RATIO: f64 = 1.5;
 
 /// A producer of a cell, with what it is called.
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +133,8 @@ fn us(value: f64) -> String {
 fn named(document: &TailDocument, line: &Line<'_>) -> String {
     let label = label(document, line.cell);
     match line.measured.producers.len() {
-        1 => label,
-        _ => format!("{label} (producer {})", line.number),
+        1 => format!("`{label}`"),
+        _ => format!("`{label}` (producer {})", line.number),
     }
 }
 
@@ -147,7 +147,7 @@ fn failures(document: &TailDocument) -> Vec<Finding> {
         let reason = cell.reason.clone().unwrap_or_default();
         finding(
             FindingKind::Warning,
-            format!("{} failed: {reason}", label(document, cell)),
+            format!("`{}` failed: {reason}", label(document, cell)),
             vec![sums(cell)],
         )
     });
@@ -340,7 +340,7 @@ fn pools(lines: &[Line<'_>]) -> Option<Finding> {
             .collect();
         let (median, sent) = (spread(&medians), spread(&rates));
         let who = format!(
-            "{}, {}",
+            "`{}, {}`",
             wanted.0.first().cloned().unwrap_or_default(),
             wanted.2
         );
@@ -358,7 +358,7 @@ fn pools(lines: &[Line<'_>]) -> Option<Finding> {
         evidence.push(format!("{who}: {}", each.join("; ")));
         if median >= SAME_RATIO || sent >= SAME_RATIO {
             matters.push(format!(
-                "{who} (median latency {}, rate {})",
+                "{who} (medians by {} times, rates by {} times)",
                 times(median),
                 times(sent)
             ));
@@ -367,7 +367,7 @@ fn pools(lines: &[Line<'_>]) -> Option<Finding> {
     let sizes: Vec<String> = pools.iter().map(|pool| exact(*pool as f64)).collect();
     let text = match matters.is_empty() {
         true => format!(
-            "the size of the connection pool ({}) makes no difference: neither medians nor rates differ by {} or more",
+            "the size of the connection pool ({}) makes no difference: neither medians nor rates differ by {} times or more",
             sizes.join(", "),
             times(SAME_RATIO)
         ),
@@ -410,7 +410,7 @@ fn fastest(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
             return None;
         };
         let text = format!(
-            "with {} messages take least time through {} (median {}) and most through {} (median {}, {})",
+            "with {} messages take least time through {} (median {}) and most through {} (median {}, {} times as long)",
             bound(in_flight),
             named(document, first.0),
             us(first.1),
@@ -440,7 +440,7 @@ fn events(document: &TailDocument) -> Vec<Finding> {
             .iter()
             .flat_map(|measured| &measured.consumers)
         {
-            let name = label(document, cell);
+            let name = format!("`{}`", label(document, cell));
             let lost = consumer.position_lost.unwrap_or(0);
             if lost > 0 {
                 found.push(finding(
@@ -476,7 +476,7 @@ fn events(document: &TailDocument) -> Vec<Finding> {
                 .iter()
                 .flat_map(|measured| &measured.consumers);
             let caught: u64 = consumers.filter_map(|consumer| consumer.caught_up).sum();
-            (caught > 0).then(|| format!("{}: {}", label(document, cell), exact(caught as f64)))
+            (caught > 0).then(|| format!("`{}`: {}", label(document, cell), exact(caught as f64)))
         })
         .collect();
     if !caught.is_empty() {
@@ -529,3 +529,7 @@ fn doubts(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
     }
     found
 }
+
+#[cfg(test)]
+#[path = "across_tests.rs"]
+mod tests;

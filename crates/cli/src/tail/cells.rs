@@ -10,7 +10,7 @@ use dyno_plan::tail::{TailArrivals, TailMode, TailPlan};
 use dyno_tail::driver::{Driver, Found};
 
 /// Most points of each series in the document.
-const POINTS: usize = 500;
+const POINTS: usize = 200;
 
 /// The cells in their order, without anything measured, and the drivers that cannot take part.
 pub(super) fn cells(
@@ -192,6 +192,7 @@ mod tests {
                 name: "c".into(),
                 reason: "c is not installed".into(),
             }],
+            others: Vec::new(),
         }
     }
 

@@ -21,7 +21,7 @@ use dyno_plan::model::ServerKind;
 use dyno_record::model::RunStatus;
 use dyno_tail::TailError;
 use dyno_tail::document;
-use dyno_tail::driver::{Found, find};
+use dyno_tail::driver::{Found, find_some};
 use dyno_tail::run::{Bench, run};
 use dyno_tail::sums::what_is_wrong;
 use jiff::Timestamp;
@@ -78,7 +78,11 @@ fn measure(
 ) -> Result<(), Failure> {
     let plan = task.plan.tail.clone().unwrap_or_default();
     hands.messages.note("asking the drivers what they are");
-    let found = find(&drivers_folder(arguments)?)?;
+    let named = |name: &str| {
+        let mut names = plan.producers.iter().chain(&plan.consumers);
+        plan.producers.is_empty() || names.any(|wanted| wanted == name)
+    };
+    let found = find_some(&drivers_folder(arguments)?, named)?;
     let (wanted, skipped) = cells::cells(&task.plan, &plan, &found)?;
     for skipped in &skipped {
         let text = format!("`{}` is left out: {}", skipped.name, skipped.reason);

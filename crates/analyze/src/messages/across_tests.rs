@@ -1,0 +1,264 @@
+use super::super::judge::{Course, Point, QueuePlace, Rates, judge};
+use super::super::record::{
+    Arrive, ConsumerRecord, ConsumerSum, DeliverySplit, DriverRecord, DriverVersion, Mode,
+    ProducerSplit, ProducerSum, Resources, Schedule, Settings, SkippedDriver, TailServer,
+};
+use super::*;
+use dyno_record::model::RunStatus;
+use serde_json::Value;
+
+fn driver(name: &str) -> DriverRecord {
+    let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+    DriverRecord {
+        name: name.into(),
+        version: DriverVersion {
+            contract: 1,
+            language: name.into(),
+            driver: name.into(),
+            driver_version: "1".into(),
+            runtime: "r".into(),
+            runtime_version: "2".into(),
+            roles: texts(&["produce", "consume"]),
+            in_flight: texts(&["one", "bounded", "unbounded"]),
+            unbounded: Some("driver".into()),
+            modes: texts(&["tailable"]),
+            pool: true,
+            build: None,
+        },
+    }
+}
+
+fn latency(p50_us: f64) -> Latency {
+    Latency {
+        count: 1000,
+        mean_us: p50_us,
+        p50_us,
+        p99_us: 2.0 * p50_us,
+        p99_9_us: 3.0 * p50_us,
+        max_us: 4.0 * p50_us,
+        clamped: 0,
+        below_zero: 0,
+        percentiles: vec![(50.0, p50_us)],
+        histogram: String::new(),
+        series: Vec::new(),
+    }
+}
+
+/// A course whose insert time is flat, or climbs with the inserts in flight.
+fn course(in_flight: InFlight, pool: u64, median_us: f64, climbs: bool) -> Course {
+    let points = (0..50).map(|place| {
+        let factor = if climbs { 1.0 + f64::from(place) } else { 1.0 };
+        let time = median_us * 1e3 * factor;
+        Point {
+            message: f64::from(place) * 20.0,
+            wait_ns: 0.0,
+            acknowledged_ns: time,
+            after_ns: Some(1000.0),
+            total_ns: Some(time + 1000.0),
+            in_flight: factor,
+            batch_messages: Some(1.0),
+        }
+    });
+    Course {
+        messages: 1000,
+        in_flight,
+        place: QueuePlace::Driver,
+        pool: Some(pool),
+        points: points.collect(),
+        rates: Rates {
+            offered_per_s: None,
+            sent_per_s: 1e6 / median_us,
+            acknowledged_per_s: 1e6 / median_us,
+            acknowledged_first_half_per_s: 1e6 / median_us,
+            acknowledged_second_half_per_s: 1e6 / median_us,
+            handed_over_s: 0.1,
+            all_s: 1.0,
+        },
+    }
+}
+
+fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool) -> Cell {
+    let in_flight = bound.map_or(InFlight::Unbounded, InFlight::Bounded);
+    let course = course(in_flight, pool, median_us, climbs);
+    let split = ProducerSplit {
+        wait: latency(1.0),
+        acknowledged: latency(median_us),
+    };
+    let producer = ProducerRecord {
+        driver: driver(name),
+        sum: ProducerSum {
+            acknowledged: 1000,
+            ..ProducerSum::default()
+        },
+        split,
+        resources: Resources::default(),
+        verdict: judge(&course),
+        course,
+    };
+    let consumer = ConsumerRecord {
+        driver: driver("wire"),
+        sum: ConsumerSum {
+            received: 1000,
+            ..ConsumerSum::default()
+        },
+        deliveries: vec![DeliverySplit {
+            delivery: latency(median_us),
+            total: latency(median_us),
+        }],
+        resources: Resources::default(),
+        received_per_s: None,
+        idle: false,
+        reopened: Some(1),
+        reopened_empty: Some(1),
+        position_lost: Some(0),
+        caught_up: Some(0),
+        duplicates_skipped: Some(0),
+    };
+    Cell {
+        name: format!("{name}-{bound:?}-{pool}"),
+        status: CellStatus::Complete,
+        reason: None,
+        settings: Settings {
+            database: "d".into(),
+            collection: "c".into(),
+            producers: vec![name.into()],
+            consumers: vec!["wire".into()],
+            messages: 1000,
+            in_flight,
+            pool,
+            size_bytes: 0,
+            capped_bytes: 4096,
+            write_concern: "1".into(),
+            mode: Mode::Tailable,
+            schedule: Some(Schedule {
+                rate_per_s: 1.0,
+                arrive: Arrive::Constant,
+                seed: 1,
+            }),
+            idle_s: 1,
+            delay_us: 0,
+            limit_s: 1,
+            points: 1,
+        },
+        measured: Some(Measured {
+            producers: vec![producer],
+            consumers: vec![consumer],
+            server: None,
+            interrupted: false,
+        }),
+    }
+}
+
+fn document(cells: Vec<Cell>) -> TailDocument {
+    TailDocument {
+        schema_version: 1,
+        dyno_version: "0".into(),
+        started_at: String::new(),
+        status: RunStatus::Complete,
+        status_reason: None,
+        name: "t".into(),
+        plan: Value::Null,
+        server: TailServer::default(),
+        clock: String::new(),
+        cpus: 2,
+        skipped: Vec::new(),
+        cells,
+    }
+}
+
+fn texts(cells: Vec<Cell>) -> String {
+    let found = findings(&document(cells));
+    assert!(found.iter().all(|finding| !finding.evidence.is_empty()));
+    let texts: Vec<String> = found.into_iter().map(|finding| finding.text).collect();
+    texts.join("\n")
+}
+
+#[test]
+fn growth_that_goes_with_the_bound_is_not_the_drivers() {
+    let mut cells = Vec::new();
+    for name in ["node", "go"] {
+        cells.push(cell(name, Some(1), 10, 200.0, false));
+        cells.push(cell(name, Some(64), 10, 900.0, false));
+        cells.push(cell(name, None, 10, 900.0, true));
+    }
+    let text = texts(cells.clone());
+    assert!(
+        text.contains("the missing bound on inserts in flight, and not the driver: latency grows with 2 producers"),
+        "{text}"
+    );
+    assert!(
+        text.contains("`node, unbounded`: unbounded in-flight"),
+        "{text}"
+    );
+    // With one that grows though it waits the driver may have a part in it.
+    cells[0] = cell("node", Some(1), 10, 200.0, true);
+    let text = texts(cells);
+    assert!(!text.contains("not the driver"), "{text}");
+    assert!(text.contains("and with 1 of 4 producers that do"), "{text}");
+}
+
+#[test]
+fn a_pool_makes_a_difference_or_none() {
+    let pool = |pool, median_us| cell("go", Some(64), pool, median_us, false);
+    let same = texts(vec![pool(5, 500.0), pool(100, 550.0), pool(1024, 480.0)]);
+    assert!(
+        same.contains("(5, 100, 1,024) makes no difference"),
+        "{same}"
+    );
+    let other = texts(vec![pool(5, 900.0), pool(100, 300.0)]);
+    assert!(
+        other.contains("makes a difference with `go, 64 in flight` (medians by 3.0 times"),
+        "{other}"
+    );
+    assert!(!texts(vec![pool(5, 1.0)]).contains("pool"));
+}
+
+#[test]
+fn drivers_are_ranked_only_with_what_does_the_same() {
+    let text = texts(vec![
+        cell("wire", Some(1), 10, 100.0, false),
+        cell("ruby", Some(1), 10, 700.0, false),
+        cell("go", Some(64), 10, 5.0, false),
+    ]);
+    assert!(
+        text.contains("least time through `wire, 1 in flight` (median 100 µs) and most through `ruby, 1 in flight` (median 700 µs, 7.0 times as long)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_went_wrong_is_told_first() {
+    let mut lost = cell("go", Some(1), 10, 100.0, false);
+    lost.status = CellStatus::Failed;
+    lost.reason = Some("consumer 0 (wire) lost 3 messages".into());
+    if let Some(measured) = &mut lost.measured {
+        let consumer = &mut measured.consumers[0];
+        (consumer.position_lost, consumer.caught_up) = (Some(2), Some(4));
+        consumer.reopened = Some(6);
+        measured.producers[0].driver.version.build = Some("debug".into());
+    }
+    let mut document = document(vec![lost]);
+    document.skipped.push(SkippedDriver {
+        name: "java".into(),
+        reason: "no javac".into(),
+    });
+    let found = findings(&document);
+    assert_eq!(
+        found[0].text,
+        "`go` failed: consumer 0 (wire) lost 3 messages"
+    );
+    assert_eq!(found[0].kind, FindingKind::Warning);
+    let texts: Vec<&str> = found.iter().map(|finding| finding.text.as_str()).collect();
+    for part in [
+        "its cursor lost its place 2 times (CappedPositionLost)",
+        "again 3 times after errors",
+        "a query found them",
+        "`go` is not an optimised build",
+        "`java` is left out",
+    ] {
+        assert!(
+            texts.iter().any(|text| text.contains(part)),
+            "{part}: {texts:?}"
+        );
+    }
+}

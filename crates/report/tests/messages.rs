@@ -1,0 +1,110 @@
+//! Reports of messages through a database: of a document that a run wrote, and of one with very many messages, whose page is
+//! written to `target/tmp/report/`, where it can be looked at.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper that cannot do its work has to fail the test"
+)]
+
+use dyno_analyze::messages::record::{CellStatus, TailDocument};
+use dyno_report::RenderOptions;
+use dyno_report::experiment::ExperimentFormat;
+use dyno_report::tail::{CellMessages, TailView, render};
+use std::path::Path;
+
+fn document() -> TailDocument {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tail/tests/golden/tail.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Latencies that climb with the number, or stay.
+fn messages(document: &TailDocument, count: usize) -> Vec<CellMessages> {
+    let cells = document.cells.iter().enumerate();
+    let made = cells.map(|(place, cell)| {
+        let latencies = (0..count).map(|n| {
+            let climb = if place % 2 == 1 { n as i64 * 20_000 } else { 0 };
+            let noise = (n as i64 * 7_919) % 100_000;
+            (n % 1000 != 999).then_some(200_000 + noise + climb)
+        });
+        CellMessages {
+            cell: cell.name.clone(),
+            latencies_ns: vec![latencies.collect()],
+        }
+    });
+    made.collect()
+}
+
+fn rendered(document: &TailDocument, count: usize, format: ExperimentFormat) -> String {
+    let messages = messages(document, count);
+    let view = TailView {
+        document,
+        messages: &messages,
+    };
+    render(&view, format, &RenderOptions::default()).unwrap()
+}
+
+#[test]
+fn every_format_has_the_cause_and_the_sums() {
+    let document = document();
+    for format in [
+        ExperimentFormat::Human,
+        ExperimentFormat::Markdown,
+        ExperimentFormat::Html,
+    ] {
+        let text = rendered(&document, 300, format);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "missing bound on inserts in flight",
+            "What came of the messages",
+            "2,400",
+        ] {
+            assert!(flat.contains(part), "{format:?}: {part}");
+        }
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&rendered(&document, 300, ExperimentFormat::Json)).unwrap();
+    assert!(json["findings"].as_array().unwrap().len() > 2);
+    assert_eq!(json["tail"]["cells"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_page_with_a_hundred_thousand_messages_of_each_stays_below_four_megabytes() {
+    let page = rendered(&document(), 100_000, ExperimentFormat::Html);
+    assert_eq!(page.matches("<canvas").count(), 4);
+    assert!(page.len() < 4_000_000, "{}", page.len());
+    // Twice as many are thinned, and that is said.
+    let more = rendered(&document(), 200_000, ExperimentFormat::Html);
+    assert!(
+        more.len() < page.len() * 11 / 10,
+        "{} {}",
+        more.len(),
+        page.len()
+    );
+    assert!(more.contains("of each group of neighbours the first one and the slowest one"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("messages.html"), page).unwrap();
+}
+
+#[test]
+fn what_failed_is_an_alarm_and_a_cell_without_measurement_has_a_row() {
+    let mut document = document();
+    let cell = &mut document.cells[0];
+    cell.status = CellStatus::Failed;
+    cell.reason = Some("consumer 0 (wire) lost 7 messages".into());
+    cell.measured.as_mut().unwrap().consumers[0].sum.lost = 7;
+    document.cells[1].status = CellStatus::Failed;
+    document.cells[1].reason = Some("it ended with exit code 1".into());
+    document.cells[1].measured = None;
+    let text = rendered(&document, 10, ExperimentFormat::Markdown);
+    for part in [
+        "lost 7 messages",
+        "it ended with exit code 1",
+        "Nothing was measured",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    document.cells.clear();
+    let empty = rendered(&document, 10, ExperimentFormat::Html);
+    assert!(empty.contains("There is no answer yet."));
+}

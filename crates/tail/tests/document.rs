@@ -1,0 +1,88 @@
+//! `tail.json`: its committed JSON schema is that of the code, and `tests/golden/tail.json`, which a run wrote, stays
+//! readable and is written back as it is.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use dyno_analyze::messages::record::{FILE, SCHEMA_VERSION, TailDocument, schema};
+use dyno_record::RecordError;
+use dyno_tail::document;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn in_crate(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn committed() -> PathBuf {
+    in_crate("schema/tail.schema.json")
+}
+
+fn golden() -> Value {
+    let text = fs::read_to_string(in_crate("tests/golden/tail.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Reads a value as the document in a folder.
+fn read(value: &Value) -> Result<TailDocument, RecordError> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(FILE), value.to_string()).unwrap();
+    assert!(document::is_in(folder.path()));
+    document::read(folder.path())
+}
+
+#[test]
+fn the_committed_schema_is_current() {
+    let text = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        fs::write(committed(), &text).unwrap();
+    }
+    let found = fs::read_to_string(committed()).unwrap();
+    assert!(
+        found == text,
+        "run `UPDATE_SCHEMA=1 cargo test -p dyno-tail --test document`"
+    );
+}
+
+#[test]
+fn the_golden_document_satisfies_the_schema_and_what_is_none_does_not() {
+    let text = fs::read_to_string(committed()).unwrap();
+    let schema = serde_json::from_str(&text).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let golden = golden();
+    let result = validator.validate(&golden);
+    assert_eq!(result.map_err(|error| error.to_string()), Ok(()));
+    let refused = |pointer: &str, value: Value| {
+        let mut document = golden.clone();
+        *document.pointer_mut(pointer).unwrap() = value;
+        !validator.is_valid(&document)
+    };
+    assert!(refused("/status", json!("finished")));
+    assert!(refused("/cells/0/settings/mode", json!("push")));
+    assert!(refused("/cells/0/measured/consumers/0/sum/lost", json!(-1)));
+    assert!(refused("/cells/1/settings/in_flight", json!("many")));
+}
+
+#[test]
+fn the_golden_document_is_read_and_written_back_as_it_is() {
+    let golden = golden();
+    let read = read(&golden).unwrap();
+    assert_eq!(read.cells.len(), 4);
+    let folder = tempfile::tempdir().unwrap();
+    document::write(&read, folder.path()).unwrap();
+    let text = fs::read_to_string(folder.path().join(FILE)).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), golden);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_cannot_be_read_is_told() {
+    let mut later = golden();
+    later["schema_version"] = json!(SCHEMA_VERSION + 1);
+    assert!(matches!(read(&later), Err(RecordError::NewerSchema { .. })));
+    let mut without = golden();
+    without.as_object_mut().unwrap().remove("cells");
+    assert!(matches!(read(&without), Err(RecordError::Document { .. })));
+    let nowhere = document::read(Path::new("/nowhere/at/all"));
+    assert!(matches!(nowhere, Err(RecordError::Read { .. })));
+}
