@@ -6,6 +6,7 @@ use crate::problem::Problem;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// How consumers get messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -95,12 +96,17 @@ impl Default for TailPlan {
     }
 }
 
-/// Most messages of a producer: sequence numbers have 40 bits.
-const MOST_MESSAGES: u64 = 1 << 40;
+/// Most messages of a producer: what is known of each is in memory at the end, some 50 bytes.
+const MOST_MESSAGES: u64 = 100_000_000;
+/// Most inserts in flight, and most connections, that drivers take.
+const MOST_IN_FLIGHT: u64 = 1_000_000;
+const MOST_POOL: u64 = 100_000;
+/// Longest time that a consumer spends on a message.
+const MOST_WORK: Duration = Duration::from_secs(1000);
 /// Most producers, and most consumers, at once.
 const MOST_AT_ONCE: u32 = 64;
 /// Most bytes that are added to a message, so that it stays below the 16 MiB of a document.
-const MOST_SIZE: u64 = (16 << 20) - 1024;
+const MOST_SIZE: u64 = 16_000_000;
 /// Smallest capped collection that servers make.
 const LEAST_CAPPED: u64 = 4096;
 /// Bytes of a message besides what is added to it, generously: fields, names, and what the server keeps of it.
@@ -116,6 +122,9 @@ impl TailPlan {
             "unbounded" => Ok(None),
             number => match number.parse() {
                 Ok(0) => Err("0 would send nothing".into()),
+                Ok(bound) if bound > MOST_IN_FLIGHT => {
+                    Err(format!("drivers take at most {MOST_IN_FLIGHT}"))
+                }
                 Ok(bound) => Ok(Some(bound)),
                 Err(_) => Err("it is neither a number nor `unbounded`".into()),
             },
@@ -181,9 +190,30 @@ pub(crate) fn problems(plan: &Plan) -> Vec<Problem> {
             require(false, format!("`tail.in_flight` has `{text}`: {reason}"));
         }
     }
+    let bounds: Vec<_> = tail
+        .in_flight
+        .iter()
+        .map(|text| TailPlan::bound(text))
+        .collect();
+    let twice = |place: usize| bounds[..place].contains(&bounds[place]);
+    require(
+        !(0..bounds.len()).any(twice),
+        "`tail.in_flight` has a number twice".to_owned(),
+    );
     require(
         !tail.pool.contains(&0),
         "`tail.pool` has `0`, but drivers need a connection".to_owned(),
+    );
+    require(
+        tail.pool.iter().all(|pool| u64::from(*pool) <= MOST_POOL),
+        format!("`tail.pool` has more than the {MOST_POOL} connections that drivers take"),
+    );
+    require(
+        tail.work.0 <= MOST_WORK,
+        format!(
+            "`tail.work` is `{}`, more than 1000 seconds for each message",
+            tail.work
+        ),
     );
     for (key, count) in [
         ("producers_at_once", tail.producers_at_once),

@@ -206,6 +206,14 @@ impl Process {
         Ok(self.ended.is_some())
     }
 
+    /// Whether it has ended otherwise than with the exit code 0.
+    ///
+    /// # Errors
+    /// [`TailError::Process`].
+    pub fn has_failed(&mut self) -> Result<bool, TailError> {
+        Ok(self.has_ended()? && self.ended.is_some_and(|status| !status.success()))
+    }
+
     /// CPU time of it and of its children that it has waited for, from its start to its end or the last question
     /// whether it has ended; `None` if nobody has asked.
     pub fn cpu_s(&self) -> Option<f64> {

@@ -171,12 +171,25 @@ fn with_collection(
         interrupted: false,
     };
     let limit = Duration::from_secs(settings.limit_s);
-    watch.until(limit, &mut producers, &mut consumers)?;
-    // A consumer that misses messages ends when it was idle, at most so long after the last one came.
-    let work = Duration::from_micros(settings.delay_us.saturating_mul(total_messages(settings)));
-    let limit = watch.began.elapsed() + Duration::from_secs(settings.idle_s) + work + STOP_LIMIT;
-    watch.until(limit, &mut consumers, &mut [])?;
+    let most = Limit {
+        at: limit,
+        quiet: Duration::MAX,
+    };
+    watch.until(most, &mut producers, &mut consumers)?;
+    // A consumer that misses messages ends by itself when it was idle; one that is slow has as much time again as the
+    // producers may have.
+    let quiet = Duration::from_secs(settings.idle_s)
+        + 2 * Duration::from_micros(settings.delay_us)
+        + STOP_LIMIT;
+    let most = Limit {
+        at: watch.began.elapsed() + limit,
+        quiet,
+    };
+    let stopped = watch.until(most, &mut consumers, &mut [])?;
     let mut measured = gather(settings, producers, consumers, folder)?;
+    for consumer in &mut measured.consumers {
+        consumer.stopped = stopped && consumer.sum.lost > 0;
+    }
     measured.server = watch.server();
     measured.interrupted = watch.interrupted;
     Ok(measured)
@@ -272,6 +285,15 @@ fn start(
     })
 }
 
+/// How long processes may go on.
+#[derive(Clone, Copy)]
+struct Limit {
+    /// Until so long after the start of all.
+    at: Duration,
+    /// And no longer than this without a new stamp of any of them.
+    quiet: Duration,
+}
+
 /// Looks at all processes until they have ended.
 struct Watch<'a> {
     bench: &'a Bench<'a>,
@@ -283,15 +305,16 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Samples all until the first ones have ended; at the limit, or when somebody interrupts, they are asked to end,
-    /// and have some time.
+    /// Samples all until the first ones have ended; at the limit, when one of the others fails, or when somebody interrupts,
+    /// they are asked to end, and have some time. Gives whether they were asked.
     fn until(
         &mut self,
-        limit: Duration,
+        limit: Limit,
         until: &mut [Member],
         others: &mut [Member],
-    ) -> Result<(), TailError> {
+    ) -> Result<bool, TailError> {
         let mut next = self.began.elapsed();
+        let (mut stamped, mut stamped_at) = (0, next);
         let mut stopped = None;
         loop {
             let now = self.began.elapsed();
@@ -302,13 +325,24 @@ impl Watch<'_> {
             if now >= next || !running {
                 next = now + SAMPLE_EVERY;
                 self.sample(now, until, others);
+                let bytes = stamped_bytes(until);
+                if bytes > stamped {
+                    (stamped, stamped_at) = (bytes, now);
+                }
             }
             if !running {
-                return Ok(());
+                return Ok(stopped.is_some());
             }
+            // Nobody gets what is sent from here on.
+            let mut failed = false;
+            for member in others.iter_mut() {
+                failed |= member.process.has_failed()?;
+            }
+            let is_over =
+                failed || now >= limit.at || now >= stamped_at.saturating_add(limit.quiet);
             self.interrupted |= (self.bench.interrupted)();
             match stopped {
-                None if now >= limit || self.interrupted => {
+                None if is_over || self.interrupted => {
                     stopped = Some(now);
                     for member in until.iter_mut() {
                         // One that has just ended does not listen any more.
@@ -316,9 +350,10 @@ impl Watch<'_> {
                     }
                 }
                 Some(since) if now >= since + STOP_LIMIT => {
-                    return until
+                    until
                         .iter_mut()
-                        .try_for_each(|member| member.process.wait(Duration::ZERO).map(|_| ()));
+                        .try_for_each(|member| member.process.wait(Duration::ZERO).map(|_| ()))?;
+                    return Ok(true);
                 }
                 _ => {}
             }
@@ -353,6 +388,14 @@ impl Watch<'_> {
             samples: self.server.clone(),
         })
     }
+}
+
+/// What processes have stamped so far.
+fn stamped_bytes(members: &[Member]) -> u64 {
+    let files = members
+        .iter()
+        .map(|member| std::fs::metadata(&member.output));
+    files.flatten().map(|file| file.len()).sum()
 }
 
 fn sum_error(who: String) -> impl Fn(String) -> TailError {
@@ -412,6 +455,7 @@ fn gather(
             resources: member.resources(),
             received_per_s: consumed.received_per_s(&produced),
             idle: ending.code == Some(IDLE),
+            stopped: false,
             reopened: ending.done("reopened"),
             reopened_empty: ending.done("reopened_empty"),
             position_lost: ending.done("position_lost"),

@@ -107,7 +107,12 @@ pub fn what_is_wrong(measured: &Measured, settings: &Settings) -> Option<String>
     for (number, consumer) in measured.consumers.iter().enumerate() {
         let sum = consumer.sum;
         let who = format!("consumer {number} ({})", consumer.driver.name);
-        if sum.lost > 0 {
+        if sum.lost > 0 && consumer.stopped {
+            wrong.push(format!(
+                "{who} was stopped before it had read {} messages: it is slower than the producers",
+                sum.lost
+            ));
+        } else if sum.lost > 0 {
             let wrapped = match consumer.position_lost.unwrap_or(0) {
                 0 => "",
                 _ => ": the collection wrapped before it had read them",
@@ -117,9 +122,21 @@ pub fn what_is_wrong(measured: &Measured, settings: &Settings) -> Option<String>
         if sum.duplicated > 0 {
             wrong.push(format!("{who} had {} messages twice", sum.duplicated));
         }
+        // They may come again by another cursor, and one that a query found may come by the cursor as well.
+        let skipped = consumer.duplicates_skipped.unwrap_or(0);
+        let one_cursor =
+            consumer.reopened.unwrap_or(0) == 0 && consumer.caught_up.unwrap_or(0) == 0;
+        if skipped > 0 && one_cursor && settings.mode != Mode::Poll {
+            wrong.push(format!(
+                "{who} had {skipped} messages again by the same cursor"
+            ));
+        }
         // With one insert in flight messages are in the collection in their order. What a query found that the cursor
         // had skipped, and what came after another cursor was opened, may come late.
-        let in_order = settings.in_flight == InFlight::Bounded(1) && settings.mode != Mode::Poll;
+        // Nothing orders inserts that are not answered, on several connections.
+        let in_order = settings.in_flight == InFlight::Bounded(1)
+            && settings.mode != Mode::Poll
+            && settings.write_concern != "0";
         let again = consumer.reopened.unwrap_or(0) > consumer.reopened_empty.unwrap_or(0);
         if in_order && !again && sum.reordered > consumer.caught_up.unwrap_or(0) {
             wrong.push(format!(

@@ -50,6 +50,11 @@ impl<'a> Line<'a> {
         self.total().map(|total| total.p50_us)
     }
 
+    /// Whether it did all that it was to do: what one did that failed is not to be compared.
+    fn is_whole(&self) -> bool {
+        self.cell.status == CellStatus::Complete
+    }
+
     fn grows(&self) -> bool {
         !matches!(
             self.producer.verdict.cause,
@@ -111,8 +116,13 @@ pub fn findings(document: &TailDocument) -> Vec<Finding> {
     found.extend(riddle(document, &lines));
     found.extend(growing(document, &lines));
     found.extend(stationary(document, &lines));
-    found.extend(pools(&lines));
-    found.extend(fastest(document, &lines));
+    let whole: Vec<Line<'_>> = lines
+        .iter()
+        .filter(|line| line.is_whole())
+        .copied()
+        .collect();
+    found.extend(pools(&whole));
+    found.extend(fastest(document, &whole));
     found.extend(events(document));
     found.extend(doubts(document, &lines));
     found
@@ -185,31 +195,52 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     let is_unbounded = |line: &&Line<'_>| line.cell.settings.in_flight == InFlight::Unbounded;
     let judged: Vec<&Line<'_>> = lines
         .iter()
-        .filter(|line| line.producer.verdict.cause != Cause::TooFew)
+        .filter(|line| line.is_whole() && line.producer.verdict.cause != Cause::TooFew)
         .collect();
     let (unbounded, bounded): (Vec<&Line<'_>>, Vec<&Line<'_>>) =
         judged.into_iter().partition(is_unbounded);
     if unbounded.is_empty() || bounded.is_empty() {
         return None;
     }
-    let grown = |lines: &[&Line<'_>]| lines.iter().filter(|line| line.grows()).count();
-    let (grow, others) = (grown(&unbounded), grown(&bounded));
-    if grow == 0 {
+    // Those that grow for another reason are told one by one, and prove nothing about the bound.
+    let queues = |line: &&&Line<'_>| line.producer.verdict.cause == Cause::UnboundedInFlight;
+    let grow = unbounded.iter().filter(queues).count();
+    let others: Vec<String> = bounded
+        .iter()
+        .filter(|line| line.grows())
+        .map(|line| named(document, line))
+        .collect();
+    if 2 * grow <= unbounded.len() {
         return None;
     }
-    let text = match (grow == unbounded.len(), others) {
-        (true, 0) => format!(
-            "the cause is the missing bound on inserts in flight, and not the driver: latency grows with {} that do not wait \
-             for their inserts, and with none of {} that do or that bound how many are in flight",
-            count(grow, "producer", "producers"),
-            count(bounded.len(), "producer", "producers"),
+    let drivers: BTreeSet<&str> = unbounded
+        .iter()
+        .map(|line| line.producer.driver.name.as_str())
+        .collect();
+    let not_the_driver = match drivers.len() {
+        1 => "",
+        _ => ", and not the driver",
+    };
+    let who = match grow == unbounded.len() {
+        true => count(grow, "producer", "producers"),
+        false => format!("{grow} of {} producers", unbounded.len()),
+    };
+    let but = match others.is_empty() {
+        true => format!(
+            "with none of {} that do or that bound how many are in flight",
+            count(bounded.len(), "producer", "producers")
         ),
-        _ => format!(
-            "latency grows with {grow} of {} that do not wait for their inserts, and with {others} of {} that do",
-            count(unbounded.len(), "producer", "producers"),
+        false => format!(
+            "with {} of {} that do, for reasons of their own ({})",
+            others.len(),
             count(bounded.len(), "producer", "producers"),
+            list(&others)
         ),
     };
+    let text = format!(
+        "the cause is the missing bound on inserts in flight{not_the_driver}: messages queue with {who} that do not wait for their \
+         inserts, and latency grows {but}"
+    );
     let evidence = unbounded.iter().chain(&bounded).map(|line| {
         let place = match line.cell.settings.in_flight {
             InFlight::Unbounded => match line.producer.course.place {

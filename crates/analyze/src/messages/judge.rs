@@ -5,7 +5,8 @@
 //! consumer is faster than the answer). Each is tested for a trend of its own, and the one that grows
 //! by most names the cause. An insert that takes longer while more inserts are in flight waits in the
 //! queue in front of the connections: by Little's law the time is the number in flight over the rate,
-//! whatever the server does. One that takes longer with the same number in flight is the server's.
+//! whatever the server does. One that takes longer with the same number in flight takes longer at the server, on the way, or for want of
+//! CPU in the producer.
 
 use super::trend::{Direction, Trend, trend};
 use super::words;
@@ -101,11 +102,11 @@ pub struct Course {
 pub enum Cause {
     /// Nothing: latency does not grow.
     Stationary,
-    /// The schedule asks for more than the driver sends: messages wait in the producer.
+    /// The schedule asks for more than is sent or acknowledged: messages wait in the producer, or below its bound on those in flight.
     MoreOfferedThanSent,
     /// Nothing bounds the inserts in flight, so they queue in front of the connections.
     UnboundedInFlight,
-    /// Inserts take longer though no more of them are in flight.
+    /// Inserts take longer though no more of them are in flight: the server, the network, or the CPU of the producer.
     Server,
     /// Messages are there and are received later and later.
     Delivery,
@@ -222,21 +223,29 @@ fn cause(course: &Course, found: &Judgement) -> Cause {
     if total.is_some_and(|total| matches!(total.direction, Direction::Falling | Direction::Flat)) {
         return Cause::Stationary;
     }
-    let growing = found
-        .trends
-        .iter()
-        .filter(|part| part.part != Part::Total && part.trend.direction == Direction::Growing);
-    let most = growing.max_by(|left, right| left.trend.change.total_cmp(&right.trend.change));
+    let parts = || found.trends.iter().filter(|part| part.part != Part::Total);
+    let growing = parts().filter(|part| part.trend.direction == Direction::Growing);
+    let largest =
+        |left: &&PartTrend, right: &&PartTrend| left.trend.change.total_cmp(&right.trend.change);
+    // All of it may grow though each part grows too little, or too unsteadily, to be told alone.
+    let all_grow = total.is_some_and(|total| total.direction == Direction::Growing);
+    let most = growing.max_by(largest).or_else(|| {
+        let all = all_grow.then(|| parts().max_by(largest)).flatten();
+        all.filter(|part| part.trend.change > 0.0)
+    });
     let Some(most) = most else {
         return Cause::Stationary;
     };
     let unbounded = course.in_flight == InFlight::Unbounded;
+    let more_in_flight = found.in_flight.direction == Direction::Growing;
     match most.part {
         // Blocking drivers queue in the program: without a schedule every message is due at the start.
         Part::Wait if unbounded && course.rates.offered_per_s.is_none() => Cause::UnboundedInFlight,
         Part::Wait => Cause::MoreOfferedThanSent,
-        Part::Acknowledged if found.in_flight.direction == Direction::Growing && unbounded => {
-            Cause::UnboundedInFlight
+        Part::Acknowledged if more_in_flight && unbounded => Cause::UnboundedInFlight,
+        // A bound that is far away: they queue as they would without one.
+        Part::Acknowledged if more_in_flight && course.rates.offered_per_s.is_some() => {
+            Cause::MoreOfferedThanSent
         }
         Part::Acknowledged => Cause::Server,
         Part::After | Part::Total => Cause::Delivery,

@@ -374,6 +374,9 @@ pub struct ConsumerRecord {
     pub received_per_s: Option<f64>,
     /// Whether it ended because nothing came any more.
     pub idle: bool,
+    /// Whether it was asked to end before it had everything: what it has not had is not lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// Cursors opened after the first.
     pub reopened: Option<u64>,
     /// Of these, after a tailable cursor that died on an empty collection.

@@ -81,6 +81,16 @@ fn more_offered(course: &Course, found: &Judgement) -> String {
         ),
         None => format!("{} sent", rate(course.rates.sent_per_s)),
     };
+    let inserted = found.trend_of(Part::Acknowledged);
+    let in_flight = wait.map(|wait| wait.change) < inserted.map(|inserted| inserted.change);
+    if let (true, Some(inserted)) = (in_flight, inserted) {
+        return format!(
+            "more offered than is acknowledged: insert time grows by {} with the number in flight while {} ({rates}; {})",
+            per_thousand(inserted),
+            beside(found, Part::Wait, "intended→send"),
+            tau(inserted),
+        );
+    }
     format!(
         "more offered than the driver sends: intended→send grows by {grows} while {} ({rates}; {})",
         beside(found, Part::Acknowledged, "insert time"),
@@ -96,9 +106,13 @@ fn unbounded(course: &Course, found: &Judgement) -> Vec<String> {
     let in_program = course.place == QueuePlace::Program
         || wait.map(|wait| wait.change) > inserted.map(|inserted| inserted.change);
     if in_program {
+        let due = match rates.offered_per_s {
+            Some(offered) => format!("{messages} were due at {}", rate(offered)),
+            None => format!("all {messages} were due at the start"),
+        };
         return vec![format!(
-            "nothing bounds the messages that are due: all {messages} were due at the start and wait in the program \
-             for one of its threads, so intended→send grows by {} while {}; {} were sent",
+            "nothing bounds the messages that are due: {due} and wait in the program for one of its threads, so \
+             intended→send grows by {} while {}; {} were sent",
             wait.map_or_else(String::new, per_thousand),
             beside(found, Part::Acknowledged, "insert time"),
             rate(rates.sent_per_s),
@@ -139,7 +153,8 @@ fn server(course: &Course, found: &Judgement) -> Vec<String> {
         InFlight::Unbounded => format!("about {} inserts are", number(found.in_flight.median)),
     };
     vec![format!(
-        "the server takes longer: insert time grows by {} (median {}; {}) though {in_flight} in flight all along, {}",
+        "inserts take longer, at the server, on the way or for want of CPU in the producer: insert time grows by {} \
+         (median {}; {}) though {in_flight} in flight all along, {}",
         inserted.map_or_else(String::new, per_thousand),
         inserted.map_or_else(String::new, |trend| duration(trend.median)),
         inserted.map_or_else(String::new, tau),
