@@ -108,6 +108,7 @@ fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool)
         resources: Resources::default(),
         received_per_s: None,
         idle: false,
+        stopped: false,
         reopened: Some(1),
         reopened_empty: Some(1),
         position_lost: Some(0),
@@ -183,18 +184,36 @@ fn growth_that_goes_with_the_bound_is_not_the_drivers() {
     }
     let text = texts(cells.clone());
     assert!(
-        text.contains("the missing bound on inserts in flight, and not the driver: latency grows with 2 producers"),
+        text.contains("the missing bound on inserts in flight, and not the driver: messages queue with 2 producers"),
+        "{text}"
+    );
+    assert!(
+        text.contains("grows with none of 4 producers that do"),
         "{text}"
     );
     assert!(
         text.contains("`node, unbounded`: unbounded in-flight"),
         "{text}"
     );
-    // With one that grows though it waits the driver may have a part in it.
+    // One that grows though it waits does so for a reason of its own, and is named.
     cells[0] = cell("node", Some(1), 10, 200.0, true);
-    let text = texts(cells);
+    let text = texts(cells.clone());
+    assert!(
+        text.contains(
+            "with 1 of 4 producers that do, for reasons of their own (`node, 1 in flight`)"
+        ),
+        "{text}"
+    );
+    // With one driver nothing is known of others.
+    let of_node: Vec<Cell> = cells.drain(1..3).collect();
+    let text = texts(of_node);
+    assert!(text.contains("missing bound"), "{text}");
     assert!(!text.contains("not the driver"), "{text}");
-    assert!(text.contains("and with 1 of 4 producers that do"), "{text}");
+    // What failed is not compared.
+    let mut failed = cell("node", None, 10, 900.0, true);
+    failed.status = CellStatus::Failed;
+    let text = texts(vec![cell("node", Some(1), 10, 200.0, false), failed]);
+    assert!(!text.contains("missing bound"), "{text}");
 }
 
 #[test]
