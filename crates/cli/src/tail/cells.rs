@@ -6,9 +6,12 @@ use dyno_analyze::messages::record::{
     Arrive, Cell, CellStatus, Mode, Schedule, Settings, SkippedDriver,
 };
 use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
 use dyno_plan::tail::{TailArrivals, TailMode, TailPlan};
 use dyno_tail::driver::{Driver, Found};
 
+/// Largest collection of the embedded server unless somebody says another size: some 700 messages.
+const MOST_OF_EMBEDDED: u64 = 128 << 10;
 /// Most points of each series in the document.
 const POINTS: usize = 200;
 
@@ -123,7 +126,7 @@ fn settings(
         in_flight,
         pool: u64::from(pool),
         size_bytes: tail.size.0,
-        capped_bytes: tail.capped_bytes(),
+        capped_bytes: capped_bytes(plan, tail),
         write_concern: tail.write_concern.clone(),
         mode,
         schedule: tail.rate_per_s.map(|rate_per_s| Schedule {
@@ -138,6 +141,17 @@ fn settings(
         delay_us: u64::try_from(tail.work.0.as_micros()).unwrap_or(u64::MAX),
         limit_s: tail.limit.0.as_secs(),
         points: POINTS,
+    }
+}
+
+/// Size of the collection. The embedded server looks at every document of a capped collection when one is inserted, so
+/// that few of them are kept there unless somebody says another size, or wants a slow consumer.
+fn capped_bytes(plan: &Plan, tail: &TailPlan) -> u64 {
+    let all = tail.capped_bytes();
+    let is_embedded = plan.server.kind == ServerKind::Embedded;
+    match is_embedded && tail.capped_size.is_none() && tail.work.0.is_zero() {
+        true => all.min(MOST_OF_EMBEDDED),
+        false => all,
     }
 }
 
@@ -234,6 +248,21 @@ mod tests {
                 "b: it does not offer unbounded inserts in flight"
             ]
         );
+    }
+
+    #[test]
+    fn the_embedded_server_keeps_few_messages_unless_it_shall_keep_more() {
+        let mut plan = dyno_plan::file::default_plan();
+        let mut tail = TailPlan::default();
+        assert_eq!(capped_bytes(&plan, &tail), MOST_OF_EMBEDDED);
+        tail.work = dyno_plan::units::Span::from_millis(1);
+        assert_eq!(capped_bytes(&plan, &tail), tail.capped_bytes());
+        tail.work = TailPlan::default().work;
+        tail.capped_size = Some(dyno_plan::units::Bytes(1 << 30));
+        assert_eq!(capped_bytes(&plan, &tail), 1 << 30);
+        tail.capped_size = None;
+        plan.server.kind = ServerKind::Mongod;
+        assert_eq!(capped_bytes(&plan, &tail), tail.capped_bytes());
     }
 
     #[test]
