@@ -163,6 +163,8 @@ pub(crate) enum FleetCommand {
     Slo(Box<OnHosts<SloArguments>>),
     /// As `dyno ab`
     Ab(Box<OnHosts<AbArguments>>),
+    /// As `dyno resume`, of an experiment that began on a fleet
+    Resume(Box<OnHosts<ResumeArguments>>),
     /// Write what another system needs to run the fleet of a plan
     Render(RenderArguments),
 }

@@ -524,6 +524,17 @@ impl Controller {
     }
 }
 
+/// Takes away what is left of a run in Redis, once nobody of it is there any more.
+///
+/// # Errors
+/// Redis does not answer; the keys then expire.
+pub fn forget(endpoint: &Endpoint, run: &RunName) -> Result<(), FleetError> {
+    let mut connection = endpoint.connect(Duration::ZERO)?;
+    let mut delete = redis::cmd("DEL");
+    let deleted = delete.arg(&run.all()).query::<()>(&mut connection);
+    deleted.map_err(|error| endpoint.error(&error))
+}
+
 impl Drop for Controller {
     fn drop(&mut self) {
         // Without a word the agents end by their lease; with one, at once.

@@ -66,6 +66,22 @@ pub struct RunDocument {
     pub selfcheck: Option<serde_json::Value>,
 }
 
+impl RunDocument {
+    /// Worker threads of all clients; absent if the plan does not tell.
+    pub fn client_threads(&self) -> Option<u64> {
+        if let Some(fleet) = &self.fleet {
+            return Some(fleet.agents.iter().map(|agent| agent.threads).sum());
+        }
+        let of_plan = |pointer| {
+            self.plan
+                .pointer(pointer)
+                .and_then(serde_json::Value::as_u64)
+        };
+        let pairs = of_plan("/server/pairs").unwrap_or(1).max(1);
+        Some(of_plan("/client/threads")?.max(1).saturating_mul(pairs))
+    }
+}
+
 /// One of several servers, each loaded by a client of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InstanceRecord {
@@ -117,6 +133,8 @@ pub struct FleetAgentRecord {
     pub host: String,
     /// CPUs that it may use.
     pub cpus: u64,
+    /// Worker threads that it had; 0 if it was lost.
+    pub threads: u64,
     /// What its share was, in words.
     pub share: String,
     /// Clock of the host against that of Redis, in seconds: what has to be added to it.

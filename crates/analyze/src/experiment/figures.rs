@@ -324,7 +324,7 @@ pub(super) fn of_measured(
         response_us,
     } = OperationFigures::of(&measured.samples, Resampling::seeded(seed)).ok_or(NothingMeasured)?;
     let pairs = plan_number(document, "/server/pairs").max(1);
-    let threads = plan_number(document, "/client/threads").saturating_mul(pairs);
+    let threads = document.client_threads().unwrap_or(0);
     let resources = resources(document, phase, threads);
     // Busy times are those of the whole phase, and so is the rate that they are divided by.
     let whole_rate_per_s = Quantity::exact(whole.value(Statistic::Rate).ok_or(NothingMeasured)?);
@@ -334,7 +334,7 @@ pub(super) fn of_measured(
         .collect();
     let mut figures = Figures {
         clients: plan_number(document, "/client/clients").saturating_mul(pairs),
-        threads,
+        threads: u32::try_from(threads).unwrap_or(u32::MAX),
         offered_rate_per_s: phase.offered_rate_per_s,
         rate_per_s,
         response_mean_us,
@@ -435,7 +435,7 @@ pub const fn resource_name(kind: ResourceKind) -> &'static str {
     }
 }
 
-fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u32) -> Vec<Resource> {
+fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u64) -> Vec<Resource> {
     let resource = |kind, units: u64, busy_s: f64, duration_s: f64| Resource {
         name: resource_name(kind).to_owned(),
         servers: u32::try_from(units).unwrap_or(u32::MAX).max(1),
@@ -452,9 +452,11 @@ fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u32) -> Vec<R
         .filter(|one| one.resource != ResourceKind::ClientCpuWait)
         .map(|one| resource(one.resource, one.units, one.busy_s, one.duration_s));
     let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
-    let cpus = document.environment.cpus.unwrap_or(1);
+    let of_fleet = document.fleet.as_ref();
+    let of_fleet = of_fleet.map(|fleet| fleet.agents.iter().map(|agent| agent.cpus).sum());
+    let cpus: u64 = of_fleet.or(document.environment.cpus).unwrap_or(1);
     // A worker thread is never on two CPUs at once.
-    let usable = cpus.min(u64::from(threads.max(1)));
+    let usable = cpus.min(threads.max(1));
     let client = (phase.duration_s > 0.0)
         .then(|| resource(ResourceKind::ClientCpu, usable, client_s, phase.duration_s));
     recorded.chain(client).collect()

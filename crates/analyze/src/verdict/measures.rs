@@ -338,7 +338,10 @@ fn server_cpus(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
 
 /// Worker threads that the client has.
 fn threads(bench: &Bench<'_>) -> Option<f64> {
-    Some(plan_number(bench, "/client/threads")?.max(1.0) * pairs(bench))
+    bench
+        .document
+        .client_threads()
+        .map(|threads| threads as f64)
 }
 
 fn clients(bench: &Bench<'_>) -> f64 {

@@ -1,7 +1,7 @@
 //! `dyno fleet`: the verbs of this program on many hosts, and what other systems need for them.
 
 use crate::args::{FleetArguments, FleetCommand, HostArguments, RenderArguments, RenderSystem};
-use crate::commands::{ab, run, slo, soak, sweep, xmax};
+use crate::commands::{ab, resume, run, slo, soak, sweep, xmax};
 use crate::exit::{Exit, Failure};
 use crate::fleet::Fleet;
 use crate::messages::print_data;
@@ -37,6 +37,9 @@ pub(crate) fn fleet(
         FleetCommand::Ab(on) => {
             on_hosts(&on.hosts, hands, |hands| ab::ab(&on.verb, state_dir, hands))
         }
+        FleetCommand::Resume(on) => on_hosts(&on.hosts, hands, |hands| {
+            resume::resume(&on.verb, state_dir, hands)
+        }),
         FleetCommand::Render(arguments) => render(arguments),
     }
 }

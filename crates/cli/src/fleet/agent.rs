@@ -1,6 +1,7 @@
 //! `dyno agent`: what one host does in a run of a fleet. It loads servers, or starts one, as the controller says.
 
 use super::serve;
+use super::stage::{self, Course, Outlet, Said, merger};
 use crate::args::AgentArguments;
 use crate::exit::{Exit, Failure};
 use crate::fleet::{endpoint, version};
@@ -8,46 +9,36 @@ use crate::session::execute::{Hands, usage};
 use crate::session::server::{ServerPlaces, ServerUnderTest};
 use crate::session::task::Remote;
 use dyno_fleet::FleetError;
-use dyno_fleet::agent::{Agent, AgentOptions, Start};
-use dyno_fleet::clock::monotonic_ns;
-use dyno_fleet::merge::{MergeOptions, Merger};
+use dyno_fleet::agent::{Agent, AgentOptions};
 use dyno_fleet::protocol::{HostFacts, Stage, Work};
 use dyno_fleet::shares::{Link, Share};
-use dyno_load::LoadError;
 use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
-use dyno_load::engine::{self, INTERVAL_NS, Job, Pair, PhaseSpec, ProcessUsage};
+use dyno_load::engine::{Job, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
 use dyno_observe::usage::UsageSampler;
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
-use dyno_record::accumulate::PhaseAccumulator;
-use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord, ResourceUse};
 use dyno_record::verdict::Level;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{channel, sync_channel};
 use std::time::Duration;
 
 /// Longest wait for a word. The lease says much earlier whether the controller is there.
 pub(super) const FOREVER: Duration = Duration::from_secs(366 * 86_400);
-/// How often it is looked whether to go on.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How busy a host was in less time than this is not known from samples of each second.
-const SHORTEST_S: f64 = 1.0;
-/// A local merger waits for all of its windows.
-const NO_LAG: u64 = u64::MAX;
 
 /// What an agent tells at the end of a stage.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Summary {
     /// Its phases.
     pub(super) phases: Vec<PhaseRecord>,
+    /// Worker threads that it had.
+    pub(super) threads: u64,
     /// How busy its host was in them.
     pub(super) resources: Vec<ResourceUse>,
 }
@@ -74,7 +65,7 @@ pub(crate) fn agent(arguments: &AgentArguments, hands: Hands<'_>) -> Result<Exit
 }
 
 /// Whether nobody is there any more to clean up behind this agent.
-fn is_alone(failure: &Failure) -> bool {
+pub(super) fn is_alone(failure: &Failure) -> bool {
     matches!(
         failure.error.downcast_ref::<FleetError>(),
         Some(FleetError::ControllerGone { .. } | FleetError::RedisGone { .. })
@@ -123,8 +114,8 @@ fn host_facts(folder: &Path, hands: Hands<'_>) -> HostFacts {
 }
 
 /// An agent that loads.
-struct Worker<'a> {
-    agent: Agent,
+pub(super) struct Worker<'a> {
+    pub(super) agent: Agent,
     folder: &'a Path,
     hands: Hands<'a>,
 }
@@ -165,15 +156,23 @@ impl Worker<'_> {
         let clock = Clock::start();
         let (said, inbox) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let mut parts = Vec::new();
+        let (mut parts, mut threads) = (Vec::new(), 0);
         self.agent.doing(&format!("connecting for {stage}"))?;
         for link in &share.links {
             let outlet = Outlet {
                 link: parts.len() as u32,
                 said: said.clone(),
             };
-            let job = self.job(work, link, plan, stage, clock, &stop, &outlet)?;
-            parts.extend(job.map(|job| start(job, outlet)));
+            let links = share.links.len() as u32;
+            let job = self.job(work, link, links, plan, stage, clock, &stop, &outlet)?;
+            if let Some(job) = job {
+                threads += job
+                    .pairs
+                    .iter()
+                    .map(|pair| pair.threads as u64)
+                    .sum::<u64>();
+                parts.push(stage::start(job, outlet));
+            }
         }
         drop(said);
         let count = parts.len() as u32;
@@ -183,6 +182,7 @@ impl Worker<'_> {
             stage,
             clock,
             stop: &stop,
+            threads,
             phases: Vec::new(),
             merger: merger(count),
             sampler: UsageSampler::new(Path::new("/"), &[], None),
@@ -207,6 +207,7 @@ impl Worker<'_> {
         &self,
         work: &Work,
         link: &Link,
+        links: u32,
         plan: &Plan,
         stage: Stage,
         clock: Clock,
@@ -245,8 +246,8 @@ impl Worker<'_> {
             (true, Some(all)) => scaled(all, link.clients, plan.client.clients),
             _ => link.clients,
         };
-        let threads = work.threads.unwrap_or(self.hands.surroundings.cores);
-        let threads = threads.clamp(1, clients) as usize;
+        let shared = self.hands.surroundings.cores / links.max(1);
+        let threads = work.threads.unwrap_or(shared).clamp(1, clients) as usize;
         let (begun, ready) = (outlet.clone(), outlet.clone());
         Ok(Some(Job {
             phases: phases(&part, &workload, is_load),
@@ -316,186 +317,6 @@ fn phases(plan: &Plan, workload: &Workload, is_load: bool) -> Vec<PhaseSpec> {
             spec(PhaseKind::Warmup, Some(phases.warmup.0), None),
             measure,
         ],
-    }
-}
-
-fn merger(links: u32) -> Merger {
-    Merger::new(MergeOptions {
-        interval_ns: INTERVAL_NS,
-        lag: NO_LAG,
-        offered_rate_per_s: None,
-        agents: (0..links).map(|_| Default::default()).collect(),
-    })
-}
-
-/// From the thread of an engine.
-enum Said {
-    /// All connections are made; it waits for the start.
-    Ready(SyncSender<Option<u64>>),
-    /// It starts at this time of the clock.
-    Begun(u64),
-    Window(Box<IntervalRecord>),
-    Ended(Result<(), LoadError>),
-}
-
-#[derive(Clone)]
-struct Outlet {
-    link: u32,
-    said: Sender<(u32, Said)>,
-}
-
-impl Outlet {
-    fn say(&self, said: Said) {
-        // Nobody listens any more once the stage is given up.
-        let _ = self.said.send((self.link, said));
-    }
-}
-
-fn start(job: Job, outlet: Outlet) -> JoinHandle<()> {
-    std::thread::spawn(move || {
-        let result = engine::run(job, &mut |window| {
-            outlet.say(Said::Window(Box::new(window.merged)));
-            Ok(())
-        });
-        outlet.say(Said::Ended(result));
-    })
-}
-
-/// A stage on its way.
-struct Course<'a, 'b> {
-    worker: &'a mut Worker<'b>,
-    work: &'a Work,
-    stage: Stage,
-    clock: Clock,
-    stop: &'a AtomicBool,
-    phases: Vec<PhaseAccumulator>,
-    /// Windows of several servers become one.
-    merger: Merger,
-    sampler: UsageSampler,
-    /// The common instant, and the same on the clock.
-    start: Option<(Start, u64)>,
-}
-
-impl Course<'_, '_> {
-    fn follow(&mut self, inbox: &Receiver<(u32, Said)>, links: u32) -> Result<bool, Failure> {
-        let mut waiting = Vec::new();
-        let mut going = links;
-        let mut fault = None;
-        if links == 0 && !self.begin(&mut waiting)? {
-            return Ok(false);
-        }
-        while going > 0 {
-            self.worker.agent.check()?;
-            if self.worker.agent.is_cancelled(self.work.number) {
-                return Ok(false);
-            }
-            match inbox.recv_timeout(LOOK_EVERY) {
-                Ok((_, Said::Ready(answer))) => {
-                    waiting.push(answer);
-                    if waiting.len() as u32 == links && !self.begin(&mut waiting)? {
-                        return Ok(false);
-                    }
-                }
-                Ok((link, Said::Begun(at_ns))) => self.begun(link, at_ns)?,
-                Ok((link, Said::Window(window))) => self.window(link, *window)?,
-                Ok((link, Said::Ended(result))) => {
-                    going -= 1;
-                    self.merger.ended(link);
-                    self.send_merged()?;
-                    if let Err(error) = result {
-                        self.stop.store(true, Ordering::Relaxed);
-                        fault.get_or_insert(error);
-                        // Those that still wait for the start would wait for ever.
-                        waiting.clear();
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(LoadError::WorkerPanicked.into());
-                }
-            }
-        }
-        if let Some(error) = fault {
-            return Err(error.into());
-        }
-        let summary = serde_json::to_value(self.summary()).expect("figures are plain data");
-        self.worker
-            .agent
-            .done(self.work.number, self.stage, summary)?;
-        Ok(true)
-    }
-
-    /// Waits for the common instant and gives it to all; `false` if the work is not wanted any more.
-    fn begin(&mut self, waiting: &mut Vec<SyncSender<Option<u64>>>) -> Result<bool, Failure> {
-        let agent = &self.worker.agent;
-        let Some(start) = agent.wait_start(self.work.number, self.stage, FOREVER)? else {
-            return Ok(false);
-        };
-        let ahead_ns = (start.local_ns - monotonic_ns()).max(0) as u64;
-        let start_ns = self.clock.now_ns() + ahead_ns;
-        self.start = Some((start, start_ns));
-        self.sample();
-        for answer in waiting.drain(..) {
-            let _ = answer.send(Some(start_ns));
-        }
-        Ok(true)
-    }
-
-    fn begun(&mut self, link: u32, at_ns: u64) -> Result<(), Failure> {
-        if let (Some((start, start_ns)), 0) = (&self.start, link) {
-            let began_ns = start.local_ns + (at_ns as i64 - *start_ns as i64);
-            self.worker.agent.begun(start, began_ns)?;
-        }
-        Ok(())
-    }
-
-    /// Windows count from the common instant.
-    fn window(&mut self, link: u32, mut window: IntervalRecord) -> Result<(), Failure> {
-        let start_ns = self.start.as_ref().map_or(0, |(_, start_ns)| *start_ns);
-        window.start_ns = window.start_ns.saturating_sub(start_ns);
-        self.merger.add(link, window).map_err(super::unbounded)?;
-        self.send_merged()
-    }
-
-    fn send_merged(&mut self) -> Result<(), Failure> {
-        for merged in self.merger.closed().map_err(super::unbounded)? {
-            self.sample();
-            let window = merged.window;
-            let last = self.phases.last().map(PhaseAccumulator::phase);
-            if last != Some(window.phase) {
-                self.phases.push(PhaseAccumulator::new(window.phase, None));
-            }
-            if let Some(phase) = self.phases.last_mut() {
-                phase.add(&window).map_err(super::unbounded)?;
-            }
-            self.worker.agent.window(self.work.number, &window)?;
-        }
-        Ok(())
-    }
-
-    /// Time of samples is that of windows.
-    fn sample(&mut self) {
-        let start_ns = self.start.as_ref().map_or(0, |(_, start_ns)| *start_ns);
-        let at_ns = self.clock.now_ns().saturating_sub(start_ns);
-        self.sampler.sample(at_ns as f64 / 1e9);
-    }
-
-    fn summary(&mut self) -> Summary {
-        self.sample();
-        let phases: Vec<PhaseRecord> = self
-            .phases
-            .iter()
-            .map(PhaseAccumulator::to_record)
-            .collect();
-        let is_long = |phase: &&PhaseRecord| phase.duration_s >= SHORTEST_S;
-        let used = |phase: &PhaseRecord| {
-            let end_s = phase.start_s + phase.duration_s;
-            self.sampler.between(phase.name, phase.start_s, end_s)
-        };
-        Summary {
-            resources: phases.iter().filter(is_long).flat_map(used).collect(),
-            phases,
-        }
     }
 }
 

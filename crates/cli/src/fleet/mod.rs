@@ -4,8 +4,10 @@
 mod agent;
 mod course;
 mod hosts;
+mod open;
 mod record;
 mod serve;
+mod stage;
 
 pub(crate) use agent::agent;
 pub(crate) use course::Phases;
@@ -19,32 +21,28 @@ use crate::session::execute::Hands;
 use crate::session::task::{self, Remote};
 use crate::surroundings::Surroundings;
 use dyno_fleet::FleetError;
-use dyno_fleet::controller::{Controller, ControllerOptions, Event};
+use dyno_fleet::controller::{Controller, ControllerOptions, forget};
 use dyno_fleet::endpoint::{Endpoint, EndpointSource};
 use dyno_fleet::inventory::Inventory;
 use dyno_fleet::names::RunName;
-use dyno_fleet::protocol::{Registration, Stage, Version, Work};
-use dyno_fleet::shares::Share;
+use dyno_fleet::protocol::Version;
+use dyno_fleet::shares::shares;
 use dyno_plan::Plan;
 use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
 use dyno_plan::model::ServerKind;
 use dyno_plan::uri::redact;
 use dyno_servers::{EmbeddedPlaces, locate_embedded};
 use hosts::{Hosts, Started, Wanted};
-use serve::Served;
+use open::{Open, PrivateFolder};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Free disk that a client host needs for its program and logs, and a server host besides its data.
 const NEEDED_DISK_BYTES: u64 = 64 << 20;
-/// Longest time of a look whether all have come.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Longest time for the end of agents, and of servers that write their last checkpoint.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 const STOP_WITHIN: Duration = Duration::from_secs(90);
-/// Longest time to start servers, as of a local one with its recovery.
-const SERVE_WITHIN: Duration = Duration::from_secs(180);
 
 /// Version that all hosts must have.
 fn version() -> Version {
@@ -122,24 +120,6 @@ pub(crate) struct Fleet<'a> {
     state: RefCell<Option<Open>>,
 }
 
-/// A fleet whose agents have come.
-struct Open {
-    run: String,
-    hosts: Hosts,
-    /// All hosts with a program of this run.
-    names: Vec<String>,
-    /// Folder of playbooks and secrets.
-    _folder: PrivateFolder,
-    clients: Option<Controller>,
-    agents: Vec<Registration>,
-    servers: Option<Controller>,
-    server_hosts: Vec<Registration>,
-    /// Addresses that servers listen on.
-    addresses: Vec<String>,
-    /// Connection strings of the servers now.
-    uris: Vec<String>,
-}
-
 impl<'a> Fleet<'a> {
     /// Nothing is done yet.
     pub(crate) fn new(arguments: &'a HostArguments, surroundings: &'a Surroundings) -> Self {
@@ -168,6 +148,9 @@ impl<'a> Fleet<'a> {
             Some(remote) => vec![remote.clone()],
             None => open.serve(plan, hands)?,
         };
+        // Who would have nothing to do is told before anything is recorded.
+        shares(plan, open.agents.len() as u32, remotes.len() as u32)
+            .map_err(|error| Failure::of(Exit::BadInput, error))?;
         open.uris = remotes.iter().map(|one| one.target.to_string()).collect();
         Ok(remotes)
     }
@@ -198,6 +181,7 @@ impl<'a> Fleet<'a> {
             ),
         };
         let (client_run, server_run) = (run_name(&run)?, servers_run(&run)?);
+        let keys = [client_run.clone(), server_run.clone()];
         let programs = self.programs(&run, fleet, &clients, &servers);
         let controller = |run, hosts: &[String], needed| {
             Controller::open(ControllerOptions {
@@ -232,6 +216,8 @@ impl<'a> Fleet<'a> {
                 .map(|host| address(&inventory, host))
                 .collect::<Result<_, _>>()?,
             uris: Vec::new(),
+            endpoint: endpoint.clone(),
+            keys,
             names: clients.iter().chain(&servers).cloned().collect(),
             run,
             hosts,
@@ -382,6 +368,12 @@ impl<'a> Fleet<'a> {
                 hands.messages.warning(line);
             }
         }
+        // Now that nobody is there any more: an agent may have said why it ended after its controller had gone.
+        for run in &open.keys {
+            if let Err(error) = forget(&open.endpoint, run) {
+                hands.messages.warning(&error.to_string());
+            }
+        }
     }
 
     /// Offered rate of all agents together.
@@ -417,105 +409,6 @@ impl<'a> Fleet<'a> {
             .as_mut()
             .ok_or_else(|| Failure::new(Exit::Internal, "the fleet has not been opened"))?;
         course::perform(open, phases, offered, hands, sink)
-    }
-}
-
-impl Open {
-    /// Waits until all have come.
-    fn gather(&mut self, within: Duration, hands: Hands<'_>) -> Result<(), Failure> {
-        let until = Instant::now() + within;
-        let gather = |controller: &mut Controller| loop {
-            hands.interrupt.check()?;
-            match controller.gather(LOOK_EVERY) {
-                Ok(all) => return Ok::<_, Failure>(all),
-                Err(FleetError::Late { step, waiting, .. }) if Instant::now() >= until => {
-                    return Err(FleetError::Late {
-                        step,
-                        within,
-                        waiting,
-                    }
-                    .into());
-                }
-                Err(FleetError::Late { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        };
-        if let Some(servers) = &mut self.servers {
-            self.server_hosts = gather(servers)?;
-        }
-        if let Some(clients) = &mut self.clients {
-            self.agents = gather(clients)?;
-        }
-        Ok(())
-    }
-
-    /// Starts servers as the plan says, on all their hosts, in place of those that run there.
-    fn serve(&mut self, plan: &Plan, hands: Hands<'_>) -> Result<Vec<Remote>, Failure> {
-        let Some(controller) = &mut self.servers else {
-            return Ok(Vec::new());
-        };
-        let count = self.addresses.len() as u32;
-        let shares: Vec<Share> = (0..count)
-            .map(|index| Share {
-                index,
-                agents: count,
-                links: Vec::new(),
-            })
-            .collect();
-        let work = Work {
-            plan: plan_text(plan),
-            servers: self.addresses.clone(),
-            stages: vec![Stage::Serve],
-            ..Work::default()
-        };
-        controller.give(work, &shares)?;
-        let until = Instant::now() + SERVE_WITHIN;
-        let mut uris = vec![None; count as usize];
-        while uris.iter().any(Option::is_none) {
-            hands.interrupt.check()?;
-            if Instant::now() >= until {
-                let waiting = (0..count).filter(|index| uris[*index as usize].is_none());
-                return Err(FleetError::Late {
-                    step: "serving".into(),
-                    within: SERVE_WITHIN,
-                    waiting: waiting.map(|index| controller.name(index)).collect(),
-                }
-                .into());
-            }
-            match controller.next(LOOK_EVERY)? {
-                Some(Event::Gone { error, .. }) => {
-                    return Err(Failure::from(error).context("cannot start the servers"));
-                }
-                Some(Event::Done { agent, summary, .. }) => {
-                    let served: Served = serde_json::from_value(summary)
-                        .map_err(|error| Failure::of(Exit::Internal, error))?;
-                    uris[agent as usize] = Some(served.uri);
-                }
-                _ => {}
-            }
-        }
-        uris.into_iter()
-            .flatten()
-            .map(|uri| Remote::parse(&uri))
-            .collect()
-    }
-
-    /// A server host that has gone, or failed. It is looked for during `within`.
-    fn server_fault(&mut self, within: Duration) -> Result<Option<Failure>, Failure> {
-        let Some(controller) = &mut self.servers else {
-            return Ok(None);
-        };
-        let until = Instant::now() + within;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match controller.next(left.max(Duration::from_millis(1)))? {
-                Some(Event::Gone { error, .. }) => {
-                    return Ok(Some(Failure::from(error).context("a server host is lost")));
-                }
-                None if Instant::now() >= until => return Ok(None),
-                _ => {}
-            }
-        }
     }
 }
 
@@ -587,31 +480,4 @@ fn check_servers(fleet: &FleetPlan, servers: &[String]) -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-/// A folder that goes away with this value, and that nobody else can read.
-struct PrivateFolder(PathBuf);
-
-impl PrivateFolder {
-    fn create() -> Result<Self, Failure> {
-        use std::os::unix::fs::DirBuilderExt;
-        let name = format!(
-            "dyno-fleet-{}-{:x}",
-            std::process::id(),
-            jiff::Timestamp::now().as_nanosecond()
-        );
-        let path = std::env::temp_dir().join(name);
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| {
-            Failure::of(Exit::Environment, error)
-                .context(format!("cannot make `{}`", path.display()))
-        })?;
-        Ok(PrivateFolder(path))
-    }
-}
-
-impl Drop for PrivateFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -98,6 +98,7 @@ pub(super) fn extend(
         let mut clock = registration.realtime;
         if let Some(Ended { summary, realtime }) = ended {
             clock = realtime;
+            agent.threads = agent.threads.max(summary.threads);
             agent.phases.extend(summary.phases);
             agent.resources.extend(summary.resources);
         }

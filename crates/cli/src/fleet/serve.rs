@@ -1,6 +1,7 @@
 //! `dyno agent --serve`: starts the servers of the plan on this host, keeps them while the run lasts, and takes them away,
 //! also when nobody is there any more to ask for it.
 
+use super::agent::is_alone;
 use crate::args::AgentArguments;
 use crate::exit::{Exit, Failure};
 use crate::session::execute::Hands;
@@ -40,6 +41,7 @@ pub(super) fn serve(
     let result = result.and(stopped);
     match &result {
         Ok(()) => host.agent.leave(),
+        Err(failure) if is_alone(failure) => drop(host.agent),
         Err(failure) => host.agent.fail(&super::reason(failure)),
     }
     result

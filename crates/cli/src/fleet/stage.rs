@@ -1,0 +1,213 @@
+//! A stage on one client host: the engines, one for each server, on their way from ready to done.
+
+use super::agent::{FOREVER, Summary, Worker};
+use super::unbounded;
+use crate::exit::Failure;
+use dyno_fleet::agent::Start;
+use dyno_fleet::clock::monotonic_ns;
+use dyno_fleet::merge::{MergeOptions, Merger};
+use dyno_fleet::protocol::{Stage, Work};
+use dyno_load::LoadError;
+use dyno_load::clock::Clock;
+use dyno_load::engine::{self, INTERVAL_NS, Job};
+use dyno_observe::usage::UsageSampler;
+use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::interval::IntervalRecord;
+use dyno_record::model::PhaseRecord;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often it is looked whether to go on.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How busy a host was in less time than this is not known from samples of each second.
+const SHORTEST_S: f64 = 1.0;
+/// A local merger waits for all of its windows.
+const NO_LAG: u64 = u64::MAX;
+
+pub(super) fn merger(links: u32) -> Merger {
+    Merger::new(MergeOptions {
+        interval_ns: INTERVAL_NS,
+        lag: NO_LAG,
+        offered_rate_per_s: None,
+        agents: (0..links).map(|_| Default::default()).collect(),
+    })
+}
+
+/// From the thread of an engine.
+pub(super) enum Said {
+    /// All connections are made; it waits for the start.
+    Ready(SyncSender<Option<u64>>),
+    /// It starts at this time of the clock.
+    Begun(u64),
+    Window(Box<IntervalRecord>),
+    Ended(Result<(), LoadError>),
+}
+
+#[derive(Clone)]
+pub(super) struct Outlet {
+    pub(super) link: u32,
+    pub(super) said: Sender<(u32, Said)>,
+}
+
+impl Outlet {
+    pub(super) fn say(&self, said: Said) {
+        // Nobody listens any more once the stage is given up.
+        let _ = self.said.send((self.link, said));
+    }
+}
+
+pub(super) fn start(job: Job, outlet: Outlet) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let result = engine::run(job, &mut |window| {
+            outlet.say(Said::Window(Box::new(window.merged)));
+            Ok(())
+        });
+        outlet.say(Said::Ended(result));
+    })
+}
+
+/// A stage on its way.
+pub(super) struct Course<'a, 'b> {
+    pub(super) worker: &'a mut Worker<'b>,
+    pub(super) work: &'a Work,
+    pub(super) stage: Stage,
+    pub(super) clock: Clock,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) threads: u64,
+    pub(super) phases: Vec<PhaseAccumulator>,
+    /// Windows of several servers become one.
+    pub(super) merger: Merger,
+    pub(super) sampler: UsageSampler,
+    /// The common instant, and the same on the clock.
+    pub(super) start: Option<(Start, u64)>,
+}
+
+impl Course<'_, '_> {
+    pub(super) fn follow(
+        &mut self,
+        inbox: &Receiver<(u32, Said)>,
+        links: u32,
+    ) -> Result<bool, Failure> {
+        let mut waiting = Vec::new();
+        let mut going = links;
+        let mut fault = None;
+        if links == 0 && !self.begin(&mut waiting)? {
+            return Ok(false);
+        }
+        while going > 0 {
+            self.worker.agent.check()?;
+            if self.worker.agent.is_cancelled(self.work.number) {
+                return Ok(false);
+            }
+            match inbox.recv_timeout(LOOK_EVERY) {
+                Ok((_, Said::Ready(answer))) => {
+                    waiting.push(answer);
+                    if waiting.len() as u32 == links && !self.begin(&mut waiting)? {
+                        return Ok(false);
+                    }
+                }
+                Ok((link, Said::Begun(at_ns))) => self.begun(link, at_ns)?,
+                Ok((link, Said::Window(window))) => self.window(link, *window)?,
+                Ok((link, Said::Ended(result))) => {
+                    going -= 1;
+                    self.merger.ended(link);
+                    self.send_merged()?;
+                    if let Err(error) = result {
+                        self.stop.store(true, Ordering::Relaxed);
+                        fault.get_or_insert(error);
+                        // Those that still wait for the start would wait for ever.
+                        waiting.clear();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(LoadError::WorkerPanicked.into());
+                }
+            }
+        }
+        if let Some(error) = fault {
+            return Err(error.into());
+        }
+        let summary = serde_json::to_value(self.summary()).expect("figures are plain data");
+        self.worker
+            .agent
+            .done(self.work.number, self.stage, summary)?;
+        Ok(true)
+    }
+
+    /// Waits for the common instant and gives it to all; `false` if the work is not wanted any more.
+    fn begin(&mut self, waiting: &mut Vec<SyncSender<Option<u64>>>) -> Result<bool, Failure> {
+        let agent = &self.worker.agent;
+        let Some(start) = agent.wait_start(self.work.number, self.stage, FOREVER)? else {
+            return Ok(false);
+        };
+        let ahead_ns = (start.local_ns - monotonic_ns()).max(0) as u64;
+        let start_ns = self.clock.now_ns() + ahead_ns;
+        self.start = Some((start, start_ns));
+        self.sample();
+        for answer in waiting.drain(..) {
+            let _ = answer.send(Some(start_ns));
+        }
+        Ok(true)
+    }
+
+    fn begun(&mut self, link: u32, at_ns: u64) -> Result<(), Failure> {
+        if let (Some((start, start_ns)), 0) = (&self.start, link) {
+            let began_ns = start.local_ns + (at_ns as i64 - *start_ns as i64);
+            self.worker.agent.begun(start, began_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Windows count from the common instant.
+    fn window(&mut self, link: u32, mut window: IntervalRecord) -> Result<(), Failure> {
+        let start_ns = self.start.as_ref().map_or(0, |(_, start_ns)| *start_ns);
+        window.start_ns = window.start_ns.saturating_sub(start_ns);
+        self.merger.add(link, window).map_err(unbounded)?;
+        self.send_merged()
+    }
+
+    fn send_merged(&mut self) -> Result<(), Failure> {
+        for merged in self.merger.closed().map_err(unbounded)? {
+            self.sample();
+            let window = merged.window;
+            let last = self.phases.last().map(PhaseAccumulator::phase);
+            if last != Some(window.phase) {
+                self.phases.push(PhaseAccumulator::new(window.phase, None));
+            }
+            if let Some(phase) = self.phases.last_mut() {
+                phase.add(&window).map_err(unbounded)?;
+            }
+            self.worker.agent.window(self.work.number, &window)?;
+        }
+        Ok(())
+    }
+
+    /// Time of samples is that of windows.
+    fn sample(&mut self) {
+        let start_ns = self.start.as_ref().map_or(0, |(_, start_ns)| *start_ns);
+        let at_ns = self.clock.now_ns().saturating_sub(start_ns);
+        self.sampler.sample(at_ns as f64 / 1e9);
+    }
+
+    fn summary(&mut self) -> Summary {
+        self.sample();
+        let phases: Vec<PhaseRecord> = self
+            .phases
+            .iter()
+            .map(PhaseAccumulator::to_record)
+            .collect();
+        let is_long = |phase: &&PhaseRecord| phase.duration_s >= SHORTEST_S;
+        let used = |phase: &PhaseRecord| {
+            let end_s = phase.start_s + phase.duration_s;
+            self.sampler.between(phase.name, phase.start_s, end_s)
+        };
+        Summary {
+            threads: self.threads,
+            resources: phases.iter().filter(is_long).flat_map(used).collect(),
+            phases,
+        }
+    }
+}
