@@ -108,6 +108,8 @@ pub struct Controller {
     heard: Instant,
     looked: Instant,
     is_closed: bool,
+    /// Nobody waits for a connection any more.
+    is_ending: bool,
 }
 
 impl std::fmt::Debug for Controller {
@@ -145,6 +147,7 @@ impl Controller {
             heard: Instant::now(),
             looked: Instant::now(),
             is_closed: false,
+            is_ending: false,
         })
     }
 
@@ -223,6 +226,9 @@ impl Controller {
             pipe.query::<()>(connection)
         })?;
         self.work += 1;
+        // What is left of the work before is not of this one.
+        self.events
+            .retain(|event| matches!(event, Event::Gone { .. }));
         self.say(&Down::Work(Work {
             number: self.work,
             ..work
@@ -251,8 +257,12 @@ impl Controller {
             {
                 return Err(error);
             }
+            // Also one that went when nobody waited for it: with the others alone it would be another run.
+            if let Some(error) = self.roster.first_gone() {
+                return Err(error);
+            }
         }
-        Ok(())
+        self.roster.first_gone().map_or(Ok(()), Err)
     }
 
     /// Lets a stage begin `lead` from now at all agents. The instant on the clock of this host is off by at most half of
@@ -495,6 +505,8 @@ impl Controller {
         &mut self,
         mut question: impl FnMut(&mut Connection) -> Result<T, RedisError>,
     ) -> Result<T, FleetError> {
+        // A connection that is lost while nobody asks is made again like any other.
+        let mut failing = None;
         loop {
             let answer = match &mut self.connection {
                 Some(connection) => question(connection),
@@ -510,7 +522,8 @@ impl Controller {
                 }
                 Err(error) => {
                     self.connection = None;
-                    if self.heard.elapsed() > self.options.lease {
+                    let since = *failing.get_or_insert_with(Instant::now);
+                    if self.is_ending || since.elapsed() > self.options.lease {
                         return Err(FleetError::RedisGone {
                             silent: self.heard.elapsed(),
                             reason: error.to_string(),
@@ -540,7 +553,7 @@ impl Drop for Controller {
         // Without a word the agents end by their lease; with one, at once.
         if !self.is_closed {
             self.is_closed = true;
-            self.heard = Instant::now() - self.options.lease;
+            self.is_ending = true;
             let reason = "the controller has ended".to_owned();
             let _ = self.say(&Down::Abort { reason });
         }

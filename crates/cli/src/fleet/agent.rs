@@ -68,7 +68,12 @@ pub(crate) fn agent(arguments: &AgentArguments, hands: Hands<'_>) -> Result<Exit
 pub(super) fn is_alone(failure: &Failure) -> bool {
     matches!(
         failure.error.downcast_ref::<FleetError>(),
-        Some(FleetError::ControllerGone { .. } | FleetError::RedisGone { .. })
+        Some(
+            FleetError::ControllerGone { .. }
+                | FleetError::RedisGone { .. }
+                | FleetError::NoWord { .. }
+                | FleetError::Redis { .. }
+        )
     )
 }
 

@@ -88,6 +88,8 @@ pub(super) fn perform(
     let mut course = Course {
         ended: open.agents.iter().map(|_| None).collect(),
         gone: vec![false; open.agents.len()],
+        begun: vec![false; open.agents.len()],
+        limits: Limits::default(),
         open,
         phases,
         fleet,
@@ -122,6 +124,13 @@ fn of_stage(open: &Open, phases: &Phases<'_>) -> Result<Vec<Share>, Failure> {
     Ok(all)
 }
 
+/// Instants by which something must have happened.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limits {
+    begun: Option<Instant>,
+    done: Option<Instant>,
+}
+
 struct Course<'a, 'b> {
     open: &'a mut Open,
     phases: &'a Phases<'b>,
@@ -132,6 +141,9 @@ struct Course<'a, 'b> {
     base_ns: u64,
     ended: Vec<Option<Ended>>,
     gone: Vec<bool>,
+    begun: Vec<bool>,
+    /// When everything is late: all must have begun, and a run of known length must be over.
+    limits: Limits,
     /// Agents that were named because they lag.
     named: BTreeSet<String>,
     losses: Vec<FleetError>,
@@ -144,10 +156,18 @@ impl Course<'_, '_> {
         }
         let start = clients(self.open)?.start(self.phases.stage, self.fleet.start_lead.0)?;
         self.set_base(&start);
+        let (now, lead) = (Instant::now(), self.fleet.start_lead.0);
         let until = match self.phases.stage {
-            Stage::Load => Some(Instant::now() + self.fleet.load_within.0),
+            Stage::Load => Some(now + self.fleet.load_within.0),
             _ => None,
         };
+        self.limits.begun = Some(now + lead + self.fleet.lease.0 + LAGGING);
+        if let (Stage::Run, Some(duration)) = (self.phases.stage, self.phases.plan.phases.duration)
+        {
+            let phases = self.phases.plan.phases.warmup.0 + duration.0;
+            let give_up = self.phases.plan.client.give_up.0;
+            self.limits.done = Some(now + lead + phases + give_up + HANGING);
+        }
         let mut checked = Instant::now();
         while !self.is_over() {
             if self.is_stopped() {
@@ -186,7 +206,10 @@ impl Course<'_, '_> {
             match clients(self.open)?.barrier(self.phases.stage, LOOK_EVERY) {
                 Ok(()) => return Ok(true),
                 Err(FleetError::Late { .. }) if Instant::now() < until => {}
-                Err(error) => {
+                Err(mut error) => {
+                    if let FleetError::Late { within, .. } = &mut error {
+                        *within = CONNECT_WITHIN + self.fleet.lease.0;
+                    }
                     let failure = self.cause(Failure::from(error))?;
                     self.cancel("not all agents are ready")?;
                     return Err(failure);
@@ -211,9 +234,15 @@ impl Course<'_, '_> {
     }
 
     /// Who has not ended, for messages.
-    fn waiting(&mut self) -> Vec<String> {
-        let open = (0_u32..).zip(self.ended.iter().zip(&self.gone));
-        let open = open.filter(|(_, (ended, gone))| ended.is_none() && !**gone);
+    fn waiting(&self) -> Vec<String> {
+        let ended: Vec<bool> = self.ended.iter().map(Option::is_some).collect();
+        self.without(&ended)
+    }
+
+    /// Who has not gone and has not done something, for messages.
+    fn without(&self, done: &[bool]) -> Vec<String> {
+        let open = (0_u32..).zip(done.iter().zip(&self.gone));
+        let open = open.filter(|(_, (done, gone))| !**done && !**gone);
         let indices: Vec<u32> = open.map(|(index, _)| index).collect();
         let controller = self.open.clients.as_ref();
         let name = |index| controller.map(|clients| clients.name(index));
@@ -232,7 +261,12 @@ impl Course<'_, '_> {
                 late_ns,
                 uncertainty_ns,
                 ..
-            } => self.merger.begun(agent, late_ns, uncertainty_ns),
+            } => {
+                if let Some(begun) = self.begun.get_mut(agent as usize) {
+                    *begun = true;
+                }
+                self.merger.begun(agent, late_ns, uncertainty_ns);
+            }
             Event::Window { agent, window } => {
                 self.merger.add(agent, window).map_err(unbounded)?;
             }
@@ -299,6 +333,7 @@ impl Course<'_, '_> {
             self.cancel("a server host is lost")?;
             return Err(failure);
         }
+        self.check_limits()?;
         let controller = clients(self.open)?;
         let hanging = controller.lagging(HANGING + self.phases.plan.client.give_up.0);
         for agent in controller.lagging(LAGGING) {
@@ -316,6 +351,45 @@ impl Course<'_, '_> {
             return Err(Failure::new(Exit::Environment, text));
         }
         Ok(())
+    }
+
+    /// Nobody is waited for without an end.
+    fn check_limits(&mut self) -> Result<(), Failure> {
+        let now = Instant::now();
+        let is_over = |limit: Option<Instant>| limit.is_some_and(|limit| now >= limit);
+        let late = match self.limits {
+            Limits { begun, .. } if is_over(begun) => {
+                self.limits.begun = None;
+                let begun: Vec<bool> = self
+                    .begun
+                    .iter()
+                    .zip(&self.ended)
+                    .map(|(begun, ended)| *begun || ended.is_some())
+                    .collect();
+                ("begun", self.without(&begun), self.fleet.lease.0 + LAGGING)
+            }
+            Limits { done, .. } if is_over(done) => {
+                self.limits.done = None;
+                let give_up = self.phases.plan.client.give_up.0;
+                (
+                    "done after the end of the run",
+                    self.waiting(),
+                    give_up + HANGING,
+                )
+            }
+            _ => return Ok(()),
+        };
+        let (step, waiting, within) = late;
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.cancel("agents are late")?;
+        Err(FleetError::Late {
+            step: step.into(),
+            within,
+            waiting,
+        }
+        .into())
     }
 
     /// A server host that has gone is why its clients fail; it takes a lease until that is known.

@@ -102,6 +102,8 @@ impl Course<'_, '_> {
                 return Ok(false);
             }
             match inbox.recv_timeout(LOOK_EVERY) {
+                // One that is ready after another has failed must not wait for a start that never comes.
+                Ok((_, Said::Ready(answer))) if fault.is_some() => drop(answer),
                 Ok((_, Said::Ready(answer))) => {
                     waiting.push(answer);
                     if waiting.len() as u32 == links && !self.begin(&mut waiting)? {

@@ -75,6 +75,17 @@ impl Roster {
         self.0.iter().filter(|entry| !entry.is_gone).count()
     }
 
+    /// Somebody who has gone: nobody can go on to another stage without it.
+    pub(super) fn first_gone(&self) -> Option<FleetError> {
+        let mut entries = (0_u32..).zip(&self.0);
+        let (index, entry) = entries.find(|(_, entry)| entry.is_gone)?;
+        Some(FleetError::Failed {
+            index,
+            host: entry.host.clone(),
+            reason: format!("it has gone; the last thing it did: {}", entry.last),
+        })
+    }
+
     fn describe(&self, chosen: impl Fn(&Entry) -> bool) -> Vec<String> {
         let entries = (0_u32..).zip(&self.0).filter(|(_, entry)| chosen(entry));
         entries
