@@ -192,6 +192,62 @@ fn every_key_of_a_run_has_an_expiry() {
 }
 
 #[test]
+fn no_stage_begins_without_an_agent_that_has_gone() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 2);
+    let (first, mut second) = (join(&redis, 0).unwrap(), join(&redis, 1).unwrap());
+    controller.gather(SOON).unwrap();
+    // It goes in order, when nobody waits for it.
+    first.leave();
+    controller
+        .give(Work::default(), &shares(&plan(), 2, 1).unwrap())
+        .unwrap();
+    let waiting = thread::spawn(move || {
+        let (work, _) = second.next_work(SOON).unwrap().unwrap();
+        let _ = second.wait_start(work.number, Stage::Run, SOON);
+    });
+    let error = controller
+        .barrier(Stage::Run, SOON)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("agent 0 on") && error.contains("has gone"),
+        "{error}"
+    );
+    drop(controller);
+    waiting.join().unwrap();
+}
+
+#[test]
+fn a_connection_that_is_lost_while_nobody_asks_is_made_again() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let _agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    let mut other = redis.endpoint().connect(Duration::ZERO).unwrap();
+    // Longer than a lease.
+    thread::sleep(LEASE * 3 / 2);
+    redis::cmd("CLIENT")
+        .arg("KILL")
+        .arg("TYPE")
+        .arg("normal")
+        .arg("SKIPME")
+        .arg("yes")
+        .query::<i64>(&mut other)
+        .unwrap();
+    assert!(
+        controller
+            .next(Duration::from_millis(300))
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
 fn different_versions_do_not_work_together() {
     let Some(redis) = RedisServer::start() else {
         return;
