@@ -197,7 +197,7 @@ fn no_stage_begins_without_an_agent_that_has_gone() {
         return;
     };
     let mut controller = controller(&redis, 2);
-    let (first, mut second) = (join(&redis, 0).unwrap(), join(&redis, 1).unwrap());
+    let (first, second) = (join(&redis, 0).unwrap(), join(&redis, 1).unwrap());
     controller.gather(SOON).unwrap();
     // It goes in order, when nobody waits for it.
     first.leave();
