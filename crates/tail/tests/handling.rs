@@ -230,7 +230,8 @@ fn a_restart_of_the_server_in_mid_run_is_outlived_and_every_message_is_accounted
     let mut server = Restarted::start(program);
     let uri = format!("mongodb://127.0.0.1:{}/", server.port);
     let settings = Settings {
-        schedule: every(100.0),
+        // 20 s: a busy machine has the server up again long before the end.
+        schedule: every(20.0),
         ..settings()
     };
     let folder = tempfile::tempdir().unwrap();
@@ -249,7 +250,8 @@ fn a_restart_of_the_server_in_mid_run_is_outlived_and_every_message_is_accounted
     let (producer, consumer) = (&measured.producers[0], &measured.consumers[0]);
     let sum = producer.sum;
     assert_eq!(sum.acknowledged + sum.failed + sum.unanswered, MESSAGES);
-    assert!(sum.acknowledged > MESSAGES / 2, "{sum:?}");
+    // More than were sent before the restart, which comes a second after the 50th at the latest.
+    assert!(sum.acknowledged >= 100, "{sum:?}");
     let again = consumer.reopened.unwrap() - consumer.reopened_empty.unwrap();
     assert!(again >= 1, "{consumer:?}");
     assert_eq!((consumer.sum.lost, consumer.sum.duplicated), (0, 0));
