@@ -30,6 +30,8 @@ const (
 	// Failed inserts that are told one by one.
 	told = 20
 	spin = 50 * time.Microsecond
+	// An idle runtime waits in whole milliseconds: this long before an intended start a thread sleeps instead.
+	coarse = 2 * time.Millisecond
 	// After a request to stop, inserts in flight have this long to be answered.
 	grace       = 2 * time.Second
 	recordBytes = 32
@@ -284,8 +286,14 @@ func (c *control) sleep(pause time.Duration) bool {
 // waitUntil is false if the wait was ended by a request to stop.
 func (c *control) waitUntil(now func() int64, at int64) bool {
 	for left := time.Duration(at - now()); left > 0; left = time.Duration(at - now()) {
-		if left > spin && !c.sleep(left-spin) {
-			return false
+		switch {
+		case left > coarse:
+			if !c.sleep(left - coarse) {
+				return false
+			}
+		case left > spin:
+			pause := unix.NsecToTimespec((left - spin).Nanoseconds())
+			_ = unix.Nanosleep(&pause, nil)
 		}
 	}
 	return !c.stopping()

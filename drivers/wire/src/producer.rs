@@ -1,6 +1,8 @@
 //! The producer: lanes that take messages in turn, and a pool of connections.
 
-use crate::common::{Clock, Control as Run, GRACE, Options, PRODUCER_SHIFT, SPIN_NS, Stamps, emit, fail};
+use crate::common::{
+    Clock, Control as Run, GRACE, Options, PRODUCER_SHIFT, SPIN_NS, Stamps, emit, fail,
+};
 use crate::{connect, described};
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, doc};
