@@ -186,7 +186,7 @@ class Cases(unittest.TestCase):
     def test_closed_loop_without_bound(self):
         self.offers("unbounded")
         relay = self.relayed()
-        program, stamps = self.produce(held=(relay, 4, 1.5), in_flight="unbounded", producer=65535, pool=4)
+        program, stamps = self.produce(held=(relay, 4, 1.2), in_flight="unbounded", producer=65535, pool=4)
         # However long messages wait for a connection, none is given up.
         self.assertEqual(program.done()["failed"], 0, program.events[:3])
         if self.about["unbounded"] == "driver":
@@ -277,7 +277,7 @@ class Cases(unittest.TestCase):
         relay = self.relayed()
         most = 8 if "bounded" in self.about["in_flight"] else 1
         # The others wait for one of them as long as it takes.
-        program, _ = self.produce(held=(relay, min(most, 2), 1.5), pool=2, in_flight=most)
+        program, _ = self.produce(held=(relay, min(most, 2), 1.2), pool=2, in_flight=most)
         self.assertEqual(program.done()["failed"], 0, program.events[:3])
         self.assertEqual(len(relay.with_inserts), min(most, 2))
 
