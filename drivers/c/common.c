@@ -274,17 +274,44 @@ void stamps_open(const char *path) {
     pthread_create(&thread, NULL, flush_often, NULL);
 }
 
-void stamps_produced(uint64_t n, int64_t intended_ns, int64_t send_ns, int64_t acknowledged_ns) {
-    int64_t record[RECORD_BYTES / 8] = {(int64_t)n, intended_ns, send_ns, acknowledged_ns};
+static pthread_mutex_t stamps_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool stamps_closed;
+static int64_t sent, failures;
+
+static void write_record(int64_t first, int64_t second, int64_t third, int64_t fourth) {
+    int64_t record[RECORD_BYTES / 8] = {first, second, third, fourth};
     fwrite(record, RECORD_BYTES, 1, stamps);
 }
 
+bool stamps_produced(uint64_t n, int64_t intended_ns, int64_t send_ns, int64_t ended_ns, bool failed) {
+    pthread_mutex_lock(&stamps_lock);
+    bool tell = false;
+    if (!stamps_closed) {
+        write_record((int64_t)n, intended_ns, send_ns, failed ? -ended_ns : ended_ns);
+        if (failed) {
+            tell = ++failures <= 20;
+        } else {
+            sent++;
+        }
+    }
+    pthread_mutex_unlock(&stamps_lock);
+    return tell;
+}
+
 void stamps_consumed(uint64_t n, int64_t send_ns, int64_t received_ns, uint32_t producer, uint32_t batch) {
-    stamps_produced(n, send_ns, received_ns, (int64_t)((uint64_t)batch << 32 | producer));
+    write_record((int64_t)n, send_ns, received_ns, (int64_t)((uint64_t)batch << 32 | producer));
 }
 
 void stamps_flush(void) {
     if (fflush(stamps) != 0) fail(1, "cannot write stamps: %s", strerror(errno));
+}
+
+void stamps_close(void) {
+    pthread_mutex_lock(&stamps_lock);
+    stamps_closed = true;
+    stamps_flush();
+    pthread_mutex_unlock(&stamps_lock);
+    printf("{\"event\":\"done\",\"messages\":%lld,\"failed\":%lld}\n", (long long)sent, (long long)failures);
 }
 
 /* What came */
@@ -305,31 +332,66 @@ static progress_t *progress_of(seen_t *seen, int64_t producer) {
     return seen->producers[at];
 }
 
-static void forget(progress_t *progress, int at) {
-    size_t behind = (size_t)(progress->missing_count - at - 1);
-    memmove(progress->missing + at, progress->missing + at + 1, behind * sizeof *progress->missing);
-    progress->missing_count--;
+static block_t *block_of(progress_t *progress, int64_t n) {
+    int64_t first = n - n % BLOCK, at = progress->block_count;
+    /* What comes is nearly always of the last blocks. */
+    while (at > 0 && progress->blocks[at - 1]->first > first) at--;
+    if (at > 0 && progress->blocks[at - 1]->first == first) return progress->blocks[at - 1];
+    if (progress->block_count == progress->block_space) {
+        progress->block_space = 2 * progress->block_space + 16;
+        progress->blocks = realloc(progress->blocks, (size_t)progress->block_space * sizeof *progress->blocks);
+    }
+    size_t behind = (size_t)(progress->block_count - at);
+    memmove(progress->blocks + at + 1, progress->blocks + at, behind * sizeof *progress->blocks);
+    block_t *block = calloc(1, sizeof *block);
+    block->first = first;
+    progress->blocks[at] = block;
+    progress->block_count++;
+    return block;
 }
 
-bool seen_accept(seen_t *seen, int64_t producer, int64_t n) {
+bool seen_accept(seen_t *seen, int64_t producer, int64_t n, bool by_query) {
     progress_t *progress = progress_of(seen, producer);
-    if (n > progress->newest) {
-        int64_t from = progress->newest + 1;
-        for (int64_t at = from > n - WINDOW ? from : n - WINDOW; at < n; at++) {
-            if (progress->missing_count == WINDOW) forget(progress, 0);
-            progress->missing[progress->missing_count++] = at;
+    block_t *block = block_of(progress, n);
+    int64_t at = (n % BLOCK) / 64;
+    uint64_t bit = UINT64_C(1) << (n % 64);
+    if (n > progress->newest) progress->newest = n;
+    if (!(block->came[at] & bit)) {
+        block->came[at] |= bit;
+        if (by_query) {
+            block->queried[at] |= bit;
+            seen->caught_up++;
         }
-        progress->newest = n;
         seen->count++;
         return true;
     }
-    for (int at = progress->missing_count - 1; at >= 0 && progress->missing[at] >= n; at--) {
-        if (progress->missing[at] == n) {
-            forget(progress, at);
-            seen->count++;
-            return true;
+    if (by_query) return false;
+    if (block->queried[at] & bit) {
+        block->queried[at] &= ~bit;
+        seen->caught_up--;
+    } else {
+        seen->duplicates++;
+    }
+    return false;
+}
+
+int seen_overtaken(const progress_t *progress, int64_t *missing, int64_t *below) {
+    static const uint64_t nothing[BLOCK / 64];
+    int count = 0;
+    int64_t block = progress->block_count - 1;
+    for (int64_t upper = progress->newest; upper >= 0; upper -= upper % 64 + 1) {
+        while (block >= 0 && progress->blocks[block]->first > upper) block--;
+        bool is_there = block >= 0 && upper - progress->blocks[block]->first < BLOCK;
+        uint64_t came = (is_there ? progress->blocks[block]->came : nothing)[(upper % BLOCK) / 64];
+        for (int64_t n = upper; n >= upper - upper % 64 && came != UINT64_MAX; n--) {
+            if (came & UINT64_C(1) << (n % 64)) continue;
+            missing[count++] = n;
+            if (count == NAMED) {
+                *below = n;
+                return count;
+            }
         }
     }
-    seen->duplicates++;
-    return false;
+    *below = 0;
+    return count;
 }

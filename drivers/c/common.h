@@ -8,8 +8,12 @@
 #define PRODUCER_SHIFT 40
 #define POSITION_LOST 136
 #define NO_BATCH UINT32_MAX
-/* Numbers below the newest that a consumer still expects, for each producer: more than any pool reorders. */
-#define WINDOW 4096
+/* Missing numbers that a filter names one by one; what is missing below them is asked for as a range. */
+#define NAMED 4096
+/* Numbers in one block of the record of what came. */
+#define BLOCK 4096
+/* Pings before `ready`, one after the other: each driver starts as warm as the others. */
+#define PINGS 100
 /* After a request to stop, inserts in flight have this long to be answered. */
 #define GRACE_NS INT64_C(2000000000)
 
@@ -44,24 +48,38 @@ bool control_wait_until(int64_t at_ns);
 void control_sleep(int64_t pause_ns);
 
 void stamps_open(const char *path);
-void stamps_produced(uint64_t n, int64_t intended_ns, int64_t send_ns, int64_t acknowledged_ns);
+/* Whether a failure is one of those to tell. */
+bool stamps_produced(uint64_t n, int64_t intended_ns, int64_t send_ns, int64_t ended_ns, bool failed);
 void stamps_consumed(uint64_t n, int64_t send_ns, int64_t received_ns, uint32_t producer, uint32_t batch);
 void stamps_flush(void);
+/* Ends a producer's stamps and prints its last event. Inserts that are answered later have no stamp and are not
+ * counted. */
+void stamps_close(void);
 
-/* What came of one producer; missing numbers ascend. */
+/* One bit for each of BLOCK numbers from `first` on. */
+typedef struct {
+    int64_t first;
+    uint64_t came[BLOCK / 64], queried[BLOCK / 64];
+} block_t;
+
+/* What came of one producer; blocks ascend, one of which nothing came is not there. */
 typedef struct {
     int64_t producer, newest;
-    int64_t missing[WINDOW];
-    int missing_count;
+    block_t **blocks;
+    int64_t block_count, block_space;
 } progress_t;
 
 typedef struct {
     progress_t **producers; /* ascending */
     int producer_count;
-    int64_t count, duplicates;
+    /* caught_up: what queries found and no cursor brought. */
+    int64_t count, duplicates, caught_up;
 } seen_t;
 
-/* Whether the message is new: inserts in flight overtake each other. */
-bool seen_accept(seen_t *seen, int64_t producer, int64_t n);
+/* Whether the message is new: inserts in flight overtake each other. What the cursor brings after a query found it is
+ * no duplicate, and what a query finds again is none either. */
+bool seen_accept(seen_t *seen, int64_t producer, int64_t n, bool by_query);
+/* The newest of those that were overtaken, NAMED at most; `below` is the number below which there may be more. */
+int seen_overtaken(const progress_t *progress, int64_t *missing, int64_t *below);
 
 #endif

@@ -44,8 +44,10 @@ static void connect_pool(void) {
     mongoc_uri_destroy(uri);
     mongoc_client_t *client = mongoc_client_pool_pop(pool);
     bson_t *ping = BCON_NEW("ping", BCON_INT32(1));
-    if (!mongoc_client_command_simple(client, "admin", ping, NULL, NULL, &error)) {
-        fail(4, "cannot use the server: %s", error.message);
+    for (int at = 0; at < PINGS; at++) {
+        if (!mongoc_client_command_simple(client, "admin", ping, NULL, NULL, &error)) {
+            fail(4, "cannot use the server: %s", error.message);
+        }
     }
     bson_destroy(ping);
     mongoc_client_pool_push(pool, client);
@@ -68,7 +70,6 @@ static uint64_t *schedule;
 static uint8_t *pad;
 static _Atomic int64_t next_index;
 static atomic_int lanes_running;
-static int64_t sent, failed;
 static pthread_mutex_t report = PTHREAD_MUTEX_INITIALIZER;
 
 static mongoc_write_concern_t *write_concern(void) {
@@ -94,15 +95,12 @@ static void send_message(mongoc_collection_t *collection, int64_t n, int64_t int
     bool good = mongoc_collection_insert_one(collection, &message, NULL, NULL, &error);
     int64_t ended_ns = now_ns();
     bson_destroy(&message);
-    stamps_produced((uint64_t)n, intended_ns, send_ns, good ? ended_ns : -ended_ns);
-    pthread_mutex_lock(&report);
-    if (good) {
-        sent++;
-    } else if (++failed <= 20) {
+    if (stamps_produced((uint64_t)n, intended_ns, send_ns, ended_ns, !good)) {
+        pthread_mutex_lock(&report);
         printf("{\"event\":\"failed\",\"n\":%lld,", (long long)n);
         print_error(&error);
+        pthread_mutex_unlock(&report);
     }
-    pthread_mutex_unlock(&report);
 }
 
 static void *lane(void *unused) {
@@ -143,8 +141,7 @@ static void produce(void) {
         if (control_stopping() && give_up_ns == INT64_MAX) give_up_ns = now_ns() + GRACE_NS;
     }
     pthread_mutex_lock(&report);
-    stamps_flush();
-    printf("{\"event\":\"done\",\"messages\":%lld,\"failed\":%lld}\n", (long long)sent, (long long)failed);
+    stamps_close();
 }
 
 /* Consumer */
@@ -157,7 +154,7 @@ static mongoc_cursor_t *cursor;
 static mongoc_change_stream_t *stream;
 static bson_t *token;
 static seen_t seen;
-static int64_t opened, empty, position_lost, caught_up, last_ns, catch_up_ns, back_off_ns = BACK_OFF_FIRST_NS;
+static int64_t opened, empty, position_lost, last_ns, catch_up_ns, back_off_ns = BACK_OFF_FIRST_NS;
 
 static void append_range(bson_t *clauses, int *at, const int64_t *above, const int64_t *below) {
     bson_t clause, range;
@@ -173,6 +170,7 @@ static void append_range(bson_t *clauses, int *at, const int64_t *above, const i
 
 /* Everything but what came; without `newer` only what was overtaken. */
 static bson_t *seen_filter(bool newer) {
+    static int64_t overtaken[NAMED];
     bson_t *filter = bson_new(), clauses, clause, range, list;
     if (seen.producer_count == 0) return filter;
     int at = 0, listed = 0;
@@ -185,15 +183,22 @@ static bson_t *seen_filter(bool newer) {
         above = first + seen.producers[p]->newest;
     }
     if (newer) append_range(&clauses, &at, &above, NULL);
+    for (int p = 0; p < seen.producer_count; p++) {
+        int64_t before = (seen.producers[p]->producer << PRODUCER_SHIFT) - 1, below;
+        seen_overtaken(seen.producers[p], overtaken, &below);
+        below += before + 1;
+        if (below > before + 1) append_range(&clauses, &at, &before, &below);
+    }
     snprintf(key, sizeof key, "%d", at);
     bson_append_document_begin(&clauses, key, -1, &clause);
     BSON_APPEND_DOCUMENT_BEGIN(&clause, "_id", &range);
     BSON_APPEND_ARRAY_BEGIN(&range, "$in", &list);
     for (int p = 0; p < seen.producer_count; p++) {
-        for (int missing = 0; missing < seen.producers[p]->missing_count; missing++) {
+        int64_t first = seen.producers[p]->producer << PRODUCER_SHIFT, below;
+        int count = seen_overtaken(seen.producers[p], overtaken, &below);
+        for (int missing = 0; missing < count; missing++) {
             snprintf(key, sizeof key, "%d", listed++);
-            int64_t first = seen.producers[p]->producer << PRODUCER_SHIFT;
-            BSON_APPEND_INT64(&list, key, first + seen.producers[p]->missing[missing]);
+            BSON_APPEND_INT64(&list, key, first + overtaken[missing]);
         }
     }
     bson_append_array_end(&range, &list);
@@ -244,11 +249,11 @@ static int64_t field(const bson_t *document, const char *name) {
     return bson_iter_init_find(&iter, document, name) ? bson_iter_as_int64(&iter) : 0;
 }
 
-static void receive(const bson_t *document) {
+static void receive(const bson_t *document, bool by_query) {
     int64_t received_ns = now_ns(), producer = field(document, "p"), n = field(document, "n");
     last_ns = received_ns;
     back_off_ns = BACK_OFF_FIRST_NS;
-    if (!seen_accept(&seen, producer, n)) return;
+    if (!seen_accept(&seen, producer, n, by_query)) return;
     stamps_consumed((uint64_t)n, field(document, "s"), received_ns, (uint32_t)producer, NO_BATCH);
     if (options.delay_us) control_sleep(options.delay_us * 1000);
 }
@@ -256,15 +261,13 @@ static void receive(const bson_t *document) {
 /* Asks for what is missing, once for each cursor. */
 static bool catch_up(bool newer, bson_error_t *error) {
     const bson_t *document;
-    int64_t before = seen.count;
     bson_t *filter = seen_filter(newer);
     mongoc_cursor_t *missing = mongoc_collection_find_with_opts(collection, filter, NULL, NULL);
     catch_up_ns = 0;
-    while (mongoc_cursor_next(missing, &document)) receive(document);
+    while (mongoc_cursor_next(missing, &document)) receive(document, true);
     bool good = !mongoc_cursor_error(missing, error);
     mongoc_cursor_destroy(missing);
     bson_destroy(filter);
-    caught_up += seen.count - before;
     return good;
 }
 
@@ -344,7 +347,7 @@ static void consume(void) {
         idle = !found;
         if (found) {
             lost = NOT_LOST;
-            receive(&document);
+            receive(&document, false);
             bson_destroy(&document);
         } else if (!good) {
             why = error;
@@ -372,7 +375,7 @@ static void consume(void) {
     printf("{\"event\":\"done\",\"messages\":%lld,\"failed\":0,\"reopened\":%lld,\"reopened_empty\":%lld,"
            "\"position_lost\":%lld,\"caught_up\":%lld,\"duplicates_skipped\":%lld}\n",
            (long long)seen.count, (long long)(polls ? 0 : opened - 1), (long long)empty, (long long)position_lost,
-           (long long)caught_up, (long long)seen.duplicates);
+           (long long)seen.caught_up, (long long)seen.duplicates);
 }
 
 static void quiet(mongoc_log_level_t level, const char *domain, const char *message, void *unused) {

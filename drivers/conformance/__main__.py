@@ -1,6 +1,8 @@
-"""`python3 -m conformance [--driver NAME …] [--uri URI]`: all drivers, or those named, in sequence."""
+"""`python3 -m conformance [--driver NAME …] [--uri URI]`: all drivers, or those named, two at a time."""
 
 import argparse
+import concurrent.futures
+import io
 import pathlib
 import sys
 import time
@@ -10,6 +12,7 @@ from .cases import Cases
 from .server import Embedded
 from .wire import Client, Refused
 
+JOBS = 2
 DRIVERS = pathlib.Path(__file__).resolve().parents[1]
 
 
@@ -38,6 +41,25 @@ class Result(unittest.TextTestResult):
         self.reasons = getattr(self, "reasons", set()) | {reason}
 
 
+def check(name, uri, change_streams, words):
+    """Runs the cases of one driver; whether they are good, what they said, and a line of figures."""
+    members = {"name": name, "run_path": str(DRIVERS / name / "run"), "uri": uri, "change_streams": change_streams}
+    case = type(name, (Cases,), members)
+    names = unittest.defaultTestLoader.getTestCaseNames(case)
+    suite = unittest.TestSuite(case(test) for test in names if words in test)
+    said = io.StringIO()
+    print(f"== {name}", file=said)
+    started = time.monotonic()
+    result = unittest.TextTestRunner(said, resultclass=Result).run(suite)
+    for reason in sorted(getattr(result, "reasons", ())):
+        print(f"skipped: {reason}", file=said)
+    bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    passed = result.testsRun - bad - skipped
+    seconds = time.monotonic() - started
+    figures = f"{name:16} {passed:3} passed {bad:3} failed {skipped:3} skipped {seconds:6.1f} s"
+    return result.wasSuccessful(), said.getvalue(), figures
+
+
 def main():
     found = sorted(path.parent.name for path in DRIVERS.glob("*/run"))
     parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
@@ -50,26 +72,15 @@ def main():
         uri = arguments.uri or server.uri
         change_streams = supports_change_streams(uri)
         good, figures = True, []
-        for name in arguments.driver or found:
-            run_path = str(DRIVERS / name / "run")
-            members = {"name": name, "run_path": run_path, "uri": uri, "change_streams": change_streams}
-            case = type(name, (Cases,), members)
-            suite = unittest.TestSuite(
-                case(test)
-                for test in unittest.defaultTestLoader.getTestCaseNames(case)
-                if arguments.case in test
-            )
-            print(f"== {name}", file=sys.stderr, flush=True)
-            started = time.monotonic()
-            runner = unittest.TextTestRunner(resultclass=Result)
-            result = runner.run(suite)
-            for reason in sorted(getattr(result, "reasons", ())):
-                print(f"skipped: {reason}", file=sys.stderr)
-            good &= result.wasSuccessful()
-            bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-            passed = result.testsRun - bad - skipped
-            seconds = time.monotonic() - started
-            figures.append(f"{name:16} {passed:3} passed {bad:3} failed {skipped:3} skipped {seconds:6.1f} s")
+        # Most of the time is spent waiting: for a start, for a limit, for what must not happen.
+        with concurrent.futures.ThreadPoolExecutor(JOBS) as jobs:
+            names = arguments.driver or found
+            running = [jobs.submit(check, name, uri, change_streams, arguments.case) for name in names]
+            for each in running:
+                is_good, said, line = each.result()
+                print(said, end="", file=sys.stderr, flush=True)
+                good &= is_good
+                figures.append(line)
         print("\n".join(figures))
     finally:
         if server:

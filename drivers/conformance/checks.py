@@ -38,13 +38,24 @@ def produced(stamps, start_ns, end_ns):
 
 def in_flight(stamps, limit):
     """At no instant more than `limit` inserts are without an answer."""
+    most = most_in_flight(stamps)
+    return [f"{most} inserts in flight, {limit} allowed"] if most > limit else []
+
+
+def most_in_flight(stamps):
     changes = [(send, 1) for _, _, send, _ in stamps]
     changes += [(abs(acknowledged), -1) for _, _, _, acknowledged in stamps]
     now = most = 0
     for _, change in sorted(changes):
         now += change
         most = max(most, now)
-    return [f"{most} inserts in flight, {limit} allowed"] if most > limit else []
+    return most
+
+
+def write_concern(insert):
+    """The write concern of a command as it went over the wire."""
+    at = insert.find(b"\x03writeConcern\0")
+    return decode(insert[at + 14 :]) if at >= 0 else None
 
 
 def scheduled(stamps, schedule, start_ns, first):

@@ -96,6 +96,15 @@ class Program:
             except OSError:
                 pass
 
+    def written(self, records, seconds=20):
+        """Waits until so many stamps are on disk."""
+        deadline = time.monotonic() + seconds
+        while os.path.getsize(self.output) < 32 * records:
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise Wrong(f"{os.path.getsize(self.output) // 32} stamps, {records} expected; {''.join(self.errors)}")
+            time.sleep(0.01)
+        return self
+
     def stamps(self):
         with open(self.output, "rb") as file:
             data = file.read()

@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -51,7 +52,7 @@ class Embedded:
 
 
 class Relay:
-    """Passes bytes between drivers and the server."""
+    """Passes bytes between drivers and the server, and looks at commands as they go by."""
 
     def __init__(self, uri):
         address = re.search(r"//([^/:]+):(\d+)", uri)
@@ -60,6 +61,10 @@ class Relay:
         self.uri = uri.replace(address[0], f"//127.0.0.1:{self.listener.getsockname()[1]}")
         self.open = []
         self.with_inserts = set()
+        self.unanswered = set()
+        self.inserts, self.pings, self.awaits, self.get_mores = [], 0, set(), 0
+        self.answering = threading.Event()
+        self.answering.set()
         self.lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -78,14 +83,40 @@ class Relay:
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self.lock:
                 self.open += [client, server]
-            for pair in ((client, server), (server, client)):
-                threading.Thread(target=self._pass, args=pair, daemon=True).start()
+            threading.Thread(target=self._pass, args=(client, server, self._asked), daemon=True).start()
+            threading.Thread(target=self._pass, args=(server, client, self._answered), daemon=True).start()
 
-    def _pass(self, source, target):
+    def _asked(self, client, data):
+        if b"\x02insert\0" in data:
+            self.with_inserts.add(client)
+            self.unanswered.add(client)
+            self.inserts.append(data)
+        with self.lock:
+            self.get_mores += b"\x12getMore\0" in data
+            self.pings += len(re.findall(rb"[\x01\x10\x12]ping\0", data))
+        for kind, value in re.findall(rb"([\x01\x10\x12])maxTimeMS\0(.{8})", data, re.DOTALL):
+            form = {b"\x01": "<d", b"\x10": "<i", b"\x12": "<q"}[kind]
+            self.awaits.add(struct.unpack_from(form, value)[0])
+
+    def _answered(self, client):
+        if client in self.unanswered:
+            self.answering.wait()
+            self.unanswered.discard(client)
+
+    def hold(self):
+        """From now on no insert is answered; all else is."""
+        self.answering.clear()
+
+    def release(self):
+        self.answering.set()
+
+    def _pass(self, source, target, look):
         try:
             while data := source.recv(1 << 16):
-                if b"\x02insert\0" in data:
-                    self.with_inserts.add(source)
+                if look == self._asked:
+                    look(source, data)
+                else:
+                    look(target)
                 target.sendall(data)
         except OSError:
             pass
@@ -105,5 +136,6 @@ class Relay:
         self._cut(ends)
 
     def close(self):
+        self.release()
         self.listener.close()
         self.cut()

@@ -3,6 +3,7 @@
 import unittest
 
 from . import checks
+from .wire import encode
 
 
 class Checks(unittest.TestCase):
@@ -18,6 +19,14 @@ class Checks(unittest.TestCase):
     def test_too_many_inserts_in_flight_are_found(self):
         self.assertEqual(checks.in_flight([(0, 0, 1, 5), (1, 0, 5, 6)], 1), [])
         self.assertEqual(len(checks.in_flight([(0, 0, 1, 5), (1, 0, 4, 6)], 1)), 1)
+
+    def test_the_most_inserts_in_flight_are_counted(self):
+        self.assertEqual(checks.most_in_flight([(0, 0, 1, 5), (1, 0, 2, -6), (2, 0, 5, 7)]), 2)
+
+    def test_the_write_concern_is_read_from_the_bytes_of_a_command(self):
+        command = encode({"insert": "c", "writeConcern": {"w": "majority", "j": True}, "ordered": True})
+        self.assertEqual(checks.write_concern(command), {"w": "majority", "j": True})
+        self.assertIsNone(checks.write_concern(encode({"insert": "c"})))
 
     def test_another_schedule_and_lateness_are_found(self):
         self.assertEqual(checks.scheduled([(5, 107, 108, 109)], [7], 100, 5), [])

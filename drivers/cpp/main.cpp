@@ -13,6 +13,7 @@ extern "C" {
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace {
@@ -31,7 +32,6 @@ struct Producer {
     std::vector<std::uint8_t> pad;
     const std::uint64_t *schedule;
     std::atomic<std::int64_t> next{0}, lanes{0};
-    std::int64_t sent = 0, failed = 0;
     std::mutex report{};
 
     void send(std::int64_t n, std::int64_t intended_ns, std::int64_t send_ns) {
@@ -43,11 +43,8 @@ struct Producer {
             failure = caught;
         }
         const std::int64_t ended_ns = now_ns();
-        stamps_produced(static_cast<std::uint64_t>(n), intended_ns, send_ns, failure ? -ended_ns : ended_ns);
-        const std::lock_guard<std::mutex> lock(report);
-        if (!failure) {
-            sent++;
-        } else if (++failed <= 20) {
+        if (stamps_produced(static_cast<std::uint64_t>(n), intended_ns, send_ns, ended_ns, failure.has_value())) {
+            const std::lock_guard<std::mutex> lock(report);
             const std::string code = failure->code ? std::to_string(*failure->code) : "null";
             std::printf("{\"event\":\"failed\",\"n\":%lld,\"code\":%s,\"message\":", static_cast<long long>(n), code.c_str());
             print_json(failure->what());
@@ -71,16 +68,18 @@ struct Producer {
         // Unbounded means that what is due waits for a thread here, in front of the pool.
         const std::int64_t wanted = std::min(options.in_flight ? options.in_flight : options.pool, options.messages);
         lanes = wanted;
-        for (std::int64_t at = 0; at < wanted; at++) std::thread([this] { lane(); }).detach();
+        try {
+            for (std::int64_t at = 0; at < wanted; at++) std::thread([this] { lane(); }).detach();
+        } catch (const std::system_error &error) {
+            fail(1, "cannot start %lld threads: %s", static_cast<long long>(wanted), error.what());
+        }
         std::int64_t give_up_ns = INT64_MAX;
         while (lanes > 0 && now_ns() < give_up_ns) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
             if (control_stopping() && give_up_ns == INT64_MAX) give_up_ns = now_ns() + GRACE_NS;
         }
         const std::lock_guard<std::mutex> lock(report);
-        stamps_flush();
-        std::printf("{\"event\":\"done\",\"messages\":%lld,\"failed\":%lld}\n", static_cast<long long>(sent),
-                    static_cast<long long>(failed));
+        stamps_close();
     }
 };
 
@@ -102,7 +101,7 @@ int main(int count, char **arguments) {
     try {
         Target target({options.uri, options.database, options.collection, options.write_concern,
                        options.journal ? options.journal : "", static_cast<int>(options.pool)});
-        target.ping();
+        for (int at = 0; at < PINGS; at++) target.ping();
         Producer producer{options, target, {bytes, bytes + options.size}, schedule};
         producer.run();
         std::fflush(stdout);

@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,9 +25,13 @@ const (
 	noBatch       = math.MaxUint32
 	producerShift = 40
 	positionLost  = 136
-	// Numbers below the newest that a consumer still expects, for each producer: more than any pool reorders.
-	window = 4096
-	spin   = 50 * time.Microsecond
+	// Pings before ready, one after the other: each driver starts as warm as the others.
+	pings = 100
+	// Failed inserts that are told one by one.
+	told = 20
+	spin = 50 * time.Microsecond
+	// An idle runtime waits in whole milliseconds: this long before an intended start a thread sleeps instead.
+	coarse = 2 * time.Millisecond
 	// After a request to stop, inserts in flight have this long to be answered.
 	grace       = 2 * time.Second
 	recordBytes = 32
@@ -283,8 +286,14 @@ func (c *control) sleep(pause time.Duration) bool {
 // waitUntil is false if the wait was ended by a request to stop.
 func (c *control) waitUntil(now func() int64, at int64) bool {
 	for left := time.Duration(at - now()); left > 0; left = time.Duration(at - now()) {
-		if left > spin && !c.sleep(left-spin) {
-			return false
+		switch {
+		case left > coarse:
+			if !c.sleep(left - coarse) {
+				return false
+			}
+		case left > spin:
+			pause := unix.NsecToTimespec((left - spin).Nanoseconds())
+			_ = unix.Nanosleep(&pause, nil)
 		}
 	}
 	return !c.stopping()
@@ -295,6 +304,9 @@ type stamps struct {
 	lock   sync.Mutex
 	file   *os.File
 	buffer *bufio.Writer
+
+	closed       bool
+	sent, failed int64
 }
 
 func newStamps(path string) (*stamps, error) {
@@ -319,19 +331,37 @@ func (s *stamps) flush() {
 	}
 }
 
-func (s *stamps) write(record [recordBytes]byte) {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	// An error stays with the buffer and is told by its flush.
-	_, _ = s.buffer.Write(record[:])
-}
-
-func (s *stamps) produced(n, intendedNs, sendNs, acknowledgedNs int64) {
+// produced says whether a failure is one of those to tell.
+func (s *stamps) produced(n, intendedNs, sendNs, endedNs int64, failed bool) bool {
+	acknowledgedNs := endedNs
+	if failed {
+		acknowledgedNs = -endedNs
+	}
 	var record [recordBytes]byte
 	for at, value := range []int64{n, intendedNs, sendNs, acknowledgedNs} {
 		binary.LittleEndian.PutUint64(record[8*at:], uint64(value))
 	}
-	s.write(record)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.closed {
+		return false
+	}
+	// An error stays with the buffer and is told by its flush.
+	_, _ = s.buffer.Write(record[:])
+	if !failed {
+		s.sent++
+		return false
+	}
+	s.failed++
+	return s.failed <= told
+}
+
+// close is the last event of a producer. Inserts that are answered later have no stamp and are not counted.
+func (s *stamps) close() any {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.closed = true
+	return map[string]any{"event": "done", "messages": s.sent, "failed": s.failed}
 }
 
 func (s *stamps) consumed(n, sendNs, receivedNs int64, producer, batch uint32) {
@@ -341,88 +371,7 @@ func (s *stamps) consumed(n, sendNs, receivedNs int64, producer, batch uint32) {
 	}
 	binary.LittleEndian.PutUint32(record[24:], producer)
 	binary.LittleEndian.PutUint32(record[28:], batch)
-	s.write(record)
-}
-
-// seen says which messages came, and the filter for those that did not: inserts in flight overtake each other.
-type seen struct {
-	count, duplicates int64
-	producers         map[int32]*progress
-}
-
-type progress struct {
-	newest  int64
-	missing map[int64]struct{}
-}
-
-// accept says whether the message is new.
-func (s *seen) accept(producer int32, n int64) bool {
-	state := s.producers[producer]
-	if state == nil {
-		state = &progress{newest: -1, missing: map[int64]struct{}{}}
-		s.producers[producer] = state
-	}
-	if n > state.newest {
-		for at := max(state.newest+1, n-window); at < n; at++ {
-			state.missing[at] = struct{}{}
-		}
-		state.newest = n
-		if len(state.missing) > window {
-			numbers := state.sorted()
-			for _, old := range numbers[:len(numbers)-window] {
-				delete(state.missing, old)
-			}
-		}
-	} else if _, missing := state.missing[n]; missing {
-		delete(state.missing, n)
-	} else {
-		s.duplicates++
-		return false
-	}
-	s.count++
-	return true
-}
-
-func (p *progress) sorted() []int64 {
-	numbers := make([]int64, 0, len(p.missing))
-	for n := range p.missing {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	return numbers
-}
-
-// filter finds everything but what came; without newer only what was overtaken.
-func (s *seen) filter(newer bool) bson.D {
-	if len(s.producers) == 0 {
-		return bson.D{}
-	}
-	var numbers []int32
-	for producer := range s.producers {
-		numbers = append(numbers, producer)
-	}
-	slices.Sort(numbers)
-	var clauses, missing bson.A
-	var above bson.D
-	for _, producer := range numbers {
-		first := int64(producer) << producerShift
-		if newer && first > 0 {
-			between := append(slices.Clone(above), bson.E{Key: "$lt", Value: first})
-			clauses = append(clauses, bson.D{{Key: "_id", Value: between}})
-		}
-		above = bson.D{{Key: "$gt", Value: first + s.producers[producer].newest}}
-		for _, n := range s.producers[producer].sorted() {
-			missing = append(missing, first+n)
-		}
-	}
-	if newer {
-		clauses = append(clauses, bson.D{{Key: "_id", Value: above}})
-	}
-	if len(missing) > 0 || !newer {
-		if missing == nil {
-			missing = bson.A{}
-		}
-		clauses = append(clauses, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: missing}}}})
-	}
-	return bson.D{{Key: "$or", Value: clauses}}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	_, _ = s.buffer.Write(record[:])
 }

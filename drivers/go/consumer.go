@@ -52,19 +52,19 @@ type consumer struct {
 	stamps     *stamps
 	collection *mongo.Collection
 
-	seen                                  seen
-	source                                source
-	token                                 bson.Raw
-	batch                                 uint32
-	opened, empty, positionLost, caughtUp int64
-	lastNs, catchUpNs                     int64
-	backOff                               time.Duration
+	seen                        seen
+	source                      source
+	token                       bson.Raw
+	batch                       uint32
+	opened, empty, positionLost int64
+	lastNs, catchUpNs           int64
+	backOff                     time.Duration
 }
 
 func newConsumer(o *options, c *control, s *stamps, collection *mongo.Collection) *consumer {
 	return &consumer{
 		options: o, control: c, stamps: s, collection: collection, backOff: backOffFirst,
-		seen: seen{producers: map[int32]*progress{}},
+		seen: seen{producers: map[int32]*progress{}, queried: map[identity]struct{}{}},
 	}
 }
 
@@ -141,7 +141,7 @@ func (c *consumer) run() any {
 	}
 	return map[string]any{
 		"event": "done", "messages": c.seen.count, "failed": 0, "reopened": reopened, "reopened_empty": c.empty,
-		"position_lost": c.positionLost, "caught_up": c.caughtUp, "duplicates_skipped": c.seen.duplicates,
+		"position_lost": c.positionLost, "caught_up": len(c.seen.queried), "duplicates_skipped": c.seen.duplicates,
 	}
 }
 
@@ -176,21 +176,21 @@ func (c *consumer) step(why *lost, idle bool) (bool, error) {
 	}
 	switch source := c.source.(type) {
 	case *mongo.Cursor:
-		return true, c.receive(source.Current, c.batch)
+		return true, c.receive(source.Current, c.batch, false)
 	case stream:
-		return true, c.receive(source.Current.Lookup("fullDocument").Document(), c.batch)
+		return true, c.receive(source.Current.Lookup("fullDocument").Document(), c.batch, false)
 	}
 	return true, nil
 }
 
-func (c *consumer) receive(document bson.Raw, batch uint32) error {
+func (c *consumer) receive(document bson.Raw, batch uint32, byQuery bool) error {
 	receivedNs := c.options.now()
 	c.lastNs, c.backOff = receivedNs, backOffFirst
 	var received message
 	if err := bson.Unmarshal(document, &received); err != nil {
 		return err
 	}
-	if !c.seen.accept(received.Producer, received.N) {
+	if !c.seen.accept(received.Producer, received.N, byQuery) {
 		return nil
 	}
 	c.stamps.consumed(received.N, received.Send, receivedNs, uint32(received.Producer), batch)
@@ -203,18 +203,17 @@ func (c *consumer) receive(document bson.Raw, batch uint32) error {
 // catchUp asks for what is missing, once for each cursor.
 func (c *consumer) catchUp(newer bool) error {
 	c.catchUpNs = 0
-	before, ctx := c.seen.count, context.Background()
+	ctx := context.Background()
 	cursor, err := c.collection.Find(ctx, c.seen.filter(newer))
 	if err != nil {
 		return err
 	}
 	defer cursor.Close(ctx)
 	for cursor.Next(ctx) {
-		if err := c.receive(cursor.Current, noBatch); err != nil {
+		if err := c.receive(cursor.Current, noBatch, true); err != nil {
 			return err
 		}
 	}
-	c.caughtUp += c.seen.count - before
 	return cursor.Err()
 }
 

@@ -37,17 +37,32 @@ func version() {
 	})
 }
 
-func connect(o *options) (*mongo.Collection, error) {
+func connect(o *options, produces bool) (*mongo.Collection, error) {
 	settings := mongoOptions.Client().ApplyURI(o.uri).SetMaxPoolSize(uint64(o.pool)).SetAppName("dyno")
-	if !strings.Contains(strings.ToLower(o.uri), "serverselectiontimeoutms") {
-		settings.SetServerSelectionTimeout(5 * time.Second)
+	wait := 5 * time.Second
+	if settings.ServerSelectionTimeout != nil {
+		wait = *settings.ServerSelectionTimeout
+	}
+	// This driver has one limit for the wait for a server and for the wait for a connection, which is the producer's
+	// own queue. So a producer has it for its first server only.
+	settings.SetServerSelectionTimeout(wait)
+	if produces {
+		settings.SetServerSelectionTimeout(24 * time.Hour)
 	}
 	client, err := mongo.Connect(settings)
 	if err != nil {
 		return nil, err
 	}
-	if err := client.Ping(context.Background(), nil); err != nil {
-		return nil, err
+	for ping := range pings {
+		ctx, cancel := context.Background(), func() {}
+		if ping == 0 {
+			ctx, cancel = context.WithTimeout(ctx, wait)
+		}
+		err := client.Ping(ctx, nil)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
 	}
 	collection := mongoOptions.Collection()
 	if o.writeConcern != "" {
@@ -87,7 +102,7 @@ func run(role string, arguments []string) error {
 		return err
 	}
 	c := newControl()
-	collection, err := connect(o)
+	collection, err := connect(o, role == "produce")
 	if err != nil {
 		fail(4, fmt.Errorf("cannot use the server: %w", err))
 	}

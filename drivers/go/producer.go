@@ -26,14 +26,26 @@ type producer struct {
 	collection *mongo.Collection
 	schedule   []int64
 	pad        bson.Binary
-
-	lock         sync.Mutex
-	sent, failed int64
 }
 
 func (p *producer) run() any {
+	answered := make(chan struct{})
+	go func() {
+		p.sendAll()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+	case <-p.afterStop():
+	}
+	return p.stamps.close()
+}
+
+// sendAll returns when everything is answered.
+func (p *producer) sendAll() {
 	o, c := p.options, p.control
 	var running sync.WaitGroup
+	defer running.Wait()
 	var slots chan struct{}
 	if o.inFlight != unbounded {
 		slots = make(chan struct{}, o.inFlight)
@@ -44,7 +56,7 @@ func (p *producer) run() any {
 			dueNs += p.schedule[index]
 		}
 		if !c.waitUntil(o.now, dueNs) {
-			break
+			return
 		}
 		if slots != nil {
 			select {
@@ -53,7 +65,7 @@ func (p *producer) run() any {
 			}
 		}
 		if c.stopping() {
-			break
+			return
 		}
 		sendNs := o.now()
 		intendedNs := sendNs
@@ -72,18 +84,6 @@ func (p *producer) run() any {
 			running.Go(send)
 		}
 	}
-	answered := make(chan struct{})
-	go func() {
-		running.Wait()
-		close(answered)
-	}()
-	select {
-	case <-answered:
-	case <-p.afterStop():
-	}
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	return map[string]any{"event": "done", "messages": p.sent, "failed": p.failed}
 }
 
 // afterStop is closed when the time for answers is over after a request to stop.
@@ -104,17 +104,7 @@ func (p *producer) send(n, intendedNs, sendNs int64) {
 		Intended: intendedNs, Send: sendNs, Pad: p.pad,
 	}
 	_, err := p.collection.InsertOne(context.Background(), document)
-	endedNs := o.now()
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	if err == nil {
-		p.sent++
-		p.stamps.produced(n, intendedNs, sendNs, endedNs)
-		return
-	}
-	p.failed++
-	p.stamps.produced(n, intendedNs, sendNs, -endedNs)
-	if p.failed <= 20 {
+	if p.stamps.produced(n, intendedNs, sendNs, o.now(), err != nil) {
 		code, text := describe(err)
 		emit(map[string]any{"event": "failed", "n": n, "code": code, "message": text})
 	}

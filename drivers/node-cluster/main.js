@@ -44,8 +44,7 @@ async function worker() {
   process.send({ ready: true });
   await started;
   await producer.run();
-  stamps.flush();
-  process.send({ done: { sent: producer.sent, failed: producer.failed } }, () => process.exit(0));
+  process.send({ done: stamps.close() }, () => process.exit(0));
 }
 
 /** As many workers as there are processors, but no more than inserts in flight or connections are allowed. */
@@ -60,9 +59,10 @@ async function primary(argv) {
   const stamps = new common.Stamps(options.output);
   const control = new common.Control();
   const of = workerCount(options);
-  const total = { sent: 0, failed: 0, told: 0 };
+  const total = { messages: 0, failed: 0, told: 0 };
   // A signal to the group reaches the workers, too: they are stopped by message, after their stamps.
   const workers = [];
+  const finished = new Set();
   for (let index = 0; index < of; index += 1) {
     workers.push(cluster.fork({ DYNO_SHARE: JSON.stringify({ options, share: { index, of } }) }));
   }
@@ -72,10 +72,17 @@ async function primary(argv) {
       if (message.stamps) stamps.write(Buffer.from(message.stamps, 'base64'));
       if (message.failed && (total.told += 1) <= 20) common.emit({ event: 'failed', ...message.failed });
       if (message.done) {
-        total.sent += message.done.sent;
+        total.messages += message.done.messages;
         total.failed += message.done.failed;
+        finished.add(each);
         resolve();
       }
+    });
+    each.on('exit', (code, signal) => {
+      const check = () => finished.has(each) || common.fail(1, `a worker was ended early, by ${signal ?? `exit code ${code}`}`);
+      // Its last messages may still be on their way.
+      if (each.isConnected()) each.once('disconnect', check);
+      else check();
     });
   }));
   process.on('exit', () => workers.forEach((each) => each.process.kill('SIGKILL')));
@@ -84,13 +91,12 @@ async function primary(argv) {
       if (message.unreachable) common.fail(4, `cannot use the server: ${message.unreachable}`);
       if (message.ready) resolve();
     });
-    each.on('exit', (code) => code && common.fail(1, `a worker ended with exit code ${code}`));
   })));
   control.onStop = () => broadcast({ stop: true });
   await control.ready();
   broadcast({ startNs: String(control.startNs) });
   await Promise.all(ended);
-  common.emit({ event: 'done', messages: total.sent, failed: total.failed, workers: of });
+  common.emit({ event: 'done', messages: total.messages, failed: total.failed, workers: of });
   process.exit(control.exitCode);
 }
 

@@ -3,15 +3,23 @@
 
 const fs = require('node:fs');
 const readline = require('node:readline');
-const { setTimeout: sleep } = require('node:timers/promises');
+const { setImmediate: turn, setTimeout: sleep } = require('node:timers/promises');
 
 const CONTRACT = 1;
 const NO_BATCH = 0xffffffff;
 const PRODUCER_SHIFT = 40n;
 const POSITION_LOST = 136;
-// Numbers below the newest that a consumer still expects, for each producer: more than any pool reorders.
-const WINDOW = 4096n;
-const SPIN_NS = 50_000n;
+// Pings before `ready`, one after the other: each driver starts as warm as the others.
+const PINGS = 100;
+// Missing numbers that a filter names one by one; what is missing below them is asked for as a range.
+const NAMED = 4096;
+// Numbers in one word of the record of what came.
+const WORD = 32;
+const FULL = 0xffffffff;
+// Failed inserts that are told one by one.
+const TOLD = 20;
+// Timers have whole milliseconds and may be one late: this long before an intended start the event loop is only turned.
+const TIMER_NS = 2_000_000n;
 // After a request to stop, inserts in flight have this long to be answered.
 const GRACE_MS = 2000;
 const RECORD_BYTES = 32;
@@ -100,7 +108,11 @@ function makeClock(name) {
 /** Options of the client that the connection string does not have. */
 function clientOptions(options) {
   const selection = /serverselectiontimeoutms/i.test(options.uri) ? {} : { serverSelectionTimeoutMS: 5000 };
-  return { maxPoolSize: options.pool, appName: 'dyno', ...selection };
+  return { maxPoolSize: options.pool, waitQueueTimeoutMS: 0, appName: 'dyno', ...selection };
+}
+
+async function warmUp(client) {
+  for (let ping = 0; ping < PINGS; ping += 1) await client.db('admin').command({ ping: 1 });
 }
 
 /** Intended starts in ns after the start instant, undefined for a closed loop. */
@@ -172,10 +184,10 @@ class Control {
     });
   }
 
-  /** False if the wait was ended by a request to stop. Timers have whole milliseconds and may be one late. */
+  /** False if the wait was ended by a request to stop. */
   async waitUntil(clock, atNs) {
     for (let left = atNs - clock(); left > 0n && !this.stopping; left = atNs - clock()) {
-      if (left > SPIN_NS) await sleep(Math.min(100, Math.ceil(Number(left) / 1e6)));
+      await (left > TIMER_NS ? sleep(Math.min(100, Number(left - TIMER_NS) / 1e6)) : turn());
     }
     return !this.stopping;
   }
@@ -183,6 +195,10 @@ class Control {
 
 /** Records of 32 bytes; on disk at the latest after a second. */
 class Stamps {
+  sent = 0;
+  failed = 0;
+  closed = false;
+
   constructor(path) {
     try {
       this.file = fs.openSync(path, 'w');
@@ -209,12 +225,24 @@ class Stamps {
     return this.length - RECORD_BYTES;
   }
 
-  produced(n, intendedNs, sendNs, acknowledgedNs) {
+  /** Whether the error is one of those to tell. */
+  produced(n, intendedNs, sendNs, endedNs, error) {
+    if (this.closed) return false;
     const at = this.reserve();
     this.buffer.writeBigUInt64LE(n, at);
     this.buffer.writeBigInt64LE(intendedNs, at + 8);
     this.buffer.writeBigInt64LE(sendNs, at + 16);
-    this.buffer.writeBigInt64LE(acknowledgedNs, at + 24);
+    this.buffer.writeBigInt64LE(error ? -endedNs : endedNs, at + 24);
+    if (!error) this.sent += 1;
+    else this.failed += 1;
+    return Boolean(error) && this.failed <= TOLD;
+  }
+
+  /** Acknowledged and failed inserts. Those that are answered later have no stamp and are not counted. */
+  close() {
+    this.closed = true;
+    this.flush();
+    return { messages: this.sent, failed: this.failed };
   }
 
   consumed(n, sendNs, receivedNs, producer, batch) {
@@ -227,49 +255,86 @@ class Stamps {
   }
 }
 
+/** What came of one producer: one bit for each number, in words; a word of which nothing came is not there. */
+class Progress {
+  newest = -1;
+  came = new Map();
+
+  /** False if it came before. */
+  mark(n) {
+    const word = Math.floor(n / WORD);
+    const bit = 2 ** (n % WORD);
+    const came = this.came.get(word) ?? 0;
+    this.newest = Math.max(this.newest, n);
+    if ((came & bit) !== 0) return false;
+    this.came.set(word, (came | bit) >>> 0);
+    return true;
+  }
+
+  /** The newest of those that were overtaken, and the number below which there may be more. */
+  overtaken() {
+    const missing = [];
+    for (let upper = this.newest; upper >= 0; upper -= (upper % WORD) + 1) {
+      const came = this.came.get(Math.floor(upper / WORD)) ?? 0;
+      for (let bit = upper % WORD; bit >= 0 && came !== FULL; bit -= 1) {
+        if ((came & (2 ** bit)) !== 0) continue;
+        missing.push(upper - (upper % WORD) + bit);
+        if (missing.length === NAMED) return { missing, below: missing.at(-1) };
+      }
+    }
+    return { missing, below: 0 };
+  }
+}
+
 /** Which messages came, and the filter for those that did not: inserts in flight overtake each other. */
 class Seen {
   count = 0;
   duplicates = 0;
   producers = new Map();
+  /** The `_id` of what a query found before the cursor brought it. */
+  queried = new Set();
 
-  /** Whether the message is new. */
-  accept(producer, n) {
-    if (!this.producers.has(producer)) this.producers.set(producer, { newest: -1n, missing: new Set() });
-    const state = this.producers.get(producer);
-    if (n > state.newest) {
-      const oldest = n > WINDOW ? n - WINDOW : 0n;
-      for (let at = state.newest + 1n > oldest ? state.newest + 1n : oldest; at < n; at += 1n) state.missing.add(at);
-      state.newest = n;
-      // A set gives its members in the order they were added, the oldest first.
-      while (state.missing.size > WINDOW) state.missing.delete(state.missing.values().next().value);
-    } else if (!state.missing.delete(n)) {
-      this.duplicates += 1;
-      return false;
+  /**
+   * Whether the message is new. What the cursor brings after a query found it is no duplicate, and what a query finds
+   * again is none either.
+   */
+  accept(producer, number, byQuery) {
+    if (!this.producers.has(producer)) this.producers.set(producer, new Progress());
+    const id = (BigInt(producer) << PRODUCER_SHIFT) + number;
+    if (this.producers.get(producer).mark(Number(number))) {
+      if (byQuery) this.queried.add(id);
+      this.count += 1;
+      return true;
     }
-    this.count += 1;
-    return true;
+    if (!byQuery && !this.queried.delete(id)) this.duplicates += 1;
+    return false;
+  }
+
+  /** What queries found and no cursor brought. */
+  get caughtUp() {
+    return this.queried.size;
   }
 
   /** Everything but what came; without `newer` only what was overtaken. */
   filter(newer = true) {
     if (this.producers.size === 0) return {};
     const clauses = [];
-    const missing = [];
+    const overtaken = [];
     let above = {};
     for (const [producer, state] of [...this.producers].sort(([a], [b]) => a - b)) {
       const first = BigInt(producer) << PRODUCER_SHIFT;
       if (newer && first > 0n) clauses.push({ _id: { ...above, $lt: first } });
-      above = { $gt: first + state.newest };
-      for (const n of state.missing) missing.push(first + n);
+      above = { $gt: first + BigInt(state.newest) };
+      const { missing, below } = state.overtaken();
+      for (const n of missing) overtaken.push(first + BigInt(n));
+      if (below > 0) clauses.push({ _id: { $gte: first, $lt: first + BigInt(below) } });
     }
     if (newer) clauses.push({ _id: above });
-    if (missing.length > 0 || !newer) clauses.push({ _id: { $in: missing } });
-    return clauses.length === 1 ? clauses[0] : { $or: clauses };
+    return { $or: [...clauses, { _id: { $in: overtaken } }] };
   }
 }
 
 module.exports = {
   CONTRACT, NO_BATCH, PRODUCER_SHIFT, POSITION_LOST, GRACE_MS, PRODUCE, CONSUME, Usage, Control, Stamps, Seen,
-  parse, makeClock, clientOptions, loadSchedule, padding, emit, fail, sleep,
+  parse, makeClock, clientOptions, warmUp, loadSchedule, padding, emit, fail, sleep,
 };

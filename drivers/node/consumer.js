@@ -69,7 +69,6 @@ class Consumer {
   opened = 0;
   empty = 0;
   positionLost = 0;
-  caughtUp = 0;
   catchUpNs = undefined;
   backOffMs = BACK_OFF_FIRST_MS;
   source = undefined;
@@ -82,7 +81,7 @@ class Consumer {
   async open() {
     const { options } = this;
     const client = new MongoClient(options.uri, common.clientOptions(options));
-    await client.db('admin').command({ ping: 1 });
+    await common.warmUp(client);
     this.collection = client.db(options.database).collection(options.collection);
     await this.openSource(undefined);
   }
@@ -137,15 +136,15 @@ class Consumer {
       reopened: polls ? 0 : this.opened - 1,
       reopened_empty: this.empty,
       position_lost: this.positionLost,
-      caught_up: this.caughtUp,
+      caught_up: this.seen.caughtUp,
       duplicates_skipped: this.seen.duplicates,
     };
   }
 
-  async receive({ p, n, s }, batch) {
+  async receive({ p, n, s }, batch, byQuery = false) {
     const receivedNs = (this.lastNs = this.clock());
     this.backOffMs = BACK_OFF_FIRST_MS;
-    if (!this.seen.accept(p, n)) return;
+    if (!this.seen.accept(p, n, byQuery)) return;
     this.stamps.consumed(n, s, receivedNs, p, batch);
     if (this.options.delayUs) await common.sleep(this.options.delayUs / 1000);
   }
@@ -153,10 +152,8 @@ class Consumer {
   /** Asks for what is missing, once for each cursor. */
   async catchUp(newer) {
     this.catchUpNs = undefined;
-    const before = this.seen.count;
     const missing = this.collection.find(this.seen.filter(newer), { useBigInt64: true });
-    for await (const document of missing) await this.receive(document, common.NO_BATCH);
-    this.caughtUp += this.seen.count - before;
+    for await (const document of missing) await this.receive(document, common.NO_BATCH, true);
   }
 
   /** The cursor is dead without an error: all was read, or a tailable cursor found nothing at all. */

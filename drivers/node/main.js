@@ -28,8 +28,7 @@ async function produce(argv) {
   await producer.open().catch((error) => common.fail(4, `cannot use the server: ${error.message}`));
   await control.ready();
   await producer.run();
-  stamps.flush();
-  common.emit({ event: 'done', messages: producer.sent, failed: producer.failed });
+  common.emit({ event: 'done', ...stamps.close() });
   process.exit(control.exitCode);
 }
 

@@ -9,8 +9,6 @@ const common = require('./common.js');
 const YIELD_EVERY = 256;
 
 class Producer {
-  sent = 0;
-  failed = 0;
   inFlight = 0;
   wake = () => {};
 
@@ -25,7 +23,7 @@ class Producer {
   async open() {
     const { options } = this;
     const client = new MongoClient(options.uri, common.clientOptions(options));
-    await client.db('admin').command({ ping: 1 });
+    await common.warmUp(client);
     const writeConcern = { w: options.writeConcern };
     if (options.journal !== undefined) writeConcern.journal = options.journal;
     this.collection = client.db(options.database).collection(options.collection, { writeConcern });
@@ -67,12 +65,8 @@ class Producer {
     }
     const endedNs = this.clock();
     this.inFlight -= 1;
-    this.stamps.produced(n, intendedNs, sendNs, error ? -endedNs : endedNs);
-    if (error) {
-      this.failed += 1;
-      if (this.failed <= 20) this.onFailed({ n: Number(n), code: error.code ?? null, message: error.message });
-    } else {
-      this.sent += 1;
+    if (this.stamps.produced(n, intendedNs, sendNs, endedNs, error)) {
+      this.onFailed({ n: Number(n), code: error.code ?? null, message: error.message });
     }
     this.wake();
   }

@@ -15,6 +15,10 @@ import common
 
 # An unbounded producer lets the event loop run after so many sends.
 YIELD_EVERY = 256
+# How often a request to stop is looked for.
+LOOK_S = 0.1
+# The event loop waits in whole milliseconds, rounded up: this long before an intended start it is only turned.
+TIMER_NS = 2_000_000
 
 
 def version():
@@ -35,17 +39,17 @@ def version():
 
 async def connect(options):
     client = AsyncMongoClient(options.uri, **common.client_options(options))
-    await client.admin.command("ping")
+    for _ in range(common.PINGS):
+        await client.admin.command("ping")
     return client[options.database][options.collection]
 
 
 async def wait_until(control, clock, at_ns):
-    """As `Control.wait_until`; the event loop waits in whole milliseconds, so it may wake one late."""
+    """As `Control.wait_until`, but the event loop has to run."""
     while (left_ns := at_ns - clock()) > 0:
         if control.stopping:
             return False
-        if left_ns > common.SPIN_NS:
-            await asyncio.sleep(min(left_ns, common.SLICE_NS) / 1e9)
+        await asyncio.sleep(min(max(left_ns - TIMER_NS, 0), common.SLICE_NS) / 1e9)
     return not control.stopping
 
 
@@ -56,7 +60,6 @@ class Producer:
         self.pad = bson.Binary(common.padding(options.size))
         self.stamps = common.Stamps(options.output)
         self.control = common.Control()
-        self.sent = self.failed = 0
 
     async def open(self):
         options = self.options
@@ -65,8 +68,21 @@ class Producer:
         self.collection = (await connect(options)).with_options(write_concern=concern)
 
     async def run(self):
+        await asyncio.to_thread(self.control.ready)
+        sending, stopped_s = asyncio.create_task(self._send_all()), None
+        while not sending.done():
+            await asyncio.wait([sending], timeout=LOOK_S)
+            if self.control.stopping:
+                stopped_s = stopped_s or time.monotonic()
+                if time.monotonic() - stopped_s > common.GRACE_S:
+                    break
+        if sending.done():
+            sending.result()
+        common.emit(event="done", **self.stamps.close())
+        return self.control.exit_code
+
+    async def _send_all(self):
         options, control, clock = self.options, self.control, self.options.clock
-        await asyncio.to_thread(control.ready)
         slots = asyncio.Semaphore(options.in_flight) if options.in_flight else None
         running = set()
         for index in range(options.messages):
@@ -81,19 +97,15 @@ class Producer:
                 break
             send_ns = clock()
             intended_ns = due_ns if self.schedule else send_ns
-            task = asyncio.create_task(self._send(options.first + index, intended_ns, send_ns, slots))
+            sending = self._send(options.first + index, intended_ns, send_ns, slots)
+            if options.in_flight == 1:
+                await sending
+                continue
+            task = asyncio.create_task(sending)
             running.add(task)
             task.add_done_callback(running.discard)
-        stopped_ns = None
-        while running:
-            await asyncio.wait(running, timeout=0.1)
-            if control.stopping:
-                stopped_ns = stopped_ns or time.monotonic_ns()
-                if time.monotonic_ns() - stopped_ns > common.GRACE_S * 1e9:
-                    break
-        self.stamps.close()
-        common.emit(event="done", messages=self.sent, failed=self.failed)
-        return control.exit_code
+        if running:
+            await asyncio.wait(running)
 
     async def _send(self, n, intended_ns, send_ns, slots):
         options = self.options
@@ -113,10 +125,7 @@ class Producer:
         ended_ns = options.clock()
         if slots:
             slots.release()
-        self.stamps.produced(n, intended_ns, send_ns, -ended_ns if error else ended_ns)
-        self.sent += error is None
-        self.failed += error is not None
-        if error and self.failed <= 20:
+        if self.stamps.produced(n, intended_ns, send_ns, ended_ns, error):
             common.emit(event="failed", n=n, code=getattr(error, "code", None), message=str(error))
 
 
@@ -193,7 +202,7 @@ class Consumer:
         self.stamps = common.Stamps(options.output)
         self.control = common.Control()
         self.seen = common.Seen()
-        self.opened = self.position_lost = self.empty = self.caught_up = 0
+        self.opened = self.position_lost = self.empty = 0
         self.back_off_s = common.BACK_OFF_FIRST_S
         self.source = None
 
@@ -244,21 +253,20 @@ class Consumer:
             reopened=0 if polls else self.opened - 1,
             reopened_empty=self.empty,
             position_lost=self.position_lost,
-            caught_up=self.caught_up,
+            caught_up=self.seen.caught_up(),
             duplicates_skipped=self.seen.duplicates,
         )
         return control.exit_code
 
     async def _catch_up(self, newer):
         """Asks for what is missing, once for each cursor."""
-        self.catch_up_ns, before = None, self.seen.count
+        self.catch_up_ns = None
         async for document in self.collection.find(self.seen.filter(newer)):
-            await self._receive(document)
-        self.caught_up += self.seen.count - before
+            await self._receive(document, by_query=True)
 
-    async def _receive(self, document):
+    async def _receive(self, document, by_query=False):
         received_ns = self.last_ns = self.options.clock()
-        if self.seen.accept(document["p"], document["n"]):
+        if self.seen.accept(document["p"], document["n"], by_query):
             self.stamps.consumed(document["n"], document["s"], received_ns, document["p"])
             if self.options.delay_us:
                 await asyncio.sleep(self.options.delay_us / 1e6)

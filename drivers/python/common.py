@@ -13,8 +13,15 @@ CONTRACT = 1
 NO_BATCH = 0xFFFFFFFF
 PRODUCER_SHIFT = 40
 POSITION_LOST = 136
-# Numbers below the newest that a consumer still expects, for each producer: more than any pool reorders.
-WINDOW = 4096
+# Pings before `ready`, one after the other: each driver starts as warm as the others.
+PINGS = 100
+# Missing numbers that a filter names one by one; what is missing below them is asked for as a range.
+NAMED = 4096
+# Numbers in one block of the record of what came.
+BLOCK = 256
+FULL = (1 << BLOCK) - 1
+# Failed inserts that are told one by one.
+TOLD = 20
 SPIN_NS = 50_000
 SLICE_NS = 100_000_000
 # After a request to stop, inserts in flight have this long to be answered.
@@ -218,6 +225,7 @@ class Stamps:
         except OSError as error:
             raise Usage(f"option `--output`: {error}") from None
         self._lock = threading.Lock()
+        self._sent = self._failed = 0
         threading.Thread(target=self._flush_often, daemon=True).start()
 
     def _flush_often(self):
@@ -227,20 +235,55 @@ class Stamps:
                 if not self._file.closed:
                     self._file.flush()
 
-    def _write(self, record):
+    def produced(self, n, intended_ns, send_ns, ended_ns, error):
+        """Whether the error is one of those to tell."""
+        record = struct.pack("<Qqqq", n, intended_ns, send_ns, -ended_ns if error else ended_ns)
         with self._lock:
-            if not self._file.closed:
-                self._file.write(record)
-
-    def produced(self, n, intended_ns, send_ns, acknowledged_ns):
-        self._write(struct.pack("<Qqqq", n, intended_ns, send_ns, acknowledged_ns))
+            if self._file.closed:
+                return False
+            self._file.write(record)
+            self._sent += error is None
+            self._failed += error is not None
+            return error is not None and self._failed <= TOLD
 
     def consumed(self, n, send_ns, received_ns, producer, batch=NO_BATCH):
-        self._write(struct.pack("<QqqII", n, send_ns, received_ns, producer, batch))
+        with self._lock:
+            self._file.write(struct.pack("<QqqII", n, send_ns, received_ns, producer, batch))
 
     def close(self):
+        """Acknowledged and failed inserts. Those that are answered later have no stamp and are not counted."""
         with self._lock:
             self._file.close()
+            return {"messages": self._sent, "failed": self._failed}
+
+
+class Progress:
+    """What came of one producer: one bit for each number, in blocks; a block of which nothing came is not there."""
+
+    def __init__(self):
+        self.newest = -1
+        self._came = {}
+
+    def mark(self, n):
+        """False if it came before."""
+        block, bit = n // BLOCK, 1 << n % BLOCK
+        came = self._came.get(block, 0)
+        self._came[block] = came | bit
+        self.newest = max(self.newest, n)
+        return not came & bit
+
+    def overtaken(self):
+        """The newest of those that were overtaken, and the number below which there may be more."""
+        missing, upper = [], self.newest
+        while upper >= 0:
+            first = upper - upper % BLOCK
+            came = self._came.get(upper // BLOCK, 0)
+            if came != FULL:
+                missing += (n for n in range(upper, first - 1, -1) if not came >> n - first & 1)
+                if len(missing) >= NAMED:
+                    return missing[:NAMED], missing[NAMED - 1]
+            upper = first - 1
+        return missing, 0
 
 
 class Seen:
@@ -249,41 +292,48 @@ class Seen:
     def __init__(self):
         self.count = 0
         self.duplicates = 0
-        self._newest = {}
-        self._missing = {}
+        self._producers = {}
+        # What a query found before the cursor brought it.
+        self._queried = set()
 
-    def accept(self, producer, n):
-        """Whether the message is new."""
-        newest = self._newest.get(producer, -1)
-        missing = self._missing.setdefault(producer, set())
-        if n > newest:
-            self._newest[producer] = n
-            if n > newest + 1:
-                missing.update(range(max(newest + 1, n - WINDOW), n))
-                for old in sorted(missing)[: max(0, len(missing) - WINDOW)]:
-                    missing.discard(old)
-        elif n in missing:
-            missing.discard(n)
-        else:
+    def accept(self, producer, n, by_query=False):
+        """Whether the message is new.
+
+        What the cursor brings after a query found it is no duplicate, and what a query finds again is none either.
+        """
+        if producer not in self._producers:
+            self._producers[producer] = Progress()
+        if self._producers[producer].mark(n):
+            if by_query:
+                self._queried.add((producer, n))
+            self.count += 1
+            return True
+        if (producer, n) in self._queried:
+            if not by_query:
+                self._queried.remove((producer, n))
+        elif not by_query:
             self.duplicates += 1
-            return False
-        self.count += 1
-        return True
+        return False
+
+    def caught_up(self):
+        """What queries found and no cursor brought."""
+        return len(self._queried)
 
     def filter(self, newer=True):
         """Everything but what came; without `newer` only what was overtaken."""
-        clauses, above = [], None
-        for producer in sorted(self._newest):
-            first = producer << PRODUCER_SHIFT
-            if first > 0:
-                clauses.append({"_id": {"$lt": first} | ({} if above is None else {"$gt": above})})
-            above = first + self._newest[producer]
-        if above is None:
+        if not self._producers:
             return {}
-        clauses.append({"_id": {"$gt": above}})
-        if not newer:
-            clauses = []
-        missing = [(p << PRODUCER_SHIFT) + n for p, ns in self._missing.items() for n in sorted(ns)]
-        if missing or not newer:
-            clauses.append({"_id": {"$in": missing}})
-        return clauses[0] if len(clauses) == 1 else {"$or": clauses}
+        clauses, overtaken, above = [], [], None
+        for producer, progress in sorted(self._producers.items()):
+            first = producer << PRODUCER_SHIFT
+            if newer and first > 0:
+                clauses.append({"_id": {"$lt": first} | ({} if above is None else {"$gt": above})})
+            above = first + progress.newest
+            missing, below = progress.overtaken()
+            overtaken += (first + n for n in missing)
+            if below > 0:
+                clauses.append({"_id": {"$gte": first, "$lt": first + below}})
+        if newer:
+            clauses.append({"_id": {"$gt": above}})
+        clauses.append({"_id": {"$in": overtaken}})
+        return {"$or": clauses}

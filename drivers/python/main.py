@@ -33,7 +33,8 @@ def version():
 
 def connect(options):
     client = MongoClient(options.uri, **common.client_options(options))
-    client.admin.command("ping")
+    for _ in range(common.PINGS):
+        client.admin.command("ping")
     return client[options.database][options.collection]
 
 
@@ -45,8 +46,6 @@ class Producer:
         self.stamps = common.Stamps(options.output)
         self.control = common.Control()
         self.next = itertools.count()
-        self.lock = threading.Lock()
-        self.sent = self.failed = 0
         journal = None if options.journal is None else options.journal == "true"
         concern = WriteConcern(w=options.write_concern, j=journal)
         self.collection = connect(options).with_options(write_concern=concern)
@@ -69,8 +68,7 @@ class Producer:
         deadline = time.monotonic() + common.GRACE_S
         for lane in lanes:
             lane.join(max(0.0, deadline - time.monotonic()))
-        self.stamps.close()
-        common.emit(event="done", messages=self.sent, failed=self.failed)
+        common.emit(event="done", **self.stamps.close())
         return control.exit_code
 
     def _lane(self):
@@ -99,13 +97,8 @@ class Producer:
         except PyMongoError as raised:
             error = raised
         ended_ns = options.clock()
-        self.stamps.produced(n, intended_ns, send_ns, -ended_ns if error else ended_ns)
-        with self.lock:
-            self.sent += error is None
-            self.failed += error is not None
-            if error and self.failed <= 20:
-                code = getattr(error, "code", None)
-                common.emit(event="failed", n=n, code=code, message=str(error))
+        if self.stamps.produced(n, intended_ns, send_ns, ended_ns, error):
+            common.emit(event="failed", n=n, code=getattr(error, "code", None), message=str(error))
 
 
 class Tailable:
@@ -181,7 +174,7 @@ class Consumer:
         self.stamps = common.Stamps(options.output)
         self.control = common.Control()
         self.seen = common.Seen()
-        self.opened = self.position_lost = self.empty = self.caught_up = 0
+        self.opened = self.position_lost = self.empty = 0
         self.back_off_s = common.BACK_OFF_FIRST_S
         self.collection = connect(options)
         self.source = None
@@ -229,21 +222,20 @@ class Consumer:
             reopened=0 if polls else self.opened - 1,
             reopened_empty=self.empty,
             position_lost=self.position_lost,
-            caught_up=self.caught_up,
+            caught_up=self.seen.caught_up(),
             duplicates_skipped=self.seen.duplicates,
         )
         return control.exit_code
 
     def _catch_up(self, newer):
         """Asks for what is missing, once for each cursor."""
-        self.catch_up_ns, before = None, self.seen.count
+        self.catch_up_ns = None
         for document in self.collection.find(self.seen.filter(newer)):
-            self._receive(document)
-        self.caught_up += self.seen.count - before
+            self._receive(document, by_query=True)
 
-    def _receive(self, document):
+    def _receive(self, document, by_query=False):
         received_ns = self.last_ns = self.options.clock()
-        if self.seen.accept(document["p"], document["n"]):
+        if self.seen.accept(document["p"], document["n"], by_query):
             self.stamps.consumed(document["n"], document["s"], received_ns, document["p"])
             if self.options.delay_us:
                 time.sleep(self.options.delay_us / 1e6)

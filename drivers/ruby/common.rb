@@ -6,6 +6,10 @@ module Common
   SPIN_NS = 50_000
   # After a request to stop, inserts in flight have this long to be answered.
   GRACE_S = 2.0
+  # Pings before `ready`, one after the other: each driver starts as warm as the others.
+  PINGS = 100
+  # Failed inserts that are told one by one.
+  TOLD = 20
 
   class Usage < StandardError; end
 
@@ -145,6 +149,8 @@ module Common
     def initialize(path)
       @file = File.open(path, 'wb')
       @lock = Mutex.new
+      @closed = false
+      @sent = @failed = 0
       Thread.new { loop { sleep(0.5) && flush } }
     rescue SystemCallError => e
       raise Usage, "option `--output`: #{e.message}"
@@ -154,9 +160,25 @@ module Common
       @lock.synchronize { @file.flush }
     end
 
-    def produced(*fields)
-      record = fields.pack('Q<q<q<q<')
-      @lock.synchronize { @file.write(record) }
+    # Whether the error is one of those to tell.
+    def produced(number, intended_ns, send_ns, ended_ns, error)
+      record = [number, intended_ns, send_ns, error ? -ended_ns : ended_ns].pack('Q<q<q<q<')
+      @lock.synchronize do
+        next false if @closed
+
+        @file.write(record)
+        error ? @failed += 1 : @sent += 1
+        error && @failed <= TOLD
+      end
+    end
+
+    # The last event. Inserts that are answered later have no stamp and are not counted.
+    def close
+      @lock.synchronize do
+        @closed = true
+        @file.flush
+        { event: 'done', messages: @sent, failed: @failed }
+      end
     end
   end
 end

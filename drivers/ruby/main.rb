@@ -24,9 +24,12 @@ def connect(options)
   # This version knows the option by another name only.
   direct = uri.match?(/directConnection=true/i) ? { connect: :direct } : {}
   wait = uri.match?(/serverSelectionTimeoutMS/i) ? {} : { server_selection_timeout: 5 }
-  settings = { max_pool_size: options[:pool], min_pool_size: 0, app_name: 'dyno', logger: Logger.new(File::NULL) }
+  # What waits for a connection waits for as long as it takes: that is the producer's own queue.
+  pool = { max_pool_size: options[:pool], min_pool_size: 0, wait_queue_timeout: 86_400 }
+  settings = { **pool, app_name: 'dyno', logger: Logger.new(File::NULL) }
   client = Mongo::Client.new(uri.gsub(/directConnection=true&?/i, ''), **settings, **direct, **wait)
-  client.use('admin').database.command(ping: 1)
+  admin = client.use('admin')
+  Common::PINGS.times { admin.database.command(ping: 1) }
   if options.key?(:write_concern)
     write = { w: options[:write_concern] }
     write[:j] = options[:journal] == 'true' if options[:journal]
@@ -46,7 +49,7 @@ class Producer
     @pad = BSON::Binary.new(Common.padding(options[:size]))
     @collection = connect(options)
     @lock = Mutex.new
-    @next = @sent = @failed = 0
+    @next = 0
   end
 
   def run
@@ -57,7 +60,7 @@ class Producer
     lanes.each { |lane| sleep(0) until lane.join(0.1) || @control.stopping }
     deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + Common::GRACE_S
     lanes.each { |lane| lane.join([deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC), 0].max) }
-    { event: 'done', messages: @sent, failed: @failed }
+    @stamps.close
   end
 
   private
@@ -81,15 +84,13 @@ class Producer
         p: BSON::Int32.new(@options[:producer]), n: BSON::Int64.new(number), i: BSON::Int64.new(intended_ns),
         s: BSON::Int64.new(send_ns), pad: @pad
       )
-    rescue Mongo::Error => e
+    rescue StandardError => e
+      # Not all errors of this driver are a Mongo::Error.
       error = e
     end
-    ended_ns = @control.now
-    @stamps.produced(number, intended_ns, send_ns, error ? -ended_ns : ended_ns)
-    @lock.synchronize do
-      error ? @failed += 1 : @sent += 1
-      Common.emit(event: 'failed', n: number, code: code(error), message: error.message) if error && @failed <= 20
-    end
+    return unless @stamps.produced(number, intended_ns, send_ns, @control.now, error)
+
+    Common.emit(event: 'failed', n: number, code: code(error), message: error.message)
   end
 end
 
@@ -106,7 +107,6 @@ def main(role, arguments)
     Common.fail(4, "cannot use the server: #{e.message}")
   end
   done = producer.run
-  stamps.flush
   Common.emit(done)
   exit!(control.exit_code)
 rescue Common::Usage => e

@@ -1,13 +1,14 @@
-//! What the Rust drivers share: options, clock, barrier, pacing, stamps, and what a consumer has seen.
+//! What the Rust drivers share: options, clock, barrier, pacing and stamps.
 
+use crate::seen::Seen;
 use nix::time::{ClockId, clock_gettime};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufWriter, Write};
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -24,8 +25,10 @@ pub(crate) const BACK_OFF_LAST: Duration = Duration::from_secs(1);
 pub(crate) const CATCH_UP_NS: i64 = 100_000_000;
 /// Longest spinning before an intended start.
 pub(crate) const SPIN_NS: i64 = 50_000;
-/// Numbers below the newest that a consumer still expects, for each producer: more than any pool reorders.
-const WINDOW: i64 = 4096;
+/// Pings before `ready`, one after the other: each driver starts as warm as the others.
+pub(crate) const PINGS: usize = 100;
+/// Failed inserts that are told one by one.
+const TOLD: i64 = 20;
 const MOST_MESSAGES: i64 = (1 << PRODUCER_SHIFT) - 1;
 
 /// Options by name.
@@ -299,12 +302,24 @@ impl Control {
 }
 
 /// Records of 32 bytes; on disk at the latest after a second.
-pub(crate) struct Stamps(Mutex<BufWriter<File>>);
+pub(crate) struct Stamps(Mutex<Written>);
+
+struct Written {
+    file: BufWriter<File>,
+    closed: bool,
+    sent: i64,
+    failed: i64,
+}
 
 impl Stamps {
     pub(crate) fn create(path: &str) -> Result<Arc<Self>, String> {
         let file = File::create(path).map_err(|error| format!("option `--output`: {error}"))?;
-        let stamps = Arc::new(Stamps(Mutex::new(BufWriter::with_capacity(1 << 16, file))));
+        let stamps = Arc::new(Stamps(Mutex::new(Written {
+            file: BufWriter::with_capacity(1 << 16, file),
+            closed: false,
+            sent: 0,
+            failed: 0,
+        })));
         let flushed = Arc::clone(&stamps);
         thread::spawn(move || {
             loop {
@@ -315,25 +330,53 @@ impl Stamps {
         Ok(stamps)
     }
 
+    fn locked(&self) -> MutexGuard<'_, Written> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn flush(&self) {
-        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = buffer.flush() {
+        if let Err(error) = self.locked().file.flush() {
             fail(1, &format!("cannot write stamps: {error}"));
         }
     }
 
-    /// Of a producer: n, intended, send and acknowledged; of a consumer: n, send, received and its last two fields.
-    pub(crate) fn write(&self, fields: [i64; 4]) {
+    /// Of a producer: n, intended, send, and the end of the insert, negative if it failed. Whether the failure is one
+    /// of those to tell.
+    pub(crate) fn produced(&self, fields: [i64; 4]) -> bool {
+        let mut written = self.locked();
+        if written.closed {
+            return false;
+        }
+        written.write(fields);
+        if fields[3] > 0 {
+            written.sent += 1;
+            return false;
+        }
+        written.failed += 1;
+        written.failed <= TOLD
+    }
+
+    /// Of a consumer: n, send, received and the last two fields.
+    pub(crate) fn consumed(&self, fields: [i64; 4]) {
+        self.locked().write(fields);
+    }
+
+    /// The last event of a producer. Inserts that are answered later have no stamp and are not counted.
+    pub(crate) fn close(&self) -> Value {
+        let mut written = self.locked();
+        written.closed = true;
+        serde_json::json!({ "event": "done", "messages": written.sent, "failed": written.failed })
+    }
+}
+
+impl Written {
+    fn write(&mut self, fields: [i64; 4]) {
         let mut record = [0; 32];
         for (bytes, field) in record.as_chunks_mut::<8>().0.iter_mut().zip(fields) {
             *bytes = field.to_le_bytes();
         }
         // An error stays with the buffer and is told by its flush.
-        let _ = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .write_all(&record);
+        let _ = self.file.write_all(&record);
     }
 }
 
@@ -342,64 +385,12 @@ pub(crate) fn producer_and_batch(producer: i32, batch: u32) -> i64 {
     i64::from(producer) | (i64::from(batch) << 32)
 }
 
-/// Which messages came: inserts in flight overtake each other.
-#[derive(Default)]
-pub(crate) struct Seen {
-    pub(crate) count: i64,
-    pub(crate) duplicates: i64,
-    producers: BTreeMap<i32, Progress>,
-}
-
-struct Progress {
-    newest: i64,
-    missing: BTreeSet<i64>,
-}
-
-impl Seen {
-    /// Whether the message is new.
-    pub(crate) fn accept(&mut self, producer: i32, n: i64) -> bool {
-        let state = self.producers.entry(producer).or_insert(Progress {
-            newest: -1,
-            missing: BTreeSet::new(),
-        });
-        if n > state.newest {
-            state.missing.extend((n - WINDOW).max(state.newest + 1)..n);
-            while state.missing.len() as i64 > WINDOW {
-                state.missing.pop_first();
-            }
-            state.newest = n;
-        } else if !state.missing.remove(&n) {
-            self.duplicates += 1;
-            return false;
-        }
-        self.count += 1;
-        true
-    }
-
-    /// Ranges of `_id` (above, below; both excluded) that are newer than what came, and single ones that were
-    /// overtaken. Everything if nothing came.
-    pub(crate) fn open_ids(&self) -> (Vec<(i64, i64)>, Vec<i64>) {
-        let (mut ranges, mut missing, mut above) = (Vec::new(), Vec::new(), i64::MIN);
-        for (producer, state) in &self.producers {
-            let first = i64::from(*producer) << PRODUCER_SHIFT;
-            if first > 0 {
-                ranges.push((above, first));
-            }
-            above = first + state.newest;
-            missing.extend(state.missing.iter().map(|n| first + n));
-        }
-        ranges.push((above, i64::MAX));
-        (ranges, missing)
-    }
-}
-
 /// What a consumer counts besides messages.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) opened: i64,
     pub(crate) empty: i64,
     pub(crate) position_lost: i64,
-    pub(crate) caught_up: i64,
 }
 
 impl Counters {
@@ -408,7 +399,7 @@ impl Counters {
         serde_json::json!({
             "event": "done", "messages": seen.count, "failed": 0,
             "reopened": if polls { 0 } else { self.opened - 1 }, "reopened_empty": self.empty,
-            "position_lost": self.position_lost, "caught_up": self.caught_up,
+            "position_lost": self.position_lost, "caught_up": seen.caught_up(),
             "duplicates_skipped": seen.duplicates,
         })
     }

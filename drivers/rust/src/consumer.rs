@@ -3,8 +3,9 @@
 use crate::code;
 use crate::common::{
     BACK_OFF_FIRST, BACK_OFF_LAST, CATCH_UP_NS, Clock, Control, Counters, EMPTY_PAUSE, Lost,
-    NO_BATCH, Options, POSITION_LOST, Seen, Stamps, producer_and_batch,
+    NO_BATCH, Options, POSITION_LOST, Stamps, producer_and_batch,
 };
+use crate::seen::Seen;
 use futures_util::TryStreamExt;
 use mongodb::action::Action;
 use mongodb::bson::{Document, doc};
@@ -65,15 +66,11 @@ impl<'a> Consumer<'a> {
 
     /// Everything but what came; without `newer` only what was overtaken.
     fn filter(&self, newer: bool) -> Document {
-        let (ranges, missing) = self.seen.open_ids();
-        let mut clauses = vec![doc! { "_id": { "$in": missing } }];
-        if newer {
-            clauses.extend(
-                ranges
-                    .into_iter()
-                    .map(|(above, below)| doc! { "_id": { "$gt": above, "$lt": below } }),
-            );
-        }
+        let open = self.seen.open_ids();
+        let newest = if newer { open.newer } else { Vec::new() };
+        let mut clauses = vec![doc! { "_id": { "$in": open.overtaken } }];
+        let ranges = open.older.into_iter().chain(newest);
+        clauses.extend(ranges.map(|(above, below)| doc! { "_id": { "$gt": above, "$lt": below } }));
         doc! { "$or": clauses }
     }
 
@@ -133,7 +130,7 @@ impl<'a> Consumer<'a> {
             match step {
                 Ok(Some(document)) => {
                     lost = None;
-                    self.receive(&document).await;
+                    self.receive(&document, false).await;
                 }
                 Ok(None) if polls => {
                     self.source = Source::Closed;
@@ -203,18 +200,18 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    async fn receive(&mut self, document: &Document) {
+    async fn receive(&mut self, document: &Document, by_query: bool) {
         let received_ns = self.clock.now();
         self.last_ns = received_ns;
         self.back_off = BACK_OFF_FIRST;
         let number = |name| document.get_i64(name).unwrap_or(0);
         let producer = document.get_i32("p").unwrap_or(0);
-        if !self.seen.accept(producer, number("n")) {
+        if !self.seen.accept(producer, number("n"), by_query) {
             return;
         }
         let last = producer_and_batch(producer, NO_BATCH);
         self.stamps
-            .write([number("n"), number("s"), received_ns, last]);
+            .consumed([number("n"), number("s"), received_ns, last]);
         let delay_us = self.options.whole("delay-us") as u64;
         if delay_us > 0 {
             tokio::time::sleep(Duration::from_micros(delay_us)).await;
@@ -224,12 +221,10 @@ impl<'a> Consumer<'a> {
     /// Asks for what is missing, once for each cursor.
     async fn catch_up(&mut self, newer: bool) -> Result<()> {
         self.catch_up_ns = None;
-        let before = self.seen.count;
         let mut missing = self.collection.find(self.filter(newer)).await?;
         while let Some(document) = missing.try_next().await? {
-            self.receive(&document).await;
+            self.receive(&document, true).await;
         }
-        self.counters.caught_up += self.seen.count - before;
         Ok(())
     }
 

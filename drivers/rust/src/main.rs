@@ -3,8 +3,9 @@
 mod common;
 mod consumer;
 mod producer;
+mod seen;
 
-use common::{Control, Options, Stamps, emit, end, fail};
+use common::{Control, Options, PINGS, Stamps, emit, end, fail};
 use mongodb::bson::{Document, doc};
 use mongodb::error::ErrorKind;
 use mongodb::options::ClientOptions;
@@ -29,10 +30,12 @@ async fn connect(options: &Options) -> mongodb::error::Result<Collection<Documen
         settings.server_selection_timeout = Some(Duration::from_secs(5));
     }
     let client = Client::with_options(settings)?;
-    client
-        .database("admin")
-        .run_command(doc! { "ping": 1 })
-        .await?;
+    for _ in 0..PINGS {
+        client
+            .database("admin")
+            .run_command(doc! { "ping": 1 })
+            .await?;
+    }
     Ok(client
         .database(options.text("database"))
         .collection(options.text("collection")))
@@ -50,9 +53,9 @@ fn code(error: &mongodb::error::Error) -> Option<i32> {
     }
 }
 
-async fn run(role: &str, arguments: &[String]) -> Result<i32, (i32, String)> {
+async fn run(role: String, arguments: Vec<String>) -> Result<i32, (i32, String)> {
     let usage = |error| (2, error);
-    let options = Options::parse(role, arguments).map_err(usage)?;
+    let options = Options::parse(&role, &arguments).map_err(usage)?;
     let schedule = options.schedule().map_err(usage)?;
     let stamps = Stamps::create(options.text("output")).map_err(usage)?;
     let control = Control::new();
@@ -75,10 +78,15 @@ async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map_or("", String::as_str) {
         "version" => version(),
-        role @ ("produce" | "consume") => match run(role, &arguments[1..]).await {
-            Ok(code) => end(code),
-            Err((code, message)) => fail(code, &message),
-        },
+        role @ ("produce" | "consume") => {
+            // On a thread of the runtime: answers need no other thread to be woken then.
+            let running = tokio::spawn(run(role.to_owned(), arguments[1..].to_vec()));
+            match running.await {
+                Ok(Ok(code)) => end(code),
+                Ok(Err((code, message))) => fail(code, &message),
+                Err(error) => fail(1, &error.to_string()),
+            }
+        }
         role => fail(
             2,
             &format!("`{role}` is not one of version, produce, consume"),

@@ -1,4 +1,5 @@
-//! The producer: one task takes messages in turn and spawns a task for each insert.
+//! The producer: one task takes messages in turn. It sends itself if there is one in flight, else it spawns a task
+//! for each insert.
 
 use crate::code;
 use crate::common::{Control, GRACE, Options, PRODUCER_SHIFT, SPIN_NS, Stamps, emit};
@@ -7,15 +8,56 @@ use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, doc};
 use mongodb::options::{Acknowledgment, InsertOneOptions, WriteConcern};
 use serde_json::{Value, json};
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Interval;
 
-#[derive(Default)]
-struct Counts {
-    sent: AtomicI64,
-    failed: AtomicI64,
+/// The runtime's timer has whole milliseconds and may be one late: this much before an intended start it is too
+/// coarse.
+const TIMER_NS: i64 = 2_000_000;
+/// How often a request to stop is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What every insert needs.
+struct Sender {
+    collection: Collection<Document>,
+    settings: InsertOneOptions,
+    stamps: Arc<Stamps>,
+    clock: crate::common::Clock,
+    producer: i64,
+    pad: Binary,
+}
+
+impl Sender {
+    /// Without a schedule a message is intended when it is sent.
+    async fn send(&self, n: i64, due_ns: Option<i64>) {
+        let send_ns = self.clock.now();
+        let intended_ns = due_ns.unwrap_or(send_ns);
+        let message = doc! {
+            "_id": (self.producer << PRODUCER_SHIFT) + n, "p": self.producer as i32, "n": n, "i": intended_ns,
+            "s": send_ns, "pad": self.pad.clone(),
+        };
+        let insert = self.collection.insert_one(message);
+        let inserted = insert.with_options(self.settings.clone()).await;
+        let ended_ns = self.clock.now();
+        let answered_ns = if inserted.is_ok() {
+            ended_ns
+        } else {
+            -ended_ns
+        };
+        let tell = self.stamps.produced([n, intended_ns, send_ns, answered_ns]);
+        if let Err(error) = inserted
+            && tell
+        {
+            emit(
+                &json!({ "event": "failed", "n": n, "code": code(&error), "message": error.to_string() }),
+            );
+        }
+    }
 }
 
 fn write_concern(options: &Options) -> WriteConcern {
@@ -28,15 +70,41 @@ fn write_concern(options: &Options) -> WriteConcern {
     concern
 }
 
-/// False if the wait was ended by a request to stop. The runtime's timer has whole milliseconds.
+/// False if the wait was ended by a request to stop.
 async fn wait_until(control: &Control, now: impl Fn() -> i64, at_ns: i64) -> bool {
     loop {
         let left_ns = at_ns - now();
         if left_ns <= 0 || control.stopping() {
             return !control.stopping();
         }
-        if left_ns > SPIN_NS {
-            tokio::time::sleep(Duration::from_nanos(left_ns.min(100_000_000) as u64)).await;
+        if left_ns > TIMER_NS {
+            let pause_ns = (left_ns - TIMER_NS).min(100_000_000);
+            tokio::time::sleep(Duration::from_nanos(pause_ns.unsigned_abs())).await;
+        } else if left_ns > SPIN_NS {
+            // Other tasks go on in another thread.
+            let pause = Duration::from_nanos((left_ns - SPIN_NS).unsigned_abs());
+            tokio::task::block_in_place(|| std::thread::sleep(pause));
+        }
+    }
+}
+
+/// Waits for the work, after a request to stop for a limited time only. One timer serves all messages.
+async fn unless_stopped<T>(
+    work: impl Future<Output = T>,
+    control: &Control,
+    look: &mut Interval,
+    grace: Duration,
+) -> Option<T> {
+    let mut work = pin!(work);
+    let mut stopped = None;
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            _ = look.tick() => {}
+        }
+        if control.stopping() && stopped.get_or_insert_with(Instant::now).elapsed() >= grace {
+            return None;
         }
     }
 }
@@ -49,86 +117,56 @@ pub(crate) async fn run(
     schedule: Option<Vec<i64>>,
 ) -> Value {
     let clock = options.clock();
-    let producer = options.whole("producer");
-    let pad = Binary {
-        subtype: BinarySubtype::Generic,
-        bytes: options.padding(),
-    };
-    let settings = InsertOneOptions::builder()
-        .write_concern(write_concern(options))
-        .build();
-    let most = options
-        .number("in-flight")
-        .map_or(Semaphore::MAX_PERMITS, |most| most as usize);
-    let slots = Arc::new(Semaphore::new(most));
-    let counts = Arc::new(Counts::default());
-    let mut running = tokio::task::JoinSet::new();
+    let sender = Arc::new(Sender {
+        collection: collection.clone(),
+        settings: InsertOneOptions::builder()
+            .write_concern(write_concern(options))
+            .build(),
+        stamps: Arc::clone(stamps),
+        clock,
+        producer: options.whole("producer"),
+        pad: Binary {
+            subtype: BinarySubtype::Generic,
+            bytes: options.padding(),
+        },
+    });
+    let most = options.number("in-flight");
+    let permits = most.map_or(Semaphore::MAX_PERMITS, |most| most as usize);
+    let slots = Arc::new(Semaphore::new(permits));
+    let mut running = JoinSet::new();
+    let mut look = tokio::time::interval(LOOK);
     let ready = Arc::clone(control);
     let _ = tokio::task::spawn_blocking(move || ready.ready()).await;
     for index in 0..options.whole("messages") {
-        let due_ns = control.start_ns()
-            + schedule
-                .as_ref()
-                .map_or(0, |schedule| schedule[index as usize]);
-        if !wait_until(control, || clock.now(), due_ns).await {
+        let due_ns = schedule
+            .as_ref()
+            .map(|schedule| control.start_ns() + schedule[index as usize]);
+        let wake_ns = due_ns.unwrap_or_else(|| control.start_ns());
+        if !wait_until(control, || clock.now(), wake_ns).await {
             break;
         }
-        let Some(slot) = take(&slots, control).await else {
-            break;
-        };
-        let send_ns = clock.now();
-        let intended_ns = if schedule.is_some() { due_ns } else { send_ns };
         let n = options.whole("first") + index;
-        let message = doc! {
-            "_id": (producer << PRODUCER_SHIFT) + n, "p": producer as i32, "n": n, "i": intended_ns,
-            "s": send_ns, "pad": pad.clone(),
-        };
-        let insert = collection.clone();
-        let (settings, stamps, counts) =
-            (settings.clone(), Arc::clone(stamps), Arc::clone(&counts));
-        running.spawn(async move {
-            let inserted = insert.insert_one(message).with_options(settings).await;
-            let ended_ns = clock.now();
-            drop(slot);
-            let answered_ns = if inserted.is_ok() { ended_ns } else { -ended_ns };
-            stamps.write([n, intended_ns, send_ns, answered_ns]);
-            let Err(error) = inserted else {
-                counts.sent.fetch_add(1, Ordering::Relaxed);
-                return;
-            };
-            if counts.failed.fetch_add(1, Ordering::Relaxed) < 20 {
-                emit(&json!({ "event": "failed", "n": n, "code": code(&error), "message": error.to_string() }));
+        if most == Some(1) {
+            let insert = sender.send(n, due_ns);
+            if unless_stopped(insert, control, &mut look, GRACE)
+                .await
+                .is_none()
+            {
+                break;
             }
+            continue;
+        }
+        let slot = Arc::clone(&slots).acquire_owned();
+        let slot = unless_stopped(slot, control, &mut look, Duration::ZERO).await;
+        let Some(Ok(slot)) = slot else { break };
+        let sender = Arc::clone(&sender);
+        running.spawn(async move {
+            sender.send(n, due_ns).await;
+            drop(slot);
         });
         while running.try_join_next().is_some() {}
     }
-    while !control.stopping() {
-        let next = tokio::time::timeout(Duration::from_millis(100), running.join_next()).await;
-        if matches!(next, Ok(None)) {
-            break;
-        }
-    }
     let rest = async { while running.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(GRACE, rest).await;
-    let (sent, failed) = (&counts.sent, &counts.failed);
-    json!({
-        "event": "done", "messages": sent.load(Ordering::Relaxed), "failed": failed.load(Ordering::Relaxed),
-    })
-}
-
-/// A place for one more insert in flight; `None` after a request to stop.
-async fn take(
-    slots: &Arc<Semaphore>,
-    control: &Control,
-) -> Option<tokio::sync::OwnedSemaphorePermit> {
-    while !control.stopping() {
-        let acquired = tokio::time::timeout(
-            Duration::from_millis(100),
-            Arc::clone(slots).acquire_owned(),
-        );
-        if let Ok(slot) = acquired.await {
-            return slot.ok();
-        }
-    }
-    None
+    unless_stopped(rest, control, &mut look, GRACE).await;
+    stamps.close()
 }

@@ -2,8 +2,9 @@
 
 use crate::common::{
     BACK_OFF_FIRST, BACK_OFF_LAST, CATCH_UP_NS, Clock, Control as Run, Counters, EMPTY_PAUSE, Lost,
-    NO_BATCH, Options, POSITION_LOST, Seen, Stamps, producer_and_batch,
+    NO_BATCH, Options, POSITION_LOST, Stamps, producer_and_batch,
 };
+use crate::seen::Seen;
 use crate::{connect, described};
 use bson::{Document, doc};
 use dyno_load::connect::{Connector, Control};
@@ -99,14 +100,11 @@ impl<'a> Consumer<'a> {
 
     /// Everything but what came; without `newer` only what was overtaken.
     fn filter(&self, newer: bool) -> Document {
-        let (ranges, missing) = self.seen.open_ids();
-        let mut clauses = vec![doc! { "_id": { "$in": missing } }];
-        if newer {
-            let ranges = ranges.into_iter();
-            clauses.extend(
-                ranges.map(|(above, below)| doc! { "_id": { "$gt": above, "$lt": below } }),
-            );
-        }
+        let open = self.seen.open_ids();
+        let newest = if newer { open.newer } else { Vec::new() };
+        let mut clauses = vec![doc! { "_id": { "$in": open.overtaken } }];
+        let ranges = open.older.into_iter().chain(newest);
+        clauses.extend(ranges.map(|(above, below)| doc! { "_id": { "$gt": above, "$lt": below } }));
         doc! { "$or": clauses }
     }
 
@@ -166,7 +164,7 @@ impl<'a> Consumer<'a> {
             match step {
                 Ok(Some(document)) => {
                     lost = None;
-                    self.receive(&document, self.batches);
+                    self.receive(&document, Some(self.batches));
                 }
                 Ok(None) if self.cursor != 0 => {}
                 Ok(None) if polls => {
@@ -217,18 +215,19 @@ impl<'a> Consumer<'a> {
         Ok(self.batch.pop_front())
     }
 
-    fn receive(&mut self, document: &Document, batch: u32) {
+    /// `batch` is the reply that the cursor brought the message in, `None` if a query found it.
+    fn receive(&mut self, document: &Document, batch: Option<u32>) {
         let received_ns = self.clock.now();
         self.last_ns = received_ns;
         self.back_off = BACK_OFF_FIRST;
         let number = |name| document.get_i64(name).unwrap_or(0);
         let producer = document.get_i32("p").unwrap_or(0);
-        if !self.seen.accept(producer, number("n")) {
+        if !self.seen.accept(producer, number("n"), batch.is_none()) {
             return;
         }
-        let last = producer_and_batch(producer, batch);
+        let last = producer_and_batch(producer, batch.unwrap_or(NO_BATCH));
         self.stamps
-            .write([number("n"), number("s"), received_ns, last]);
+            .consumed([number("n"), number("s"), received_ns, last]);
         let delay_us = self.options.whole("delay-us").unsigned_abs();
         if delay_us > 0 {
             thread::sleep(Duration::from_micros(delay_us));
@@ -238,7 +237,6 @@ impl<'a> Consumer<'a> {
     /// Asks for what is missing, once for each cursor.
     fn catch_up(&mut self, newer: bool) -> Result<(), Failure> {
         self.catch_up_ns = None;
-        let before = self.seen.count;
         let filter = self.filter(newer);
         let find = doc! { "find": self.options.text("collection"), "filter": filter };
         let mut field = "firstBatch";
@@ -249,7 +247,7 @@ impl<'a> Consumer<'a> {
                 value
                     .as_document()
                     .into_iter()
-                    .for_each(|document| self.receive(document, NO_BATCH));
+                    .for_each(|document| self.receive(document, None));
             }
             let id = cursor.get_i64("id").unwrap_or(0);
             if id == 0 {
@@ -258,7 +256,6 @@ impl<'a> Consumer<'a> {
             field = "nextBatch";
             command = doc! { "getMore": id, "collection": self.options.text("collection") };
         }
-        self.counters.caught_up += self.seen.count - before;
         Ok(())
     }
 

@@ -5,8 +5,11 @@
 mod common;
 mod consumer;
 mod producer;
+#[path = "../../rust/src/seen.rs"]
+mod seen;
 
-use common::{Control as Run, Options, Stamps, emit, end, fail};
+use bson::doc;
+use common::{Control as Run, Options, PINGS, Stamps, emit, end, fail};
 use dyno_load::connect::{Connector, Control, ControlError};
 use std::error::Error;
 
@@ -51,7 +54,11 @@ fn run(role: &str, arguments: &[String]) -> Result<i32, (i32, String)> {
     let (target, credentials) =
         dyno_plan::uri::parse(&options.uri).map_err(|error| unusable(text(&error)))?;
     let connector = Connector::new(&target, credentials).map_err(|error| unusable(text(&error)))?;
-    let first = connect(&connector).map_err(|(_, message)| unusable(message))?;
+    let mut first = connect(&connector).map_err(|(_, message)| unusable(message))?;
+    for _ in 0..PINGS {
+        let answer = first.run("admin", doc! { "ping": 1 });
+        answer.map_err(|error| unusable(described(&error).1))?;
+    }
     let done = if role == "produce" {
         producer::run(options, &run, &stamps, connector, first, schedule)
     } else {

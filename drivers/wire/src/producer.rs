@@ -1,6 +1,8 @@
 //! The producer: lanes that take messages in turn, and a pool of connections.
 
-use crate::common::{Clock, Control as Run, GRACE, Options, PRODUCER_SHIFT, SPIN_NS, Stamps, emit};
+use crate::common::{
+    Clock, Control as Run, GRACE, Options, PRODUCER_SHIFT, SPIN_NS, Stamps, emit, fail,
+};
 use crate::{connect, described};
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, doc};
@@ -22,8 +24,6 @@ struct Producer {
     pool: Pool,
     next: AtomicI64,
     lanes: AtomicI64,
-    sent: AtomicI64,
-    failed: AtomicI64,
 }
 
 /// Connections that are not in use, and how many more may be made.
@@ -95,8 +95,6 @@ pub(crate) fn run(
         },
         next: AtomicI64::new(0),
         lanes: AtomicI64::new(lanes),
-        sent: AtomicI64::new(0),
-        failed: AtomicI64::new(0),
         options,
         run: Arc::clone(run),
         stamps: Arc::clone(stamps),
@@ -105,10 +103,13 @@ pub(crate) fn run(
     run.ready();
     for _ in 0..lanes {
         let producer = Arc::clone(&producer);
-        thread::spawn(move || {
+        let lane = thread::Builder::new().spawn(move || {
             producer.lane();
             producer.lanes.fetch_sub(1, Ordering::SeqCst);
         });
+        if let Err(error) = lane {
+            fail(1, &format!("cannot start {lanes} threads: {error}"));
+        }
     }
     let mut stopped = None;
     while producer.lanes.load(Ordering::SeqCst) > 0 {
@@ -117,10 +118,7 @@ pub(crate) fn run(
             break;
         }
     }
-    json!({
-        "event": "done", "messages": producer.sent.load(Ordering::SeqCst),
-        "failed": producer.failed.load(Ordering::SeqCst),
-    })
+    stamps.close()
 }
 
 impl Producer {
@@ -181,12 +179,10 @@ impl Producer {
         } else {
             -ended_ns
         };
-        self.stamps.write([n, intended_ns, send_ns, answered_ns]);
-        let Err((code, message)) = inserted else {
-            self.sent.fetch_add(1, Ordering::SeqCst);
-            return;
-        };
-        if self.failed.fetch_add(1, Ordering::SeqCst) < 20 {
+        let tell = self.stamps.produced([n, intended_ns, send_ns, answered_ns]);
+        if let Err((code, message)) = inserted
+            && tell
+        {
             emit(&json!({ "event": "failed", "n": n, "code": code, "message": message }));
         }
     }

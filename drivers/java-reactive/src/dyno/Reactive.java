@@ -10,7 +10,6 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.bson.Document;
 import org.bson.types.Binary;
@@ -29,8 +28,6 @@ public final class Reactive {
     /** Permits for inserts in flight; as many as there can be messages where that is not bounded. */
     private final Semaphore slots;
     private final int most;
-    private final AtomicLong sent = new AtomicLong();
-    private final AtomicLong failed = new AtomicLong();
 
     private Reactive(Common.Options options, Common.Control control, Common.Stamps stamps) throws Common.Usage {
         this.options = options;
@@ -41,21 +38,12 @@ public final class Reactive {
         most = options.isUnbounded() ? Integer.MAX_VALUE : (int) options.number("in-flight");
         slots = new Semaphore(most);
         MongoClient client = MongoClients.create(options.clientSettings());
-        // The first calls load hundreds of classes and open connections; the clock has not started yet.
-        int together = (int) Math.min(8, Math.min(most, options.number("pool")));
-        for (int round = 0; round < 50; round++) {
-            List<CompletableFuture<Throwable>> answers = new java.util.ArrayList<>();
-            for (int ping = 0; ping < together; ping++) {
-                CompletableFuture<Throwable> answer = new CompletableFuture<>();
-                Document command = new Document("ping", 1);
-                // An end without an error is null.
-                subscribe(client.getDatabase("admin").runCommand(command), answer::complete);
-                answers.add(answer);
-            }
-            for (CompletableFuture<Throwable> answer : answers) {
-                if (answer.join() instanceof RuntimeException error) {
-                    throw error;
-                }
+        for (int ping = 0; ping < Common.PINGS; ping++) {
+            CompletableFuture<Throwable> answer = new CompletableFuture<>();
+            // An end without an error is null.
+            subscribe(client.getDatabase("admin").runCommand(new Document("ping", 1)), answer::complete);
+            if (answer.join() instanceof RuntimeException error) {
+                throw error;
             }
         }
         collection = client.getDatabase(options.text("database"))
@@ -83,7 +71,7 @@ public final class Reactive {
                 givenUp = System.nanoTime() + Common.GRACE_MS * 1_000_000;
             }
         }
-        return new Document("event", "done").append("messages", sent.get()).append("failed", failed.get());
+        return stamps.close();
     }
 
     private void send(long n, long intendedNs, long sendNs) {
@@ -122,10 +110,7 @@ public final class Reactive {
 
     private void answered(long n, long intendedNs, long sendNs, Throwable error) {
         long endedNs = options.clock.getAsLong();
-        stamps.produced(n, intendedNs, sendNs, error == null ? endedNs : -endedNs);
-        if (error == null) {
-            sent.incrementAndGet();
-        } else if (failed.incrementAndGet() <= 20) {
+        if (stamps.produced(n, intendedNs, sendNs, endedNs, error)) {
             Common.emit(Common.failed(n, error));
         }
         slots.release();

@@ -17,11 +17,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
-import java.util.TreeSet;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -40,8 +42,14 @@ final class Common {
     static final long SPIN_NS = 50_000;
     /** After a request to stop, inserts in flight have this long to be answered. */
     static final long GRACE_MS = 2000;
-    /** Numbers below the newest that a consumer still expects, for each producer: more than any pool reorders. */
-    private static final int WINDOW = 4096;
+    /** Pings before {@code ready}, one after the other: each driver starts as warm as the others. */
+    static final int PINGS = 100;
+    /** Failed inserts that are told one by one. */
+    private static final int TOLD = 20;
+    /** Missing numbers that a filter names one by one; what is missing below them is asked for as a range. */
+    private static final int NAMED = 4096;
+    /** Numbers in one word of the record of what came. */
+    private static final int WORD = 64;
     private static final long MOST_MESSAGES = (1L << PRODUCER_SHIFT) - 1;
     private static final int RECORD_BYTES = 32;
 
@@ -152,7 +160,9 @@ final class Common {
             Logger.getLogger("org.mongodb.driver").setLevel(Level.OFF);
             MongoClientSettings.Builder builder = MongoClientSettings.builder();
             builder.applyConnectionString(new ConnectionString(uri)).applicationName("dyno");
-            builder.applyToConnectionPoolSettings(pool -> pool.maxSize((int) number("pool")));
+            // What waits for a connection waits for as long as it takes: that is the producer's own queue.
+            builder.applyToConnectionPoolSettings(
+                    pool -> pool.maxSize((int) number("pool")).maxWaitTime(-1, TimeUnit.MILLISECONDS));
             if (!uri.toLowerCase().contains("serverselectiontimeoutms")) {
                 builder.applyToClusterSettings(cluster -> cluster.serverSelectionTimeout(5, TimeUnit.SECONDS));
             }
@@ -349,6 +359,9 @@ final class Common {
     static final class Stamps {
         private final FileOutputStream file;
         private final ByteBuffer buffer = ByteBuffer.allocate(2048 * RECORD_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        private boolean closed;
+        private long sent;
+        private long failed;
 
         Stamps(String path) throws Usage {
             try {
@@ -375,11 +388,24 @@ final class Common {
             }
         }
 
-        synchronized void produced(long n, long intendedNs, long sendNs, long acknowledgedNs) {
+        /** Whether the error is one of those to tell. */
+        synchronized boolean produced(long n, long intendedNs, long sendNs, long endedNs, Throwable error) {
+            if (closed) {
+                return false;
+            }
             if (!buffer.hasRemaining()) {
                 flush();
             }
-            buffer.putLong(n).putLong(intendedNs).putLong(sendNs).putLong(acknowledgedNs);
+            buffer.putLong(n).putLong(intendedNs).putLong(sendNs).putLong(error == null ? endedNs : -endedNs);
+            sent += error == null ? 1 : 0;
+            failed += error == null ? 0 : 1;
+            return error != null && failed <= TOLD;
+        }
+
+        /** The last event of a producer. Inserts that are answered later have no stamp and are not counted. */
+        synchronized Document close() {
+            closed = true;
+            return new Document("event", "done").append("messages", sent).append("failed", failed);
         }
 
         synchronized void consumed(long n, long sendNs, long receivedNs, int producer, int batch) {
@@ -390,56 +416,95 @@ final class Common {
         }
     }
 
+    /** What came of one producer: one bit for each number, in words; a word of which nothing came is not there. */
+    private static final class Progress {
+        private long newest = -1;
+        private final Map<Long, Long> came = new HashMap<>();
+
+        /** False if it came before. */
+        boolean mark(long n) {
+            long bit = 1L << (n % WORD);
+            long word = came.getOrDefault(n / WORD, 0L);
+            newest = Math.max(newest, n);
+            came.put(n / WORD, word | bit);
+            return (word & bit) == 0;
+        }
+
+        /** Adds the newest of those that were overtaken; the number below which there may be more. */
+        long overtaken(long first, List<Long> ids) {
+            int left = NAMED;
+            for (long upper = newest; upper >= 0; upper -= upper % WORD + 1) {
+                long word = came.getOrDefault(upper / WORD, 0L);
+                for (long n = upper; n >= upper - upper % WORD && word != -1; n--) {
+                    if ((word & 1L << (n % WORD)) == 0) {
+                        ids.add(first + n);
+                        left--;
+                    }
+                    if (left == 0) {
+                        return n;
+                    }
+                }
+            }
+            return 0;
+        }
+    }
+
     /** Which messages came, and the filter for those that did not: inserts in flight overtake each other. */
     static final class Seen {
         long count;
         long duplicates;
-        private final TreeMap<Integer, Long> newest = new TreeMap<>();
-        private final TreeMap<Integer, TreeSet<Long>> missing = new TreeMap<>();
+        private final TreeMap<Integer, Progress> producers = new TreeMap<>();
+        /** The {@code _id} of what a query found before the cursor brought it. */
+        private final Set<Long> queried = new HashSet<>();
 
-        /** Whether the message is new. */
-        boolean accept(int producer, long n) {
-            long last = newest.getOrDefault(producer, -1L);
-            TreeSet<Long> expected = missing.computeIfAbsent(producer, key -> new TreeSet<>());
-            if (n > last) {
-                for (long at = Math.max(last + 1, n - WINDOW); at < n; at++) {
-                    expected.add(at);
+        /**
+         * Whether the message is new. What the cursor brings after a query found it is no duplicate, and what a query
+         * finds again is none either.
+         */
+        boolean accept(int producer, long n, boolean byQuery) {
+            long id = ((long) producer << PRODUCER_SHIFT) + n;
+            if (producers.computeIfAbsent(producer, key -> new Progress()).mark(n)) {
+                if (byQuery) {
+                    queried.add(id);
                 }
-                while (expected.size() > WINDOW) {
-                    expected.pollFirst();
-                }
-                newest.put(producer, n);
-            } else if (!expected.remove(n)) {
-                duplicates++;
-                return false;
+                count++;
+                return true;
             }
-            count++;
-            return true;
+            if (!byQuery && !queried.remove(id)) {
+                duplicates++;
+            }
+            return false;
+        }
+
+        /** What queries found and no cursor brought. */
+        int caughtUp() {
+            return queried.size();
         }
 
         /** Everything but what came; without {@code newer} only what was overtaken. */
         Bson filter(boolean newer) {
-            if (newest.isEmpty()) {
+            if (producers.isEmpty()) {
                 return new Document();
             }
             List<Bson> clauses = new ArrayList<>();
             List<Long> overtaken = new ArrayList<>();
             Document above = new Document();
-            for (Map.Entry<Integer, Long> entry : newest.entrySet()) {
+            for (Map.Entry<Integer, Progress> entry : producers.entrySet()) {
                 long first = (long) entry.getKey() << PRODUCER_SHIFT;
                 if (newer && first > 0) {
                     clauses.add(new Document("_id", above.append("$lt", first)));
                 }
-                above = new Document("$gt", first + entry.getValue());
-                missing.get(entry.getKey()).forEach(n -> overtaken.add(first + n));
+                above = new Document("$gt", first + entry.getValue().newest);
+                long below = entry.getValue().overtaken(first, overtaken);
+                if (below > 0) {
+                    clauses.add(new Document("_id", new Document("$gte", first).append("$lt", first + below)));
+                }
             }
             if (newer) {
                 clauses.add(new Document("_id", above));
             }
-            if (!overtaken.isEmpty() || !newer) {
-                clauses.add(Filters.in("_id", overtaken));
-            }
-            return clauses.size() == 1 ? clauses.get(0) : Filters.or(clauses);
+            clauses.add(Filters.in("_id", overtaken));
+            return Filters.or(clauses);
         }
     }
 }

@@ -48,7 +48,6 @@ final class Consumer {
     private long opened;
     private long empty;
     private long positionLost;
-    private long caughtUp;
     private long lastNs;
     private long catchUpNs;
     private long backOffNs = BACK_OFF_FIRST_NS;
@@ -58,7 +57,9 @@ final class Consumer {
         this.control = control;
         this.stamps = stamps;
         MongoClient client = MongoClients.create(options.clientSettings());
-        client.getDatabase("admin").runCommand(new Document("ping", 1));
+        for (int ping = 0; ping < Common.PINGS; ping++) {
+            client.getDatabase("admin").runCommand(new Document("ping", 1));
+        }
         collection = client.getDatabase(options.text("database")).getCollection(options.text("collection"));
         open(null);
     }
@@ -120,7 +121,7 @@ final class Consumer {
             }
             idle = document == null;
             if (!idle) {
-                receive(document, stream == null ? batch : Common.NO_BATCH);
+                receive(document, stream == null ? batch : Common.NO_BATCH, false);
                 lost = null;
             } else if (options.clock.getAsLong() - lastNs > options.idleNs()) {
                 control.exitCode = 5;
@@ -133,7 +134,7 @@ final class Consumer {
                 .append("reopened", polls ? 0 : opened - 1)
                 .append("reopened_empty", empty)
                 .append("position_lost", positionLost)
-                .append("caught_up", caughtUp)
+                .append("caught_up", seen.caughtUp())
                 .append("duplicates_skipped", seen.duplicates);
     }
 
@@ -155,13 +156,13 @@ final class Consumer {
         return stream != null || cursor.getServerCursor() != null && !options.text("mode").equals("poll");
     }
 
-    private void receive(Document document, int batch) throws InterruptedException {
+    private void receive(Document document, int batch, boolean byQuery) throws InterruptedException {
         long receivedNs = options.clock.getAsLong();
         lastNs = receivedNs;
         backOffNs = BACK_OFF_FIRST_NS;
         int producer = document.getInteger("p");
         long n = document.getLong("n");
-        if (!seen.accept(producer, n)) {
+        if (!seen.accept(producer, n, byQuery)) {
             return;
         }
         stamps.consumed(n, document.getLong("s"), receivedNs, producer, batch);
@@ -173,13 +174,11 @@ final class Consumer {
     /** Asks for what is missing, once for each cursor. */
     private void catchUp(boolean newer) throws InterruptedException {
         catchUpNs = 0;
-        long before = seen.count;
         try (MongoCursor<Document> missing = collection.find(seen.filter(newer)).cursor()) {
             while (missing.hasNext()) {
-                receive(missing.next(), Common.NO_BATCH);
+                receive(missing.next(), Common.NO_BATCH, true);
             }
         }
-        caughtUp += seen.count - before;
     }
 
     /** The cursor is dead without an error: all was read, or a tailable cursor found nothing at all. */

@@ -19,8 +19,6 @@ final class Producer {
     private final Binary pad;
     private final MongoCollection<Document> collection;
     private final AtomicLong next = new AtomicLong();
-    private final AtomicLong sent = new AtomicLong();
-    private final AtomicLong failed = new AtomicLong();
 
     Producer(Common.Options options, Common.Control control, Common.Stamps stamps) throws Common.Usage {
         this.options = options;
@@ -29,7 +27,9 @@ final class Producer {
         schedule = options.schedule();
         pad = new Binary(Common.padding(options.number("size")));
         MongoClient client = MongoClients.create(options.clientSettings());
-        client.getDatabase("admin").runCommand(new Document("ping", 1));
+        for (int ping = 0; ping < Common.PINGS; ping++) {
+            client.getDatabase("admin").runCommand(new Document("ping", 1));
+        }
         collection = client.getDatabase(options.text("database"))
                 .getCollection(options.text("collection"))
                 .withWriteConcern(options.writeConcern());
@@ -56,7 +56,7 @@ final class Producer {
                 }
             }
         }
-        return new Document("event", "done").append("messages", sent.get()).append("failed", failed.get());
+        return stamps.close();
     }
 
     private void lane() {
@@ -92,10 +92,7 @@ final class Producer {
             error = caught;
         }
         long endedNs = options.clock.getAsLong();
-        stamps.produced(n, intendedNs, sendNs, error == null ? endedNs : -endedNs);
-        if (error == null) {
-            sent.incrementAndGet();
-        } else if (failed.incrementAndGet() <= 20) {
+        if (stamps.produced(n, intendedNs, sendNs, endedNs, error)) {
             Common.emit(Common.failed(n, error));
         }
     }
