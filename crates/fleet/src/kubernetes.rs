@@ -9,7 +9,7 @@ mod yaml;
 use dyno_plan::Plan;
 use dyno_plan::file::to_toml;
 use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
-use dyno_plan::model::ServerKind;
+use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -25,6 +25,12 @@ pub enum RenderError {
     /// The plan has no fleet for Kubernetes.
     #[error("the plan has no table `[fleet.kubernetes]`")]
     NoKubernetes,
+    /// Manifests would not do what the plan says.
+    #[error("manifests for Kubernetes do not know {}", keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "))]
+    Unknown {
+        /// Keys of the plan that are set, and have no place in them.
+        keys: Vec<String>,
+    },
 }
 
 /// A file of the manifests.
@@ -49,10 +55,14 @@ struct Context<'a> {
 /// clients and the storage class are changed for one cluster.
 ///
 /// # Errors
-/// [`RenderError`] if the plan has no such fleet.
+/// [`RenderError`] if the plan has no such fleet, or servers that manifests do not know.
 pub fn render(plan: &Plan, run: &str) -> Result<Vec<Manifest>, RenderError> {
     let fleet = plan.fleet.as_ref().ok_or(RenderError::NoKubernetes)?;
     let kubernetes = fleet.kubernetes.as_ref().ok_or(RenderError::NoKubernetes)?;
+    let keys = unknown(plan, kubernetes);
+    if !keys.is_empty() {
+        return Err(RenderError::Unknown { keys });
+    }
     let context = Context {
         plan,
         fleet,
@@ -85,6 +95,37 @@ pub fn render(plan: &Plan, run: &str) -> Result<Vec<Manifest>, RenderError> {
         &[overlay(&context)],
     ));
     Ok(manifests)
+}
+
+/// Settings of servers that would be left out without a word.
+fn unknown(plan: &Plan, kubernetes: &KubernetesPlan) -> Vec<String> {
+    let server = &plan.server;
+    let known = ServerPlan {
+        kind: server.kind,
+        uri: server.uri.clone(),
+        cache: server.cache,
+        block_compressor: server.block_compressor.clone(),
+        parameters: server.parameters.clone(),
+        connection_options: server.connection_options.clone(),
+        ..ServerPlan::default()
+    };
+    let as_table = |server: &ServerPlan| match serde_json::to_value(server) {
+        Ok(Value::Object(table)) => table,
+        _ => serde_json::Map::new(),
+    };
+    let (asked, known) = (as_table(server), as_table(&known));
+    let differs = asked
+        .iter()
+        .filter(|(key, value)| known.get(*key) != Some(value));
+    let mut keys: Vec<String> = differs.map(|(key, _)| format!("server.{key}")).collect();
+    if server.kind == ServerKind::Embedded {
+        keys.push("server.kind = \"embedded\"".into());
+    }
+    // One data folder is on one disk.
+    if kubernetes.disks > 1 {
+        keys.push("fleet.kubernetes.disks".into());
+    }
+    keys
 }
 
 fn manifest(path: &str, objects: &[Value]) -> Manifest {
@@ -275,6 +316,23 @@ mod tests {
         );
         plan.fleet = None;
         assert_eq!(render(&plan, "r"), Err(RenderError::NoKubernetes));
+    }
+
+    #[test]
+    fn what_manifests_do_not_know_is_refused() {
+        let mut plan = plan("disks = 3");
+        plan.server.auth = true;
+        let error = render(&plan, "r").expect_err("it has no place").to_string();
+        assert!(
+            error.contains("`server.auth`, `fleet.kubernetes.disks`"),
+            "{error}"
+        );
+        let embedded = dyno_plan::file::parse("base = \"a\"\n[fleet.kubernetes]\n", "t");
+        let embedded = embedded.expect("it is valid");
+        let error = render(&embedded, "r")
+            .expect_err("there is no image")
+            .to_string();
+        assert!(error.contains("embedded"), "{error}");
     }
 
     #[test]

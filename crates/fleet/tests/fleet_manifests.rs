@@ -38,7 +38,7 @@ fn plans() -> Vec<(&'static str, Plan)> {
             "everything",
             plan(&format!(
                 "{mongod}cache = \"2GiB\"\nblock_compressor = \"zstd\"\nparameters = {{ ttlMonitorEnabled = \"false\" }}\n\
-                 [fleet.kubernetes]\nnamespace = \"bench\"\nclient_pods = 100\nserver_pods = 3\ndisks = 3\n\
+                 [fleet.kubernetes]\nnamespace = \"bench\"\nclient_pods = 100\nserver_pods = 3\n\
                  storage_class = \"fast\"\nhost_network = true\npin_cpus = false\ndisk_size = \"1.5GiB\"\n\
                  image = \"registry.example:5000/team/dyno@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n"
             )),
