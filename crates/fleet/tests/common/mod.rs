@@ -10,7 +10,7 @@ use dyno_fleet::protocol::{HostFacts, Version};
 use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
 use dyno_record::model::PhaseKind;
 use dyno_testkit::{Skip, or_skip};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -71,11 +71,11 @@ impl RedisServer {
             let mut child = Command::new("redis-server")
                 .arg("-")
                 .stdin(Stdio::piped())
-                .stdout(Stdio::null())
+                .stdout(Stdio::piped())
                 .spawn()
                 .unwrap();
             let text = format!(
-                "{}bind 127.0.0.1\nrequirepass {PASSWORD}\nsave \"\"\nappendonly no\nloglevel warning\n",
+                "{}bind 127.0.0.1\nrequirepass {PASSWORD}\nsave \"\"\nappendonly no\nloglevel notice\n",
                 settings(port)
             );
             child
@@ -96,13 +96,17 @@ impl RedisServer {
         panic!("`redis-server` does not start");
     }
 
+    /// By its own word: who answers at the port may be another one that was quicker.
     fn is_up(&mut self) -> bool {
-        let until = Instant::now() + SOON;
-        while Instant::now() < until && self.child.try_wait().unwrap().is_none() {
-            if std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+        let mut log = BufReader::new(self.child.stdout.take().unwrap());
+        let mut line = String::new();
+        while log.read_line(&mut line).is_ok_and(|length| length > 0) {
+            if line.contains("Ready to accept connections") {
+                // Until it ends, so that it never waits for a reader.
+                thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
                 return true;
             }
-            thread::sleep(Duration::from_millis(10));
+            line.clear();
         }
         false
     }
