@@ -16,8 +16,10 @@
 #define BACK_OFF_FIRST_NS (10 * MS)
 #define BACK_OFF_LAST_NS (1000 * MS)
 /* A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so
- * long after the opening, or when nothing more comes, what is missing is asked for once. */
+ * long after the opening, and when nothing more comes, what is missing is asked for. */
 #define CATCH_UP_NS (100 * MS)
+/* Nothing but that no more comes lets a consumer ask. */
+#define WHEN_IDLE INT64_MAX
 
 static options_t options;
 static mongoc_client_pool_t *pool;
@@ -154,7 +156,8 @@ static mongoc_cursor_t *cursor;
 static mongoc_change_stream_t *stream;
 static bson_t *token;
 static seen_t seen;
-static int64_t opened, empty, position_lost, last_ns, catch_up_ns, back_off_ns = BACK_OFF_FIRST_NS;
+static bool is_opening;
+static int64_t opened, empty, position_lost, last_ns, last_sent_ns, catch_up_ns, back_off_ns = BACK_OFF_FIRST_NS;
 
 static void append_range(bson_t *clauses, int *at, const int64_t *above, const int64_t *below) {
     bson_t clause, range;
@@ -224,7 +227,9 @@ static void open_source(reason_t lost) {
             BSON_APPEND_BOOL(&query, "tailable", true);
             BSON_APPEND_BOOL(&query, "awaitData", true);
             BSON_APPEND_INT64(&query, "maxAwaitTimeMS", options.await_ms);
-            catch_up_ns = now_ns() + CATCH_UP_NS;
+            /* It is opened by its first read. */
+            is_opening = true;
+            catch_up_ns = WHEN_IDLE;
         } else {
             bson_t *order = BCON_NEW("_id", BCON_INT32(1));
             BSON_APPEND_DOCUMENT(&query, "sort", order);
@@ -250,20 +255,21 @@ static int64_t field(const bson_t *document, const char *name) {
 }
 
 static void receive(const bson_t *document, bool by_query) {
-    int64_t received_ns = now_ns(), producer = field(document, "p"), n = field(document, "n");
+    int64_t received_ns = now_ns(), producer = field(document, "p"), n = field(document, "n"), sent_ns = field(document, "s");
     last_ns = received_ns;
+    last_sent_ns = sent_ns < received_ns ? sent_ns : received_ns;
     back_off_ns = BACK_OFF_FIRST_NS;
     if (!seen_accept(&seen, producer, n, by_query)) return;
-    stamps_consumed((uint64_t)n, field(document, "s"), received_ns, (uint32_t)producer, NO_BATCH);
+    stamps_consumed((uint64_t)n, sent_ns, received_ns, (uint32_t)producer, NO_BATCH);
     if (options.delay_us) control_sleep(options.delay_us * 1000);
 }
 
-/* Asks for what is missing, once for each cursor. */
+/* Asks for what is missing: for each cursor once early, and once when nothing more comes. */
 static bool catch_up(bool newer, bson_error_t *error) {
     const bson_t *document;
     bson_t *filter = seen_filter(newer);
     mongoc_cursor_t *missing = mongoc_collection_find_with_opts(collection, filter, NULL, NULL);
-    catch_up_ns = 0;
+    catch_up_ns = newer ? 0 : WHEN_IDLE;
     while (mongoc_cursor_next(missing, &document)) receive(document, true);
     bool good = !mongoc_cursor_error(missing, error);
     mongoc_cursor_destroy(missing);
@@ -278,7 +284,10 @@ static bool try_next(bson_t *copy, bson_error_t *error) {
     /* To read from a dead cursor is an error. */
     if (cursor && !mongoc_cursor_more(cursor)) return false;
     if (cursor) {
-        if (!mongoc_cursor_next(cursor, &document)) {
+        bool found = mongoc_cursor_next(cursor, &document);
+        if (is_opening) catch_up_ns = now_ns() + CATCH_UP_NS;
+        is_opening = false;
+        if (!found) {
             mongoc_cursor_error(cursor, error);
             return false;
         }
@@ -331,7 +340,7 @@ static void consume(void) {
         bool found = first, good = true;
         if (!cursor && !stream) {
             open_source(lost);
-        } else if (!first && catch_up_ns && (idle || now_ns() > catch_up_ns)) {
+        } else if (!first && catch_up_ns && (idle || last_sent_ns > catch_up_ns)) {
             good = catch_up(idle, &error);
         }
         if (good && !first) {

@@ -4,6 +4,7 @@ import argparse
 import concurrent.futures
 import io
 import pathlib
+import signal
 import sys
 import time
 import unittest
@@ -67,6 +68,8 @@ def main():
     parser.add_argument("--uri", help="server to use; without it the embedded one is started")
     parser.add_argument("--case", default="", help="only cases with this in their name")
     arguments = parser.parse_args()
+    # A shell starts programs in the background with SIGINT ignored, and so would be what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     server = None if arguments.uri else Embedded()
     try:
         uri = arguments.uri or server.uri

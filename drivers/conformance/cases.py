@@ -14,11 +14,17 @@ import time
 import unittest
 
 from . import checks
-from .program import Program
+from .program import WORKERS, Program
 from .server import Relay
 from .wire import Client, Int32, Refused
 
 MESSAGES = 200
+CUTS = 10
+# As many failed inserts are told one by one.
+TOLD = 20
+# The longest pause before a cursor is opened again, with room for what the opening takes.
+LONG_PAUSE_S = 0.9
+COREUTILS = ("basename", "cat", "cp", "dirname", "env", "ls", "mkdir", "readlink", "rm", "sha256sum", "uname")
 MIB = 1 << 20
 collections = itertools.count()
 
@@ -96,6 +102,29 @@ class Cases(unittest.TestCase):
         self.refused(self.program("produce", in_flight="many"), 2, "--in-flight")
         if "consume" in self.about["roles"]:
             self.refused(self.program("consume", mode="guess"), 2, "--mode")
+
+    def test_a_missing_toolchain_or_build_is_exit_3(self):
+        here = pathlib.Path(self.run_path).parent
+        tools = os.path.join(self.folder, "tools")
+        os.mkdir(tools)
+        for tool in COREUTILS:
+            os.symlink(shutil.which(tool), os.path.join(tools, tool))
+        bare = {name: value for name, value in os.environ.items() if not name.startswith("DYNO_DRIVER_")}
+        bare |= {"PATH": tools}
+        # What is built may need no toolchain to run.
+        ran = subprocess.run([self.run_path, "version"], capture_output=True, text=True, timeout=60, env=bare)
+        if ran.returncode != 3:
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        # Neither is here: the folders as they are in the sources.
+        sources = os.path.join(self.folder, "drivers")
+        shutil.copytree(here.parent, sources, ignore=shutil.ignore_patterns(".built", "node_modules", "__pycache__"))
+        for program in (["run", "version"], ["run", "produce"], ["build"]):
+            path = os.path.join(sources, here.name, program[0])
+            if not os.path.exists(path):
+                continue
+            ran = subprocess.run([path, *program[1:]], capture_output=True, text=True, timeout=60, env=bare)
+            self.assertEqual((ran.returncode, ran.stdout), (3, ""), f"{program}: {ran.stderr}")
+            self.assertEqual(len(ran.stderr.splitlines()), 1, f"{program}: {ran.stderr}")
 
     def test_unreachable_server_is_exit_4(self):
         with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -259,6 +288,23 @@ class Cases(unittest.TestCase):
     def test_a_signal_ends_a_producer_with_its_stamps(self):
         self.interrupted(Program.terminate, 130)
 
+    def test_an_interrupt_ends_a_producer_with_its_stamps(self):
+        self.interrupted(Program.interrupt, 130)
+
+    def test_no_more_than_twenty_failed_inserts_are_told(self):
+        self.capped()
+        taken = range(0, MESSAGES, 3)
+        self.server.insert("conformance", self.collection, [{"_id": n} for n in taken])
+        most = 8 if "bounded" in self.about["in_flight"] else 1
+        program = self.program("produce", in_flight=most).ready().start()
+        self.assertEqual(program.wait(), 0, program.errors)
+        stamps, done = program.stamps(), program.done()
+        self.assertEqual(sorted(stamp[0] for stamp in stamps if stamp[3] < 0), list(taken))
+        self.assertEqual((done["messages"], done["failed"]), (MESSAGES - len(taken), len(taken)))
+        told = [event["n"] for event in program.named("failed")]
+        self.assertEqual(len(told), TOLD)
+        self.none(checks.once_each(told, [n for n in taken if n in told]))
+
     def test_a_refused_insert_is_counted_and_the_next_is_sent(self):
         self.capped()
         self.server.insert("conformance", self.collection, [{"_id": 5}])
@@ -284,19 +330,25 @@ class Cases(unittest.TestCase):
     def test_a_producer_outlives_its_connections(self):
         self.capped()
         relay = self.relayed()
-        schedule = array.array("Q", (k * 4_000_000 for k in range(MESSAGES)))
+        messages = 3 * MESSAGES
+        schedule = array.array("Q", (k * 4_000_000 for k in range(messages)))
         path = os.path.join(self.folder, "schedule")
         with open(path, "wb") as file:
             schedule.tofile(file)
-        program = self.program("produce", uri=relay.uri, schedule=path).ready().start()
+        program = self.program("produce", uri=relay.uri, schedule=path, messages=messages).ready().start()
         program.written(1)
-        relay.cut()
+        # At different distances from a send: what is written while a connection closes is the driver's hard case.
+        for cut in range(CUTS):
+            relay.cut()
+            before = len(relay.inserts)
+            self.until(lambda: len(relay.inserts) > before or program.process.poll() is not None, "inserts go on")
+            time.sleep(0.02 + 0.004 * cut / CUTS)
         self.assertEqual(program.wait(), 0, program.errors)
         stamps, done = program.stamps(), program.done()
-        self.none(checks.once_each([stamp[0] for stamp in stamps], range(MESSAGES)))
+        self.none(checks.once_each([stamp[0] for stamp in stamps], range(messages)))
         failed = sum(stamp[3] < 0 for stamp in stamps)
-        self.assertEqual((done["messages"], done["failed"]), (MESSAGES - failed, failed))
-        self.assertLess(failed, MESSAGES // 2)
+        self.assertEqual((done["messages"], done["failed"]), (messages - failed, failed))
+        self.assertLess(failed, messages // 2)
 
     def stopped(self, in_flight, between):
         """A producer whose inserts are not answered any more is stopped; its stamps, and the seconds to its end."""
@@ -379,10 +431,17 @@ class Cases(unittest.TestCase):
     def test_what_a_query_found_before_the_cursor_brought_it_is_no_duplicate(self):
         self.offers_mode("tailable")
         self.capped()
-        # The consumer asks for 2 while it still has it in its batch.
-        sent = self.send(0, [0, 1, *range(3, 59), 2, 59])
+        sent = self.send(0, [10])
         program = self.program("consume", mode="tailable", messages=60, delay_us=5000, await_ms=200, idle_s=20)
-        program.ready().start()
+        program.ready()
+        # What is sent now is late enough for a consumer to ask what is missing. It does while 2 is still in its batch: newer
+        # messages are in front of it.
+        time.sleep(0.15)
+        now = time.monotonic_ns()
+        numbers = [0, 1, *range(3, 10), *range(11, 59), 2, 59]
+        self.server.insert("conformance", self.collection, [self.message(0, n, now) for n in numbers])
+        sent |= {(0, n): now for n in numbers}
+        program.start()
         self.assertEqual(program.wait(), 0, program.errors)
         stamps, done = program.stamps(), program.done()
         self.none(checks.consumed(stamps, sent, time.monotonic_ns()))
@@ -480,10 +539,17 @@ class Cases(unittest.TestCase):
     def test_a_message_that_comes_again_is_skipped_and_counted(self):
         self.offers_mode("tailable")
         self.capped()
-        program = self.program("consume", mode="tailable", producers=2, await_ms=100, idle_s=20).ready().start()
-        sent = self.send(0, range(MESSAGES // 2)) | self.send(3, range(MESSAGES // 4))
+        relay = self.relayed()
+        program = self.program("consume", uri=relay.uri, mode="tailable", producers=2, await_ms=100, idle_s=20)
+        program.ready().start()
+        sent = self.send(0, range(10))
+        program.written(10)
+        # What comes now comes by the cursor: the query for what is missing was before.
+        before = relay.get_mores
+        self.until(lambda: relay.get_mores >= before + 3 * WORKERS, "the consumer waits for the next message")
+        sent |= self.send(0, range(10, MESSAGES // 2)) | self.send(3, range(MESSAGES // 4))
         # The newest of a producer, and some that newer ones have followed, come to the end of the collection again.
-        again = [(0, 0), (0, MESSAGES // 4), (0, MESSAGES // 2 - 1), (3, 1)]
+        again = [(0, 20), (0, MESSAGES // 4), (0, MESSAGES // 2 - 1), (3, 1)]
         program.written(3 * MESSAGES // 4)
         for producer, n in again:
             self.server.delete("conformance", self.collection, (producer << checks.PRODUCER_SHIFT) + n)
@@ -503,7 +569,10 @@ class Cases(unittest.TestCase):
         self.assertEqual(program.wait(), 0, program.errors)
         stamps = program.stamps()
         self.none(checks.consumed(stamps, sent, time.monotonic_ns()))
-        self.assertEqual([stamp[0] for stamp in stamps], list(range(MESSAGES)), "order of insertion")
+        workers = program.done().get("workers", 1)
+        for worker in range(workers):
+            share = [stamp[0] for stamp in stamps if stamp[0] % workers == worker]
+            self.assertEqual(share, list(range(worker, MESSAGES, workers)), "order of insertion")
 
     def test_tailable_consumer_joins_late(self):
         self.late("tailable")
@@ -536,6 +605,110 @@ class Cases(unittest.TestCase):
 
     def test_a_signal_ends_a_consumer_with_its_stamps(self):
         self.ended(Program.terminate, 130)
+
+    def test_an_interrupt_ends_a_consumer_with_its_stamps(self):
+        self.ended(Program.interrupt, 130)
+
+    def test_poll_mode_pauses_when_nothing_is_new(self):
+        self.offers_mode("poll")
+        self.capped()
+        relay = self.relayed()
+        sent = self.send(0, range(10))
+        pause_s = 0.3
+        options = {"poll_ms": round(1000 * pause_s), "idle_s": 2, "pool": 1}
+        program = self.program("consume", uri=relay.uri, mode="poll", **options).ready().start()
+        program.written(len(sent))
+        before, started = len(relay.finds), time.monotonic()
+        self.assertEqual(program.wait(), 5, program.errors)
+        finds, seconds = len(relay.finds) - before, time.monotonic() - started
+        self.assertGreaterEqual(finds, 1)
+        self.assertLessEqual(finds, seconds / pause_s + 1)
+
+    def batches(self, mode):
+        """Messages that wait for the consumer come in replies of `--batch-size`, numbered if the driver tells."""
+        self.offers_mode(mode)
+        self.capped()
+        size = 20
+        relay = self.relayed()
+        sent = self.send(0, range(3 * size))
+        options = {"await_ms": 200, "batch_size": size, "messages": len(sent), "pool": 1}
+        program = self.program("consume", uri=relay.uri, mode=mode, **options).ready().start()
+        self.assertEqual(program.wait(), 0, program.errors)
+        stamps = program.stamps()
+        self.none(checks.consumed(stamps, sent, time.monotonic_ns()))
+        self.assertGreaterEqual(relay.get_mores, 2, "--batch-size does not reach the server")
+        batches = [stamp[4] for stamp in stamps]
+        if set(batches) == {checks.NO_BATCH}:
+            return
+        # In order, and as many in each as it may have.
+        self.assertEqual(batches, sorted(batches))
+        self.assertEqual([batches.count(batch) for batch in sorted(set(batches))], [size] * 3)
+
+    def test_tailable_consumer_numbers_the_replies(self):
+        self.batches("tailable")
+
+    def test_poll_consumer_numbers_the_replies(self):
+        self.batches("poll")
+
+    def test_a_consumer_backs_off_until_its_connections_hold(self):
+        self.offers_mode("tailable")
+        self.capped()
+        relay = self.relayed()
+        sent = self.send(0, range(10))
+        options = {"await_ms": 200, "idle_s": 25, "messages": 20, "pool": 1}
+        program = self.program("consume", uri=relay.uri, mode="tailable", **options).ready().start()
+        program.written(10)
+        relay.refuse_reading()
+        broken = len(relay.finds)
+
+        def longest_pause():
+            finds = relay.finds[broken:]
+            return max((later - earlier for earlier, later in itertools.pairwise(finds)), default=0)
+
+        self.until(lambda: longest_pause() >= LONG_PAUSE_S, "no pause is as long as the contract says")
+        relay.allow_reading()
+        sent |= self.send(0, range(10, 20))
+        self.assertEqual(program.wait(), 0, program.errors)
+        self.none(checks.consumed(program.stamps(), sent, time.monotonic_ns()))
+        self.assertIn("connection", {event["reason"] for event in program.named("reopened")})
+
+    def test_a_slow_consumer_asks_for_what_a_cursor_skipped(self):
+        self.offers_mode("tailable")
+        self.capped()
+        # A server skips what is inserted while it opens a cursor: for a slow consumer that is still far ahead.
+        backlog, count, skipped = 30, 60, 25
+        sent = self.send(0, range(backlog))
+        relay = self.relayed()
+        relay.skip(skipped)
+        options = {"await_ms": 1000, "idle_s": 20, "delay_us": 20_000, "batch_size": 2, "messages": count}
+        program = self.program("consume", uri=relay.uri, mode="tailable", **options).ready().start()
+        for n in range(backlog, count):
+            # Never so quiet that a driver asks because nothing more comes.
+            time.sleep(0.03)
+            sent |= self.send(0, [n])
+        self.assertEqual(program.wait(), 0, program.errors)
+        stamps, done = program.stamps(), program.done()
+        self.none(checks.consumed(stamps, sent, time.monotonic_ns()))
+        self.assertEqual((done["messages"], done["caught_up"], done["duplicates_skipped"]), (count, 1, 1))
+        received = {stamp[0]: stamp[2] for stamp in stamps}
+        self.assertLess(received[backlog - 1], received[skipped], "asked for before the cursor could have brought it")
+        self.assertLess(received[skipped], received[count - 1], "asked for only when nothing more came")
+
+    def test_the_last_message_of_a_producer_is_asked_for_when_nothing_more_comes(self):
+        self.offers_mode("tailable")
+        self.capped()
+        sent = self.send(7, [499, 501])
+        relay = self.relayed()
+        relay.skip(501)
+        options = {"await_ms": 200, "idle_s": 20, "producers": 2, "messages": 7}
+        program = self.program("consume", uri=relay.uri, mode="tailable", **options).ready().start()
+        time.sleep(0.15)
+        # These come so late that what others have overtaken is asked for; nobody has overtaken 501.
+        sent |= self.send(0, range(5))
+        self.assertEqual(program.wait(), 0, program.errors)
+        stamps, done = program.stamps(), program.done()
+        self.none(checks.consumed(stamps, sent, time.monotonic_ns()))
+        self.assertEqual((done["messages"], done["caught_up"], done["duplicates_skipped"]), (7, 1, 1))
 
     def test_a_slow_consumer_outlives_the_wrap_of_the_collection(self):
         self.offers_mode("tailable")

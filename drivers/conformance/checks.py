@@ -6,6 +6,8 @@ from collections import Counter
 from .wire import BINARY, INT32, INT64, decode
 
 PRODUCER_SHIFT = 40
+# Of a driver that does not say in which of the server's replies a message came.
+NO_BATCH = 0xFFFFFFFF
 
 
 def padding(size):

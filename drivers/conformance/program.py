@@ -10,6 +10,8 @@ import threading
 import time
 
 READY_S = 30
+# Processes of a driver that has more than one: as many everywhere.
+WORKERS = 2
 END_S = 30
 
 
@@ -24,7 +26,7 @@ class Program:
         arguments = [str(part) for pair in options.items() for part in (f"--{pair[0]}", pair[1])]
         self.process = subprocess.Popen(
             [run, role, *arguments, "--output", self.output],
-            env=os.environ | {"DYNO_URI": uri},
+            env=os.environ | {"DYNO_URI": uri, "DYNO_DRIVER_WORKERS": str(WORKERS)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -69,6 +71,9 @@ class Program:
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
 
     def wait(self):
         """The exit code; events and errors are complete after it."""

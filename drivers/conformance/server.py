@@ -22,7 +22,9 @@ class Embedded:
         program = os.environ.get("DYNO_EMBEDDED_SERVER") or str(built)
         if not os.access(program, os.X_OK):
             raise SystemExit(f"there is no embedded server at {program}: run `make setup`, or give --uri")
-        self.folder = tempfile.mkdtemp(prefix="conformance-")
+        # In memory, if possible: a disk that others keep busy can hold the server up for longer than a case waits.
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.folder = tempfile.mkdtemp(prefix="conformance-", dir=memory)
         config = os.path.join(self.folder, "empty.toml")
         open(config, "w").close()
         log = os.path.join(self.folder, "log")
@@ -63,8 +65,12 @@ class Relay:
         self.with_inserts = set()
         self.unanswered = set()
         self.inserts, self.pings, self.awaits, self.get_mores = [], 0, set(), 0
+        self.finds = []
+        self.reading = threading.Event()
+        self.reading.set()
         self.answering = threading.Event()
         self.answering.set()
+        self.skipped = None
         self.lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -93,15 +99,32 @@ class Relay:
             self.inserts.append(data)
         with self.lock:
             self.get_mores += b"\x12getMore\0" in data
+            is_find = b"\x02find\0" in data
+            if is_find:
+                self.finds.append(time.monotonic())
             self.pings += len(re.findall(rb"[\x01\x10\x12]ping\0", data))
         for kind, value in re.findall(rb"([\x01\x10\x12])maxTimeMS\0(.{8})", data, re.DOTALL):
             form = {b"\x01": "<d", b"\x10": "<i", b"\x12": "<q"}[kind]
             self.awaits.add(struct.unpack_from(form, value)[0])
+        if is_find and not self.reading.is_set():
+            raise ConnectionError("nothing can be read")
 
     def _answered(self, client):
         if client in self.unanswered:
             self.answering.wait()
             self.unanswered.discard(client)
+
+    def skip(self, n):
+        """In the next reply with message `n`, its number is that of two before: to a consumer, that one is there twice and `n`
+        is not. Two processes that share the messages take the same one for both."""
+        self.skipped = n
+
+    def _without_skipped(self, data):
+        this, before = (b"\x12n\0" + struct.pack("<q", n) for n in (self.skipped, self.skipped - 2))
+        if this not in data:
+            return data
+        self.skipped = None
+        return data.replace(this, before)
 
     def hold(self):
         """From now on no insert is answered; all else is."""
@@ -110,6 +133,14 @@ class Relay:
     def release(self):
         self.answering.set()
 
+    def refuse_reading(self):
+        """Breaks every connection, and from now on each that asks for messages."""
+        self.reading.clear()
+        self.cut()
+
+    def allow_reading(self):
+        self.reading.set()
+
     def _pass(self, source, target, look):
         try:
             while data := source.recv(1 << 16):
@@ -117,6 +148,7 @@ class Relay:
                     look(source, data)
                 else:
                     look(target)
+                    data = data if self.skipped is None else self._without_skipped(data)
                 target.sendall(data)
         except OSError:
             pass

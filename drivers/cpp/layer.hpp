@@ -19,19 +19,55 @@ struct Settings {
     int pool;
 };
 
-// An insert or a connection that failed; the code is the server's, if it is one of the server.
+// A command or a connection that failed; the code is the server's, if it is one of the server.
 struct Failure : std::runtime_error {
-    Failure(const std::string &text, std::optional<int> code) : std::runtime_error(text), code(code) {}
+    Failure(const std::string &text, std::optional<int> code, bool is_network)
+        : std::runtime_error(text), code(code), is_network(is_network) {}
     std::optional<int> code;
+    bool is_network;
 };
 
-// Connections that threads share; every call throws Failure.
+// Which messages are asked for: all, or those with an `_id` inside of a range or among those named.
+struct Wanted {
+    bool everything;
+    struct Range {
+        std::optional<std::int64_t> above, below;
+    };
+    std::vector<Range> ranges{};
+    std::vector<std::int64_t> named{};
+};
+
+enum class Mode { tailable, change_stream, poll };
+
+struct Query {
+    Mode mode;
+    Wanted wanted;
+    std::int64_t batch_size, await_ms;  // batch_size 0: the driver's default
+};
+
+struct Received {
+    std::int64_t n, send_ns, producer;
+};
+
+// A cursor of any mode, opened by its first read.
+class Source {
+  public:
+    virtual ~Source() = default;
+    // The next message, if there is one now; throws Failure.
+    virtual std::optional<Received> try_next() = 0;
+    // False when no message can come any more.
+    virtual bool alive() = 0;
+};
+
+// Connections that threads share; every call throws Failure. Sources are read by one thread and share one connection.
 class Target {
   public:
     explicit Target(const Settings &settings);
     ~Target();
     void ping();
     void insert(const Message &message);
+    // A change stream goes on after the last event of the one before.
+    std::unique_ptr<Source> open(const Query &query);
     static const char *driver();
     static std::string version();
 

@@ -1,10 +1,6 @@
-// Producer of `dyno tail` in C++: threads, each with one insert in flight. Options, barrier and stamps are those
-// of drivers/c; layer.hpp is all that knows a driver.
-#include "layer.hpp"
-
-extern "C" {
-#include "../c/common.h"
-}
+// Producer and consumer of `dyno tail` in C++: threads, each with one insert in flight. Options, barrier and stamps are
+// those of drivers/c; layer.hpp is all that knows a driver.
+#include "consumer.hpp"
 
 #include <unistd.h>
 
@@ -21,8 +17,8 @@ namespace {
 void version() {
     std::printf(
         "{\"contract\":1,\"language\":\"c++\",\"driver\":\"%s\",\"driver_version\":\"%s\",\"runtime\":\"g++\","
-        "\"runtime_version\":\"%s\",\"roles\":[\"produce\"],\"in_flight\":[\"one\",\"bounded\",\"unbounded\"],"
-        "\"unbounded\":\"program\",\"modes\":[],\"pool\":true}\n",
+        "\"runtime_version\":\"%s\",\"roles\":[\"produce\",\"consume\"],\"in_flight\":[\"one\",\"bounded\",\"unbounded\"],"
+        "\"unbounded\":\"program\",\"modes\":[\"tailable\",\"change-stream\",\"poll\"],\"pool\":true}\n",
         Target::driver(), Target::version().c_str(), __VERSION__);
 }
 
@@ -91,7 +87,8 @@ int main(int count, char **arguments) {
         version();
         return 0;
     }
-    if (role != "produce") fail(2, "`%s` is not one of version, produce", role.c_str());
+    const bool produces = role == "produce";
+    if (!produces && role != "consume") fail(2, "`%s` is not one of version, produce, consume", role.c_str());
     options_t options;
     parse_options(&options, role.c_str(), count - 2, arguments + 2);
     std::uint64_t *schedule = load_schedule(&options);
@@ -102,8 +99,11 @@ int main(int count, char **arguments) {
         Target target({options.uri, options.database, options.collection, options.write_concern,
                        options.journal ? options.journal : "", static_cast<int>(options.pool)});
         for (int at = 0; at < PINGS; at++) target.ping();
-        Producer producer{options, target, {bytes, bytes + options.size}, schedule};
-        producer.run();
+        if (produces) {
+            Producer{options, target, {bytes, bytes + options.size}, schedule}.run();
+        } else {
+            Consumer(target, options).run();
+        }
         std::fflush(stdout);
         _exit(control_exit_code());
     } catch (const Failure &failure) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -14,8 +15,10 @@ const (
 	backOffFirst = 10 * time.Millisecond
 	backOffLast  = time.Second
 	// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
-	// so long after the opening, or when nothing more comes, what is missing is asked for once.
+	// so long after the opening, and when nothing more comes, what is missing is asked for.
 	catchUpAfter = 100 * time.Millisecond
+	// No message is sent so late.
+	whenIdle = math.MaxInt64
 )
 
 // source is what cursors and change streams have in common.
@@ -57,7 +60,8 @@ type consumer struct {
 	token                       bson.Raw
 	batch                       uint32
 	opened, empty, positionLost int64
-	lastNs, catchUpNs           int64
+	lastNs, lastSentNs          int64
+	catchUpNs                   int64
 	backOff                     time.Duration
 }
 
@@ -162,7 +166,7 @@ func (c *consumer) step(why *lost, idle bool) (bool, error) {
 				"event": "reopened", "reason": reason, "at_ns": o.now(), "code": why.code, "message": why.text,
 			})
 		}
-	} else if c.catchUpNs != 0 && (idle || o.now() > c.catchUpNs) {
+	} else if c.catchUpNs != 0 && (idle || c.lastSentNs > c.catchUpNs) {
 		if err := c.catchUp(idle); err != nil {
 			return false, err
 		}
@@ -190,6 +194,7 @@ func (c *consumer) receive(document bson.Raw, batch uint32, byQuery bool) error 
 	if err := bson.Unmarshal(document, &received); err != nil {
 		return err
 	}
+	c.lastSentNs = min(received.Send, receivedNs)
 	if !c.seen.accept(received.Producer, received.N, byQuery) {
 		return nil
 	}
@@ -200,9 +205,12 @@ func (c *consumer) receive(document bson.Raw, batch uint32, byQuery bool) error 
 	return nil
 }
 
-// catchUp asks for what is missing, once for each cursor.
+// catchUp asks for what is missing: for each cursor once early, and once when nothing more comes.
 func (c *consumer) catchUp(newer bool) error {
-	c.catchUpNs = 0
+	c.catchUpNs = whenIdle
+	if newer {
+		c.catchUpNs = 0
+	}
 	ctx := context.Background()
 	cursor, err := c.collection.Find(ctx, c.seen.filter(newer))
 	if err != nil {

@@ -1,15 +1,21 @@
-// Producer of `dyno tail` on the Node.js driver, its messages divided over worker processes.
+// Producer and consumer of `dyno tail` on the Node.js driver, its messages divided over worker processes.
 'use strict';
 
 const cluster = require('node:cluster');
 const os = require('node:os');
 const common = require('../node/common.js');
+const { Consumer } = require('../node/consumer.js');
 const { Producer } = require('../node/producer.js');
 
 const FLUSH_MS = 100;
+const LOOK_MS = 20;
+const RECORD_BYTES = 32;
+const TOLD = 20;
 
 /** The part of `total` that the worker gets: parts differ by one at most. */
 const part = (total, { index, of }) => Math.floor(total / of) + (index < total % of ? 1 : 0);
+
+const ROLES = { produce: common.PRODUCE, consume: common.CONSUME };
 
 /** Where a worker puts its stamps: they go to the primary process in pieces. */
 class Forwarded extends common.Stamps {
@@ -24,15 +30,31 @@ class Forwarded extends common.Stamps {
 }
 
 async function worker() {
-  const { options: given, share } = JSON.parse(process.env.DYNO_SHARE);
-  const inFlight = given.inFlight === null ? Infinity : part(given.inFlight, share);
-  const options = { ...given, inFlight, pool: Math.max(1, part(given.pool, share)) };
+  const { role, options: given, share } = JSON.parse(process.env.DYNO_SHARE);
+  const options = { ...given, pool: Math.max(1, part(given.pool, share)) };
   const control = new common.Control({ signals: false });
   const stamps = new Forwarded();
-  const producer = new Producer(options, control, stamps, (failed) => process.send({ failed }), share);
-  await producer.open().catch((error) => {
+  const tell = (event) => (told) => process.send({ event: { event, ...told } });
+  let program;
+  if (role === 'produce') {
+    options.inFlight = given.inFlight === null ? Infinity : part(given.inFlight, share);
+    program = new Producer(options, control, stamps, tell('failed'), share);
+  } else {
+    // Only the primary process knows when everything came, or nothing for too long.
+    Object.assign(options, { messages: Infinity, idleS: Infinity });
+    program = new Consumer(options, control, stamps, tell('reopened'), share);
+    // Duplicates and long work are no idle time either.
+    setInterval(() => {
+      if (program.lastNs) process.send({ lastNs: String(program.isWorking ? program.clock() : program.lastNs) });
+    }, FLUSH_MS).unref();
+  }
+  await program.open().catch((error) => {
     process.send({ unreachable: error.message }, () => process.exit(4));
     return new Promise(() => {});
+  });
+  const stopped = new Promise((resolve) => {
+    // A producer waits for its answers; a consumer need not wait for its cursor.
+    if (role === 'consume') control.onStop = resolve;
   });
   const started = new Promise((resolve) => {
     process.on('message', ({ startNs, stop }) => {
@@ -43,37 +65,68 @@ async function worker() {
   });
   process.send({ ready: true });
   await started;
-  await producer.run();
-  process.send({ done: stamps.close() }, () => process.exit(0));
+  await Promise.race([program.run(), stopped]);
+  const sums = stamps.close();
+  process.send({ done: role === 'produce' ? sums : program.sums() }, () => process.exit(0));
 }
 
 /** As many workers as there are processors, but no more than inserts in flight or connections are allowed. */
 function workerCount(options) {
   const wanted = Number(process.env.DYNO_DRIVER_WORKERS) || Math.max(2, os.availableParallelism());
-  return Math.max(1, Math.min(wanted, options.inFlight, options.pool));
+  return Math.max(1, Math.min(wanted, options.inFlight ?? Infinity, options.pool));
 }
 
-async function primary(argv) {
-  const options = common.parse(argv, common.PRODUCE);
+/** Stamps of all workers, and when one of them had something last; what is more than was asked for is left out. */
+class Received {
+  messages = 0;
+  lastNs = 0n;
+
+  constructor(options, stamps) {
+    Object.assign(this, { most: options.messages, stamps, clock: common.makeClock(options.clock) });
+  }
+
+  take(records) {
+    const piece = records.subarray(0, (this.most - this.messages) * RECORD_BYTES);
+    this.stamps.write(piece);
+    this.messages += piece.length / RECORD_BYTES;
+  }
+
+  /** A worker had something at this instant. */
+  isHeard(ns) {
+    if (ns > this.lastNs) this.lastNs = ns;
+  }
+
+  isComplete() {
+    return this.messages >= this.most;
+  }
+
+  isIdle(idleS) {
+    return Number(this.clock() - this.lastNs) > idleS * 1e9;
+  }
+}
+
+async function primary(role, argv) {
+  const options = common.parse(argv, ROLES[role]);
   common.loadSchedule(options);
-  const stamps = new common.Stamps(options.output);
+  const received = new Received(options, new common.Stamps(options.output));
   const control = new common.Control();
   const of = workerCount(options);
-  const total = { messages: 0, failed: 0, told: 0 };
+  const total = {};
+  let told = 0;
   // A signal to the group reaches the workers, too: they are stopped by message, after their stamps.
   const workers = [];
   const finished = new Set();
   for (let index = 0; index < of; index += 1) {
-    workers.push(cluster.fork({ DYNO_SHARE: JSON.stringify({ options, share: { index, of } }) }));
+    workers.push(cluster.fork({ DYNO_SHARE: JSON.stringify({ role, options, share: { index, of } }) }));
   }
   const broadcast = (message) => workers.forEach((each) => each.isConnected() && each.send(message));
   const ended = workers.map((each) => new Promise((resolve) => {
     each.on('message', (message) => {
-      if (message.stamps) stamps.write(Buffer.from(message.stamps, 'base64'));
-      if (message.failed && (total.told += 1) <= 20) common.emit({ event: 'failed', ...message.failed });
+      if (message.lastNs) received.isHeard(BigInt(message.lastNs));
+      if (message.stamps) received.take(Buffer.from(message.stamps, 'base64'));
+      if (message.event && (message.event.event !== 'failed' || (told += 1) <= TOLD)) common.emit(message.event);
       if (message.done) {
-        total.messages += message.done.messages;
-        total.failed += message.done.failed;
+        for (const [name, sum] of Object.entries(message.done)) total[name] = (total[name] ?? 0) + sum;
         finished.add(each);
         resolve();
       }
@@ -95,8 +148,19 @@ async function primary(argv) {
   control.onStop = () => broadcast({ stop: true });
   await control.ready();
   broadcast({ startNs: String(control.startNs) });
+  if (role === 'consume') {
+    received.lastNs = control.startNs;
+    setInterval(() => {
+      if (control.stopping) return;
+      if (received.isComplete()) control.stop(0);
+      else if (received.isIdle(options.idleS)) control.stop(5);
+    }, LOOK_MS);
+  }
   await Promise.all(ended);
-  common.emit({ event: 'done', messages: total.messages, failed: total.failed, workers: of });
+  // What a worker used is its parent's only when it was waited for.
+  await Promise.all(workers.map((each) => each.isDead() || new Promise((resolve) => each.once('exit', resolve))));
+  if (role === 'consume') total.messages = received.messages;
+  common.emit({ event: 'done', ...total, workers: of });
   process.exit(control.exitCode);
 }
 
@@ -106,10 +170,10 @@ async function main(role, argv) {
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
     return worker();
   }
-  if (role === 'version') return require('../node/main.js').version('mongodb-cluster', ['produce']);
-  if (role !== 'produce') common.fail(2, `\`${role}\` is not one of version, produce`);
+  if (role === 'version') return require('../node/main.js').version('mongodb-cluster');
+  if (!Object.hasOwn(ROLES, role)) common.fail(2, `\`${role}\` is not one of version, produce, consume`);
   try {
-    await primary(argv);
+    await primary(role, argv);
   } catch (error) {
     common.fail(error instanceof common.Usage ? 2 : 1, error.message);
   }

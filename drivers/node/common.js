@@ -1,6 +1,7 @@
 // What both Node.js drivers share: options, clock, barrier, pacing, stamps, and what a consumer has seen.
 'use strict';
 
+const { subscribe } = require('node:diagnostics_channel');
 const fs = require('node:fs');
 const readline = require('node:readline');
 const { setImmediate: turn, setTimeout: sleep } = require('node:timers/promises');
@@ -25,6 +26,12 @@ const GRACE_MS = 2000;
 const RECORD_BYTES = 32;
 
 class Usage extends Error {}
+
+// mongodb 7.9.0 never ends an operation that it writes after the server closed the connection and before Node.js says
+// `close`: it waits for a dead socket to drain. So the end is made an error, of which the driver knows at once.
+subscribe('net.client.socket', ({ socket }) => {
+  socket.once('end', () => socket.destroy(new Error('the server closed the connection')));
+});
 
 const whole = (low, high) => (text) => {
   if (!/^[0-9]+$/.test(text) || Number(text) < low || Number(text) > high) {
@@ -294,6 +301,11 @@ class Seen {
   /** The `_id` of what a query found before the cursor brought it. */
   queried = new Set();
 
+  /** Of messages whose number has the remainder `share.index` by `share.of`: those alone come, and are counted on from 0. */
+  constructor(share) {
+    this.share = share;
+  }
+
   /**
    * Whether the message is new. What the cursor brings after a query found it is no duplicate, and what a query finds
    * again is none either.
@@ -301,7 +313,7 @@ class Seen {
   accept(producer, number, byQuery) {
     if (!this.producers.has(producer)) this.producers.set(producer, new Progress());
     const id = (BigInt(producer) << PRODUCER_SHIFT) + number;
-    if (this.producers.get(producer).mark(Number(number))) {
+    if (this.producers.get(producer).mark((Number(number) - this.share.index) / this.share.of)) {
       if (byQuery) this.queried.add(id);
       this.count += 1;
       return true;
@@ -317,20 +329,23 @@ class Seen {
 
   /** Everything but what came; without `newer` only what was overtaken. */
   filter(newer = true) {
-    if (this.producers.size === 0) return {};
+    const { index, of } = this.share;
+    const shared = of > 1 ? { n: { $mod: [of, index] } } : {};
+    if (this.producers.size === 0) return shared;
+    const number = (counted) => BigInt(counted) * BigInt(of) + BigInt(index);
     const clauses = [];
     const overtaken = [];
     let above = {};
     for (const [producer, state] of [...this.producers].sort(([a], [b]) => a - b)) {
       const first = BigInt(producer) << PRODUCER_SHIFT;
       if (newer && first > 0n) clauses.push({ _id: { ...above, $lt: first } });
-      above = { $gt: first + BigInt(state.newest) };
+      above = { $gt: first + number(state.newest) };
       const { missing, below } = state.overtaken();
-      for (const n of missing) overtaken.push(first + BigInt(n));
-      if (below > 0) clauses.push({ _id: { $gte: first, $lt: first + BigInt(below) } });
+      for (const n of missing) overtaken.push(first + number(n));
+      if (below > 0) clauses.push({ _id: { $gte: first, $lt: first + number(below) } });
     }
     if (newer) clauses.push({ _id: above });
-    return { $or: [...clauses, { _id: { $in: overtaken } }] };
+    return { ...shared, $or: [...clauses, { _id: { $in: overtaken } }] };
   }
 }
 

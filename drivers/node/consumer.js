@@ -8,20 +8,24 @@ const EMPTY_PAUSE_MS = 5;
 const BACK_OFF_FIRST_MS = 10;
 const BACK_OFF_LAST_MS = 1000;
 // A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
-// so long after the opening, or when nothing more comes, what is missing is asked for once.
+// so long after the opening, and when nothing more comes, what is missing is asked for.
 const CATCH_UP_NS = 100_000_000n;
+/** No message is sent so late. */
+const WHEN_IDLE = 2n ** 63n;
 
 /** A cursor of any mode; `batch` counts the server's replies with messages over all cursors. */
 class Source {
   static batch = 0;
   static token = undefined;
 
-  async open(collection, options, filter) {
+  async open(collection, options, filter, { index, of }) {
+    this.number = () => Source.batch * of + index;
     const common = { batchSize: options.batchSize, useBigInt64: true };
     const waits = { ...common, maxAwaitTimeMS: options.awaitMs };
     this.isStream = options.mode === 'change-stream';
     if (this.isStream) {
-      const inserts = [{ $match: { operationType: 'insert' } }];
+      const shared = of > 1 ? { 'fullDocument.n': { $mod: [of, index] } } : {};
+      const inserts = [{ $match: { operationType: 'insert', ...shared } }];
       this.cursor = collection.watch(inserts, { ...waits, ...(Source.token && { resumeAfter: Source.token }) });
     } else if (options.mode === 'tailable') {
       this.cursor = collection.find(filter, { ...waits, tailable: true, awaitData: true });
@@ -52,7 +56,7 @@ class Source {
   }
 
   batch() {
-    return this.isStream ? common.NO_BATCH : Source.batch;
+    return this.isStream ? common.NO_BATCH : this.number();
   }
 
   alive() {
@@ -65,16 +69,18 @@ class Source {
 }
 
 class Consumer {
-  seen = new common.Seen();
   opened = 0;
   empty = 0;
   positionLost = 0;
+  lastSentNs = 0n;
   catchUpNs = undefined;
   backOffMs = BACK_OFF_FIRST_MS;
   source = undefined;
 
-  constructor(options, control, stamps) {
-    Object.assign(this, { options, control, stamps });
+  /** Receives the messages whose number has the remainder `share.index` by `share.of`. */
+  constructor(options, control, stamps, onReopened, share = { index: 0, of: 1 }) {
+    Object.assign(this, { options, control, stamps, onReopened, share });
+    this.seen = new common.Seen(share);
     this.clock = common.makeClock(options.clock);
   }
 
@@ -88,9 +94,9 @@ class Consumer {
 
   async openSource(lost) {
     // What a lost position left behind is read from the oldest message on.
-    const filter = lost?.reason === 'position-lost' ? {} : this.seen.filter();
+    const seen = lost?.reason === 'position-lost' ? new common.Seen(this.share) : this.seen;
     const source = new Source();
-    await source.open(this.collection, this.options, filter);
+    await source.open(this.collection, this.options, seen.filter(), this.share);
     this.source = source;
     this.opened += 1;
     this.catchUpNs = this.options.mode === 'tailable' ? this.clock() + CATCH_UP_NS : undefined;
@@ -99,7 +105,7 @@ class Consumer {
   async run() {
     const { options, control, clock } = this;
     const polls = options.mode === 'poll';
-    const idleNs = BigInt(Math.round(options.idleS * 1e9));
+    const idleNs = options.idleS * 1e9;
     this.lastNs = control.startNs;
     let lost;
     let idle = false;
@@ -110,9 +116,9 @@ class Consumer {
           await this.openSource(lost);
           if (lost && !polls && !lost.told) {
             const { reason, code, message } = lost;
-            common.emit({ event: 'reopened', reason, at_ns: Number(clock()), code, message });
+            this.onReopened({ reason, at_ns: Number(clock()), code, message });
           }
-        } else if (this.catchUpNs && (idle || clock() > this.catchUpNs)) {
+        } else if (this.catchUpNs && (idle || this.lastSentNs > this.catchUpNs)) {
           await this.catchUp(idle);
         }
         document = await this.source.tryNext();
@@ -125,15 +131,19 @@ class Consumer {
       if (document) {
         await this.receive(document, this.source?.batch() ?? common.NO_BATCH);
         lost = undefined;
-      } else if (clock() - this.lastNs > idleNs) {
+      } else if (Number(clock() - this.lastNs) > idleNs) {
         control.exitCode = 5;
         break;
       }
     }
+    return this.sums();
+  }
+
+  sums() {
     return {
       messages: this.seen.count,
       failed: 0,
-      reopened: polls ? 0 : this.opened - 1,
+      reopened: this.options.mode === 'poll' ? 0 : this.opened - 1,
       reopened_empty: this.empty,
       position_lost: this.positionLost,
       caught_up: this.seen.caughtUp,
@@ -143,15 +153,19 @@ class Consumer {
 
   async receive({ p, n, s }, batch, byQuery = false) {
     const receivedNs = (this.lastNs = this.clock());
+    this.lastSentNs = s < receivedNs ? s : receivedNs;
     this.backOffMs = BACK_OFF_FIRST_MS;
     if (!this.seen.accept(p, n, byQuery)) return;
     this.stamps.consumed(n, s, receivedNs, p, batch);
-    if (this.options.delayUs) await common.sleep(this.options.delayUs / 1000);
+    if (!this.options.delayUs) return;
+    this.isWorking = true;
+    await common.sleep(this.options.delayUs / 1000);
+    this.isWorking = false;
   }
 
-  /** Asks for what is missing, once for each cursor. */
+  /** Asks for what is missing: for each cursor once early, and once when nothing more comes. */
   async catchUp(newer) {
-    this.catchUpNs = undefined;
+    this.catchUpNs = newer ? undefined : WHEN_IDLE;
     const missing = this.collection.find(this.seen.filter(newer), { useBigInt64: true });
     for await (const document of missing) await this.receive(document, common.NO_BATCH, true);
   }

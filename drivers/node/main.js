@@ -3,7 +3,7 @@
 
 const common = require('./common.js');
 
-function version(driver, roles) {
+function version(driver) {
   common.emit({
     contract: common.CONTRACT,
     language: 'javascript',
@@ -11,10 +11,10 @@ function version(driver, roles) {
     driver_version: require('mongodb/package.json').version,
     runtime: 'Node.js',
     runtime_version: process.versions.node,
-    roles,
+    roles: ['produce', 'consume'],
     in_flight: ['one', 'bounded', 'unbounded'],
     unbounded: 'driver',
-    modes: roles.includes('consume') ? ['tailable', 'change-stream', 'poll'] : [],
+    modes: ['tailable', 'change-stream', 'poll'],
     pool: true,
   });
 }
@@ -37,7 +37,7 @@ async function consume(argv) {
   const stamps = new common.Stamps(options.output);
   const control = new common.Control();
   const { Consumer } = require('./consumer.js');
-  const consumer = new Consumer(options, control, stamps);
+  const consumer = new Consumer(options, control, stamps, (event) => common.emit({ event: 'reopened', ...event }));
   await consumer.open().catch((error) => common.fail(4, `cannot use the server: ${error.message}`));
   await control.ready();
   const done = await consumer.run();
@@ -47,7 +47,7 @@ async function consume(argv) {
 }
 
 async function main(role, argv) {
-  const roles = { version: () => version('mongodb', ['produce', 'consume']), produce, consume };
+  const roles = { version: () => version('mongodb'), produce, consume };
   if (!Object.hasOwn(roles, role)) common.fail(2, `\`${role}\` is not one of version, produce, consume`);
   try {
     await roles[role](argv);

@@ -202,7 +202,7 @@ class Consumer:
         self.stamps = common.Stamps(options.output)
         self.control = common.Control()
         self.seen = common.Seen()
-        self.opened = self.position_lost = self.empty = 0
+        self.opened = self.position_lost = self.empty = self.last_sent_ns = 0
         self.back_off_s = common.BACK_OFF_FIRST_S
         self.source = None
 
@@ -231,7 +231,7 @@ class Consumer:
                     await self._open(lost)
                     if not polls and lost and not lost.pop("told", False):
                         common.emit(event="reopened", at_ns=options.clock(), **lost)
-                elif self.catch_up_ns and (idle or options.clock() > self.catch_up_ns):
+                elif self.catch_up_ns and (idle or self.last_sent_ns > self.catch_up_ns):
                     await self._catch_up(newer=idle)
                 document = await self.source.try_next()
                 if document is None and not self.source.alive():
@@ -259,13 +259,14 @@ class Consumer:
         return control.exit_code
 
     async def _catch_up(self, newer):
-        """Asks for what is missing, once for each cursor."""
-        self.catch_up_ns = None
+        """Asks for what is missing: for each cursor once early, and once when nothing more comes."""
+        self.catch_up_ns = None if newer else common.WHEN_IDLE
         async for document in self.collection.find(self.seen.filter(newer)):
             await self._receive(document, by_query=True)
 
     async def _receive(self, document, by_query=False):
         received_ns = self.last_ns = self.options.clock()
+        self.last_sent_ns = min(document["s"], received_ns)
         if self.seen.accept(document["p"], document["n"], by_query):
             self.stamps.consumed(document["n"], document["s"], received_ns, document["p"])
             if self.options.delay_us:

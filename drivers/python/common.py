@@ -28,8 +28,10 @@ SLICE_NS = 100_000_000
 GRACE_S = 2.0
 EMPTY_PAUSE_S = 0.005
 # A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
-# so long after the opening, or when nothing more comes, what is missing is asked for once.
+# so long after the opening, and when nothing more comes, what is missing is asked for.
 CATCH_UP_NS = 100_000_000
+# No message is sent so late.
+WHEN_IDLE = 2**63
 BACK_OFF_FIRST_S, BACK_OFF_LAST_S = 0.01, 1.0
 
 
@@ -154,8 +156,13 @@ def padding(size):
     return bytes(pad)
 
 
+_emitting = threading.Lock()
+
+
 def emit(**event):
-    print(json.dumps(event), flush=True)
+    # A line is more than one write.
+    with _emitting:
+        print(json.dumps(event), flush=True)
 
 
 def fail(code, text):

@@ -8,6 +8,8 @@ module Common
   GRACE_S = 2.0
   # Pings before `ready`, one after the other: each driver starts as warm as the others.
   PINGS = 100
+  # This driver does not say in which of the server's replies a message came.
+  NO_BATCH = 0xffff_ffff
   # Failed inserts that are told one by one.
   TOLD = 20
 
@@ -30,6 +32,12 @@ module Common
     end
   end
 
+  SECONDS = lambda do |text|
+    seconds = Float(text, exception: false) || 0
+    raise Usage, 'must be above 0' unless seconds.positive? && seconds < 1e9
+
+    seconds
+  end
   TEXT = ->(text) { text }
   MOST = (1 << PRODUCER_SHIFT) - 1
 
@@ -44,6 +52,12 @@ module Common
     'write-concern' => [->(text) { text == 'majority' ? text : whole(0, 50).call(text) }, 1],
     'journal' => [words('true', 'false'), nil], 'schedule' => [TEXT, nil]
   ).freeze
+  CONSUME = COMMON.merge(
+    'mode' => [words('tailable', 'change-stream', 'poll'), 'tailable'], 'producers' => [whole(1, 65_536), 1],
+    'await-ms' => [whole(1, 3_600_000), 1000], 'batch-size' => [whole(1, 1_000_000), nil],
+    'poll-ms' => [whole(0, 3_600_000), 1], 'idle-s' => [SECONDS, 30.0], 'delay-us' => [whole(0, 1_000_000_000), 0]
+  ).freeze
+
   # Options by name, as symbols with underscores.
   def self.parse(arguments, known)
     options = known.to_h { |name, (_, default)| [name.tr('-', '_').to_sym, default] }
@@ -170,6 +184,11 @@ module Common
         error ? @failed += 1 : @sent += 1
         error && @failed <= TOLD
       end
+    end
+
+    def consumed(number, send_ns, received_ns, producer)
+      record = [number, send_ns, received_ns, producer, NO_BATCH].pack('Q<q<q<L<L<')
+      @lock.synchronize { @file.write(record) }
     end
 
     # The last event. Inserts that are answered later have no stamp and are not counted.

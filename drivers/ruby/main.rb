@@ -1,21 +1,25 @@
 # frozen_string_literal: true
 
-# Producer of `dyno tail` on the Ruby driver: threads, each with one insert in flight.
+# Producer and consumer of `dyno tail` on the Ruby driver: threads, each with one insert in flight.
 
 require 'json'
 require 'logger'
 require 'mongo'
 require 'uri'
 require_relative 'common'
+require_relative 'consumer'
 
 # Version 2.5 of the driver, Debian's, calls what Ruby 3 no longer has.
 URI.define_singleton_method(:decode) { |text| URI.decode_www_form_component(text) } unless URI.respond_to?(:decode)
 
+# Standard output is for the events, standard error for the one line that says why a program ends.
+Mongo::Logger.logger = Logger.new(File::NULL)
+
 def version
   Common.emit(
     contract: 1, language: 'ruby', driver: 'mongo', driver_version: Mongo::VERSION, runtime: RUBY_ENGINE,
-    runtime_version: RUBY_VERSION, roles: %w[produce], in_flight: %w[one bounded unbounded],
-    unbounded: 'program', modes: [], pool: true
+    runtime_version: RUBY_VERSION, roles: %w[produce consume], in_flight: %w[one bounded unbounded],
+    unbounded: 'program', modes: %w[tailable change-stream poll], pool: true
   )
 end
 
@@ -25,8 +29,11 @@ def connect(options)
   direct = uri.match?(/directConnection=true/i) ? { connect: :direct } : {}
   wait = uri.match?(/serverSelectionTimeoutMS/i) ? {} : { server_selection_timeout: 5 }
   # What waits for a connection waits for as long as it takes: that is the producer's own queue.
-  pool = { max_pool_size: options[:pool], min_pool_size: 0, wait_queue_timeout: 86_400 }
-  settings = { **pool, app_name: 'dyno', logger: Logger.new(File::NULL) }
+  # A consumer asks for what is missing while another thread waits for the server on a connection of its own.
+  connections = options.key?(:mode) ? [options[:pool], 2].max : options[:pool]
+  pool = { max_pool_size: connections, min_pool_size: 0, wait_queue_timeout: 86_400 }
+  # A cursor that the driver goes on with by itself on another connection may have lost a reply.
+  settings = { **pool, max_read_retries: 0, app_name: 'dyno' }
   client = Mongo::Client.new(uri.gsub(/directConnection=true&?/i, ''), **settings, **direct, **wait)
   admin = client.use('admin')
   Common::PINGS.times { admin.database.command(ping: 1) }
@@ -97,16 +104,17 @@ end
 def main(role, arguments)
   return version if role == 'version'
 
-  Common.fail(2, "`#{role}` is not one of version, produce") unless role == 'produce'
-  options = Common.parse(arguments, Common::PRODUCE)
+  program, known = { 'produce' => [Producer, Common::PRODUCE], 'consume' => [Consumer, Common::CONSUME] }[role]
+  Common.fail(2, "`#{role}` is not one of version, produce, consume") unless program
+  options = Common.parse(arguments, known)
   stamps = Common::Stamps.new(options[:output])
   control = Common::Control.new(options[:clock])
   begin
-    producer = Producer.new(options, control, stamps)
+    running = program.new(options, control, stamps)
   rescue Mongo::Error, SocketError, SystemCallError => e
     Common.fail(4, "cannot use the server: #{e.message}")
   end
-  done = producer.run
+  done = running.run
   Common.emit(done)
   exit!(control.exit_code)
 rescue Common::Usage => e

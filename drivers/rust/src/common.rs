@@ -21,8 +21,10 @@ pub(crate) const EMPTY_PAUSE: Duration = Duration::from_millis(5);
 pub(crate) const BACK_OFF_FIRST: Duration = Duration::from_millis(10);
 pub(crate) const BACK_OFF_LAST: Duration = Duration::from_secs(1);
 /// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded
-/// server): so long after the opening, or when nothing more comes, what is missing is asked for once.
+/// server): so long after the opening, and when nothing more comes, what is missing is asked for.
 pub(crate) const CATCH_UP_NS: i64 = 100_000_000;
+/// No message is sent so late: only that nothing more comes lets a consumer ask.
+pub(crate) const WHEN_IDLE: i64 = i64::MAX;
 /// Longest spinning before an intended start.
 pub(crate) const SPIN_NS: i64 = 50_000;
 /// Pings before `ready`, one after the other: each driver starts as warm as the others.

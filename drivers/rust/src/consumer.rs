@@ -3,7 +3,7 @@
 use crate::code;
 use crate::common::{
     BACK_OFF_FIRST, BACK_OFF_LAST, CATCH_UP_NS, Clock, Control, Counters, EMPTY_PAUSE, Lost,
-    NO_BATCH, Options, POSITION_LOST, Stamps, producer_and_batch,
+    NO_BATCH, Options, POSITION_LOST, Stamps, WHEN_IDLE, producer_and_batch,
 };
 use crate::seen::Seen;
 use futures_util::TryStreamExt;
@@ -36,6 +36,7 @@ pub(crate) struct Consumer<'a> {
     seen: Seen,
     counters: Counters,
     last_ns: i64,
+    last_sent_ns: i64,
     catch_up_ns: Option<i64>,
     back_off: Duration,
 }
@@ -59,6 +60,7 @@ impl<'a> Consumer<'a> {
             seen: Seen::default(),
             counters: Counters::default(),
             last_ns: 0,
+            last_sent_ns: 0,
             catch_up_ns: None,
             back_off: BACK_OFF_FIRST,
         }
@@ -104,10 +106,12 @@ impl<'a> Consumer<'a> {
                     .find(filter)
                     .optional(batch_size, |find, size| find.batch_size(size));
                 Source::Cursor(Box::new(if mode == "tailable" {
-                    self.catch_up_ns = Some(self.clock.now() + CATCH_UP_NS);
-                    find.cursor_type(CursorType::TailableAwait)
+                    let cursor = find
+                        .cursor_type(CursorType::TailableAwait)
                         .max_await_time(wait)
-                        .await?
+                        .await?;
+                    self.catch_up_ns = Some(self.clock.now() + CATCH_UP_NS);
+                    cursor
                 } else {
                     find.sort(doc! { "_id": 1 }).await?
                 }))
@@ -162,7 +166,7 @@ impl<'a> Consumer<'a> {
             }
         } else if self
             .catch_up_ns
-            .is_some_and(|at| idle || self.clock.now() > at)
+            .is_some_and(|at| idle || self.last_sent_ns > at)
         {
             self.catch_up(idle).await?;
         }
@@ -206,6 +210,7 @@ impl<'a> Consumer<'a> {
         self.back_off = BACK_OFF_FIRST;
         let number = |name| document.get_i64(name).unwrap_or(0);
         let producer = document.get_i32("p").unwrap_or(0);
+        self.last_sent_ns = number("s").min(received_ns);
         if !self.seen.accept(producer, number("n"), by_query) {
             return;
         }
@@ -218,9 +223,9 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Asks for what is missing, once for each cursor.
+    /// Asks for what is missing: for each cursor once early, and once when nothing more comes.
     async fn catch_up(&mut self, newer: bool) -> Result<()> {
-        self.catch_up_ns = None;
+        self.catch_up_ns = (!newer).then_some(WHEN_IDLE);
         let mut missing = self.collection.find(self.filter(newer)).await?;
         while let Some(document) = missing.try_next().await? {
             self.receive(&document, true).await;

@@ -22,9 +22,10 @@ fn version() {
     }));
 }
 
-async fn connect(options: &Options) -> mongodb::error::Result<Collection<Document>> {
+/// With `least` connections in the pool, even if the options say fewer.
+async fn connect(options: &Options, least: u32) -> mongodb::error::Result<Collection<Document>> {
     let mut settings = ClientOptions::parse(&options.uri).await?;
-    settings.max_pool_size = Some(options.whole("pool") as u32);
+    settings.max_pool_size = Some(least.max(options.whole("pool") as u32));
     settings.app_name = Some("dyno".to_owned());
     if settings.server_selection_timeout.is_none() {
         settings.server_selection_timeout = Some(Duration::from_secs(5));
@@ -60,7 +61,9 @@ async fn run(role: String, arguments: Vec<String>) -> Result<i32, (i32, String)>
     let stamps = Stamps::create(options.text("output")).map_err(usage)?;
     let control = Control::new();
     let unusable = |error| (4, format!("cannot use the server: {error}"));
-    let collection = connect(&options).await.map_err(unusable)?;
+    // A consumer asks for what is missing while its cursor waits for the server on a connection of its own.
+    let least = if role == "consume" { 2 } else { 1 };
+    let collection = connect(&options, least).await.map_err(unusable)?;
     let done = if role == "produce" {
         producer::run(&options, &control, &stamps, &collection, schedule).await
     } else {

@@ -2,7 +2,7 @@
 
 use crate::common::{
     BACK_OFF_FIRST, BACK_OFF_LAST, CATCH_UP_NS, Clock, Control as Run, Counters, EMPTY_PAUSE, Lost,
-    NO_BATCH, Options, POSITION_LOST, Stamps, producer_and_batch,
+    NO_BATCH, Options, POSITION_LOST, Stamps, WHEN_IDLE, producer_and_batch,
 };
 use crate::seen::Seen;
 use crate::{connect, described};
@@ -32,6 +32,7 @@ pub(crate) struct Consumer<'a> {
     seen: Seen,
     counters: Counters,
     last_ns: i64,
+    last_sent_ns: i64,
     catch_up_ns: Option<i64>,
     back_off: Duration,
 }
@@ -59,6 +60,7 @@ impl<'a> Consumer<'a> {
             seen: Seen::default(),
             counters: Counters::default(),
             last_ns: 0,
+            last_sent_ns: 0,
             catch_up_ns: None,
             back_off: BACK_OFF_FIRST,
         }
@@ -120,7 +122,6 @@ impl<'a> Consumer<'a> {
         match mode {
             "tailable" => {
                 command.extend(doc! { "tailable": true, "awaitData": true });
-                self.catch_up_ns = Some(self.clock.now() + CATCH_UP_NS);
             }
             "poll" => command.extend(doc! { "sort": { "_id": 1 } }),
             _ => {
@@ -147,6 +148,9 @@ impl<'a> Consumer<'a> {
             }
         }
         let cursor = self.ask(command)?;
+        if mode == "tailable" {
+            self.catch_up_ns = Some(self.clock.now() + CATCH_UP_NS);
+        }
         self.take(&cursor, "firstBatch");
         self.open = true;
         self.counters.opened += 1;
@@ -196,7 +200,7 @@ impl<'a> Consumer<'a> {
             }
         } else if self
             .catch_up_ns
-            .is_some_and(|at| idle || self.clock.now() > at)
+            .is_some_and(|at| idle || self.last_sent_ns > at)
         {
             self.catch_up(idle)?;
         }
@@ -222,6 +226,7 @@ impl<'a> Consumer<'a> {
         self.back_off = BACK_OFF_FIRST;
         let number = |name| document.get_i64(name).unwrap_or(0);
         let producer = document.get_i32("p").unwrap_or(0);
+        self.last_sent_ns = number("s").min(received_ns);
         if !self.seen.accept(producer, number("n"), batch.is_none()) {
             return;
         }
@@ -234,9 +239,9 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Asks for what is missing, once for each cursor.
+    /// Asks for what is missing: for each cursor once early, and once when nothing more comes.
     fn catch_up(&mut self, newer: bool) -> Result<(), Failure> {
-        self.catch_up_ns = None;
+        self.catch_up_ns = (!newer).then_some(WHEN_IDLE);
         let filter = self.filter(newer);
         let find = doc! { "find": self.options.text("collection"), "filter": filter };
         let mut field = "firstBatch";

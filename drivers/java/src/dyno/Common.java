@@ -306,6 +306,10 @@ final class Common {
             Thread reader = new Thread(this::read);
             reader.setDaemon(true);
             reader.start();
+            awaitStart();
+        }
+
+        void awaitStart() throws InterruptedException {
             started.await();
         }
 

@@ -28,9 +28,11 @@ final class Consumer {
     private static final long BACK_OFF_LAST_NS = 1000 * MS;
     /**
      * A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so
-     * long after the opening, or when nothing more comes, what is missing is asked for once.
+     * long after the opening, and when nothing more comes, what is missing is asked for.
      */
     private static final long CATCH_UP_NS = 100 * MS;
+    /** No message is sent so late. */
+    private static final long WHEN_IDLE = Long.MAX_VALUE;
 
     /** Why a source had to be opened again. */
     private record Lost(String reason, Integer code, String message, boolean told) {}
@@ -49,6 +51,7 @@ final class Consumer {
     private long empty;
     private long positionLost;
     private long lastNs;
+    private long lastSentNs;
     private long catchUpNs;
     private long backOffNs = BACK_OFF_FIRST_NS;
 
@@ -109,7 +112,7 @@ final class Consumer {
                                 .append("message", lost.message));
                         lost = new Lost(lost.reason, lost.code, lost.message, true);
                     }
-                } else if (catchUpNs != 0 && (idle || options.clock.getAsLong() > catchUpNs)) {
+                } else if (catchUpNs != 0 && (idle || lastSentNs > catchUpNs)) {
                     catchUp(idle);
                 }
                 document = tryNext();
@@ -162,18 +165,20 @@ final class Consumer {
         backOffNs = BACK_OFF_FIRST_NS;
         int producer = document.getInteger("p");
         long n = document.getLong("n");
+        long sentNs = document.getLong("s");
+        lastSentNs = Math.min(sentNs, receivedNs);
         if (!seen.accept(producer, n, byQuery)) {
             return;
         }
-        stamps.consumed(n, document.getLong("s"), receivedNs, producer, batch);
+        stamps.consumed(n, sentNs, receivedNs, producer, batch);
         if (options.number("delay-us") > 0) {
             control.sleep(options.number("delay-us") * 1000);
         }
     }
 
-    /** Asks for what is missing, once for each cursor. */
+    /** Asks for what is missing: for each cursor once early, and once when nothing more comes. */
     private void catchUp(boolean newer) throws InterruptedException {
-        catchUpNs = 0;
+        catchUpNs = newer ? 0 : WHEN_IDLE;
         try (MongoCursor<Document> missing = collection.find(seen.filter(newer)).cursor()) {
             while (missing.hasNext()) {
                 receive(missing.next(), Common.NO_BATCH, true);

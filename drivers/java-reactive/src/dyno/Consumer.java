@@ -1,0 +1,269 @@
+package dyno;
+
+import com.mongodb.CursorType;
+import com.mongodb.MongoClientSettings;
+import com.mongodb.MongoException;
+import com.mongodb.MongoSocketException;
+import com.mongodb.MongoTimeoutException;
+import com.mongodb.client.model.Aggregates;
+import com.mongodb.client.model.Filters;
+import com.mongodb.client.model.Sorts;
+import com.mongodb.client.model.changestream.ChangeStreamDocument;
+import com.mongodb.event.CommandListener;
+import com.mongodb.event.CommandSucceededEvent;
+import com.mongodb.reactivestreams.client.ChangeStreamPublisher;
+import com.mongodb.reactivestreams.client.FindPublisher;
+import com.mongodb.reactivestreams.client.MongoCollection;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.bson.BsonDocument;
+import org.bson.Document;
+import org.bson.conversions.Bson;
+
+/** The driver's threads bring messages; the main one opens again what ended, and looks after the time. */
+final class Consumer {
+    private static final long MS = 1_000_000;
+    private static final long EMPTY_PAUSE_NS = 5 * MS;
+    private static final long BACK_OFF_FIRST_NS = 10 * MS;
+    private static final long BACK_OFF_LAST_NS = 1000 * MS;
+    private static final long LOOK_MS = 20;
+    /**
+     * A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so
+     * long after the opening, and when nothing came for so long, what is missing is asked for.
+     */
+    private static final long CATCH_UP_NS = 100 * MS;
+    /** No message is sent so late. */
+    private static final long WHEN_IDLE = Long.MAX_VALUE;
+
+    /** Why a source had to be opened again. */
+    private record Lost(String reason, Integer code, String message, boolean told) {}
+
+    private final Common.Options options;
+    private final Common.Control control;
+    private final Common.Stamps stamps;
+    private final Common.Seen seen = new Common.Seen();
+    private final MongoCollection<Document> collection;
+    private final String mode;
+    /** Done when the server has answered the command that opens a source, or has not. */
+    private volatile CompletableFuture<Void> answered = new CompletableFuture<>();
+    /** How a source ended: with an error, or without. */
+    private final BlockingQueue<Optional<Throwable>> ends = new LinkedBlockingQueue<>();
+    private volatile BsonDocument token;
+    private volatile boolean isWorking;
+    private volatile long lastNs;
+    private volatile long lastSentNs;
+    private volatile long catchUpNs;
+    private volatile long backOffNs = BACK_OFF_FIRST_NS;
+    /** Whether the source that is open has brought any. */
+    private volatile boolean hasMessages;
+    private boolean isOver;
+    private volatile long openedNs;
+    private long opened;
+    private long empty;
+    private long positionLost;
+
+    Consumer(Common.Options options, Common.Control control, Common.Stamps stamps) {
+        this.options = options;
+        this.control = control;
+        this.stamps = stamps;
+        mode = options.text("mode");
+        MongoClientSettings settings = MongoClientSettings.builder(options.clientSettings())
+                .addCommandListener(new CommandListener() {
+                    @Override
+                    public void commandSucceeded(CommandSucceededEvent event) {
+                        if (event.getCommandName().equals(mode.equals("change-stream") ? "aggregate" : "find")) {
+                            answered.complete(null);
+                        }
+                    }
+                })
+                .build();
+        collection = Reactive.connect(options, settings);
+        open(null);
+        try {
+            answered.join();
+        } catch (CompletionException error) {
+            throw error.getCause() instanceof MongoException cause ? cause : error;
+        }
+    }
+
+    private void open(Lost lost) {
+        int batchSize = (int) options.number("batch-size");
+        long awaitMs = options.number("await-ms");
+        // What a lost position left behind is read from the oldest message on.
+        boolean everything = lost != null && lost.reason.equals("position-lost");
+        answered = new CompletableFuture<>();
+        answered.thenRun(() -> isOpen(lost));
+        hasMessages = false;
+        opened++;
+        openedNs = options.clock.getAsLong();
+        catchUpNs = 0;
+        if (mode.equals("change-stream")) {
+            Bson inserts = Aggregates.match(Filters.eq("operationType", "insert"));
+            ChangeStreamPublisher<Document> watched =
+                    collection.watch(List.of(inserts)).maxAwaitTime(awaitMs, TimeUnit.MILLISECONDS);
+            watched = batchSize > 0 ? watched.batchSize(batchSize) : watched;
+            watched = token != null ? watched.resumeAfter(token) : watched;
+            Reactive.subscribe(watched, this::receiveEvent, this::end);
+            return;
+        }
+        FindPublisher<Document> found = collection.find(everything ? new Document() : filter(true));
+        found = batchSize > 0 ? found.batchSize(batchSize) : found;
+        if (mode.equals("tailable")) {
+            found = found.cursorType(CursorType.TailableAwait).maxAwaitTime(awaitMs, TimeUnit.MILLISECONDS);
+        } else {
+            found = found.sort(Sorts.ascending("_id"));
+        }
+        Reactive.subscribe(found, message -> receive(message, false), this::end);
+    }
+
+    private synchronized void isOpen(Lost lost) {
+        openedNs = options.clock.getAsLong();
+        catchUpNs = mode.equals("tailable") ? openedNs + CATCH_UP_NS : 0;
+        if (lost != null && !lost.told && !isOver) {
+            Common.emit(new Document("event", "reopened")
+                    .append("reason", lost.reason)
+                    .append("at_ns", openedNs)
+                    .append("code", lost.code)
+                    .append("message", lost.message));
+        }
+    }
+
+    private void end(Throwable error) {
+        catchUpNs = 0;
+        // Before the end is told: after it `answered` is that of the next source.
+        if (error != null) {
+            answered.completeExceptionally(error);
+        }
+        ends.add(Optional.ofNullable(error));
+    }
+
+    private synchronized Bson filter(boolean newer) {
+        return seen.filter(newer);
+    }
+
+    private synchronized boolean isComplete() {
+        return seen.count >= options.number("messages");
+    }
+
+    Document run() throws InterruptedException {
+        boolean polls = mode.equals("poll");
+        control.ready();
+        lastNs = Math.max(lastNs, control.startNs);
+        Lost lost = null;
+        while (!isComplete() && !control.isStopping()) {
+            Optional<Throwable> end = ends.poll(LOOK_MS, TimeUnit.MILLISECONDS);
+            if (end != null) {
+                lost = end.isEmpty() ? ended(hasMessages ? null : lost) : broken(end.get());
+                open(lost);
+            }
+            long nowNs = options.clock.getAsLong();
+            boolean isQuiet = !isWorking && nowNs - Math.max(lastNs, openedNs) > CATCH_UP_NS;
+            // A message that was sent so long after the opening is newer than those that it may have skipped.
+            if (catchUpNs != 0 && (isQuiet || lastSentNs > catchUpNs)) {
+                catchUp(isQuiet);
+            }
+            if (!isWorking && nowNs - lastNs > options.idleNs()) {
+                control.exitCode = 5;
+                break;
+            }
+        }
+        synchronized (this) {
+            isOver = true;
+            return new Document("event", "done")
+                    .append("messages", seen.count)
+                    .append("failed", 0)
+                    .append("reopened", polls ? 0 : opened - 1)
+                    .append("reopened_empty", empty)
+                    .append("position_lost", positionLost)
+                    .append("caught_up", seen.caughtUp())
+                    .append("duplicates_skipped", seen.duplicates);
+        }
+    }
+
+    private void receiveEvent(ChangeStreamDocument<Document> event) {
+        receive(event.getFullDocument(), false);
+        token = event.getResumeToken();
+    }
+
+    private void receive(Document message, boolean byQuery) {
+        try {
+            // A source may have messages before the start; each driver takes them after it.
+            control.awaitStart();
+            // The query runs beside the cursor, and has no say in this.
+            if (!byQuery) {
+                isWorking = true;
+            }
+            if (take(message, byQuery) && options.number("delay-us") > 0) {
+                control.sleep(options.number("delay-us") * 1000);
+            }
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        } finally {
+            if (!byQuery) {
+                isWorking = false;
+            }
+        }
+    }
+
+    /** Whether the message is new. */
+    private synchronized boolean take(Document message, boolean byQuery) {
+        if (isOver) {
+            return false;
+        }
+        lastNs = options.clock.getAsLong();
+        backOffNs = BACK_OFF_FIRST_NS;
+        hasMessages |= !byQuery;
+        int producer = message.getInteger("p");
+        long n = message.getLong("n");
+        long sentNs = message.getLong("s");
+        lastSentNs = Math.min(sentNs, lastNs);
+        boolean isNew = seen.accept(producer, n, byQuery);
+        if (isNew) {
+            stamps.consumed(n, sentNs, lastNs, producer, Common.NO_BATCH);
+        }
+        return isNew;
+    }
+
+    /** Asks for what is missing, for each cursor once early and once when nothing more comes; by another command than the one whose answer opens a source. */
+    private void catchUp(boolean newer) {
+        long next = newer ? 0 : WHEN_IDLE;
+        catchUpNs = next;
+        List<Bson> missing = List.of(Aggregates.match(filter(newer)));
+        Reactive.subscribe(collection.aggregate(missing), message -> receive(message, true), error -> {
+            // The source finds out what is broken; if it is this connection alone, it is asked again.
+            if (error != null && catchUpNs == next && ends.isEmpty() && answered.isDone()) {
+                catchUpNs = options.clock.getAsLong() + CATCH_UP_NS;
+            }
+        });
+    }
+
+    /** The source is dead without an error: all was read, or a tailable cursor found nothing at all. */
+    private Lost ended(Lost lost) throws InterruptedException {
+        if (mode.equals("poll")) {
+            control.sleep(options.number("poll-ms") * MS);
+            return null;
+        }
+        empty++;
+        control.sleep(EMPTY_PAUSE_NS);
+        boolean told = lost != null && lost.reason.equals("empty");
+        return new Lost("empty", null, "the cursor found nothing and died", told);
+    }
+
+    private Lost broken(Throwable error) throws InterruptedException {
+        Integer code = Common.code(error);
+        if (code != null && code == Common.POSITION_LOST) {
+            positionLost++;
+            return new Lost("position-lost", code, error.getMessage(), false);
+        }
+        control.sleep(backOffNs);
+        backOffNs = Math.min(2 * backOffNs, BACK_OFF_LAST_NS);
+        boolean isNetwork = error instanceof MongoSocketException || error instanceof MongoTimeoutException;
+        // In poll mode a new query is nothing to tell.
+        return new Lost(isNetwork ? "connection" : "other", code, error.getMessage(), mode.equals("poll"));
+    }
+}

@@ -1,0 +1,171 @@
+# frozen_string_literal: true
+
+require_relative 'seen'
+
+# A tailable cursor, a change stream, or a query again and again. A cursor of this driver gives control back only with a
+# message: one thread reads, and the main one looks after the time and asks for what is missing.
+class Consumer
+  POSITION_LOST = 136
+  EMPTY_PAUSE_S = 0.005
+  BACK_OFF_FIRST_S = 0.01
+  BACK_OFF_LAST_S = 1.0
+  LOOK_S = 0.02
+  # A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so long
+  # after the opening, and when nothing came for so long, what is missing is asked for.
+  CATCH_UP_NS = 100_000_000
+  # No message is sent so late.
+  WHEN_IDLE = 2**63
+  BROKEN = [Mongo::Error, SocketError, SystemCallError, IOError].freeze
+
+  # Why a source had to be opened again.
+  Lost = Struct.new(:reason, :code, :message, :told)
+
+  def initialize(options, control, stamps)
+    @options, @control, @stamps = options, control, stamps
+    @seen = Seen.new
+    @lock = Mutex.new
+    @opened = @empty = @position_lost = @last_ns = @last_sent_ns = 0
+    @back_off_s = BACK_OFF_FIRST_S
+    @collection = connect(options)
+    open(nil)
+  end
+
+  def run
+    @control.ready
+    @last_ns = @control.start_ns
+    Thread.new { read }
+    watch
+    @lock.synchronize do
+      @over = true
+      @stamps.flush
+      { event: 'done', messages: @seen.count, failed: 0, reopened: polls? ? 0 : @opened - 1, reopened_empty: @empty,
+        position_lost: @position_lost, caught_up: @seen.caught_up, duplicates_skipped: @seen.duplicates }
+    end
+  end
+
+  private
+
+  def polls?
+    @options[:mode] == 'poll'
+  end
+
+  # A cursor whose first reply is there.
+  def open(lost)
+    batch = { batch_size: @options[:batch_size] }.compact
+    waits = { **batch, await_data: true, max_await_time_ms: @options[:await_ms] }
+    # What a lost position left behind is read from the oldest message on.
+    filter = lost&.reason == 'position-lost' ? {} : @lock.synchronize { @seen.filter }
+    @source =
+      case @options[:mode]
+      when 'tailable' then @collection.find(filter, cursor_type: :tailable_await, **waits).each
+      when 'poll' then @collection.find(filter, **batch).sort(_id: 1).each
+      else
+        waits[:resume_after] = @token if @token
+        @collection.watch([{ '$match': { operationType: 'insert' } }], waits).each
+      end
+    @opened += 1
+    @opened_ns = @control.now
+    @catch_up_ns = @opened_ns + CATCH_UP_NS if @options[:mode] == 'tailable'
+  end
+
+  # Runs until the program ends.
+  def read
+    lost = nil
+    loop do
+      unless @source
+        open(lost)
+        tell(lost)
+      end
+      @source.each do |found|
+        # Of a change stream, the event that has the message.
+        @token = found[:_id] if @options[:mode] == 'change-stream'
+        receive(found[:fullDocument] || found)
+        lost = nil
+      end
+      lost = ended(lost)
+    rescue *BROKEN => e
+      lost = broken(e)
+    end
+  rescue StandardError => e
+    Common.fail(1, "#{e.class}: #{e.message}")
+  end
+
+  def tell(lost)
+    return if polls? || lost.nil? || lost.told
+
+    Common.emit(event: 'reopened', reason: lost.reason, at_ns: @control.now, code: lost.code, message: lost.message)
+    lost.told = true
+  end
+
+  def receive(message, by_query: false)
+    @working = true unless by_query
+    is_new = @lock.synchronize do
+      break if @over
+
+      @last_ns = @control.now
+      @last_sent_ns = [message[:s], @last_ns].min
+      @back_off_s = BACK_OFF_FIRST_S
+      next unless @seen.accept(message[:p], message[:n], by_query)
+
+      @stamps.consumed(message[:n], message[:s], @last_ns, message[:p])
+      true
+    end
+    sleep(@options[:delay_us] / 1e6) if is_new && @options[:delay_us].positive?
+    @working = false unless by_query
+  end
+
+  # The cursor is dead without an error: all was read, or a tailable cursor found nothing at all.
+  def ended(lost)
+    @source = nil
+    if polls?
+      sleep(@options[:poll_ms] / 1e3)
+      return nil
+    end
+    @empty += 1
+    sleep(EMPTY_PAUSE_S)
+    Lost.new('empty', nil, 'the cursor found nothing and died', lost&.reason == 'empty')
+  end
+
+  def broken(error)
+    @source = @catch_up_ns = nil
+    code = code(error)
+    if code == POSITION_LOST
+      @position_lost += 1
+      return Lost.new('position-lost', code, error.message, false)
+    end
+    sleep(@back_off_s)
+    @back_off_s = [2 * @back_off_s, BACK_OFF_LAST_S].min
+    network = !error.is_a?(Mongo::Error::OperationFailure)
+    Lost.new(network ? 'connection' : 'other', code, error.message, false)
+  end
+
+  # Returns when everything came, when nothing came for too long, or after a request to stop.
+  def watch
+    until @seen.count >= @options[:messages] || @control.stopping
+      sleep(LOOK_S)
+      now = @control.now
+      quiet = !@working && now - [@last_ns, @opened_ns].max > CATCH_UP_NS
+      # A message that was sent so long after the opening is newer than those that it may have skipped.
+      ask_again(quiet) if @catch_up_ns && (quiet || @last_sent_ns > @catch_up_ns)
+      next unless !@working && now - @last_ns > @options[:idle_s] * 1e9
+
+      @control.exit_code = 5
+      return
+    end
+  end
+
+  # Asks for what is missing, for each cursor once early and once when nothing more comes. A server that does not
+  # answer keeps nobody from the end.
+  def ask_again(newer)
+    @catch_up_ns = newer ? nil : WHEN_IDLE
+    Thread.new { catch_up(newer) }
+  end
+
+  def catch_up(newer)
+    filter = @lock.synchronize { @seen.filter(newer: newer) }
+    @collection.find(filter).each { |message| receive(message, by_query: true) }
+  rescue *BROKEN
+    # The reading thread finds out what is broken; if it is this connection alone, it is asked again.
+    @catch_up_ns = @control.now + CATCH_UP_NS if @source && (@catch_up_ns || WHEN_IDLE) == WHEN_IDLE
+  end
+end
