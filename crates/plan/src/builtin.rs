@@ -68,10 +68,7 @@ pub fn tail_names() -> impl Iterator<Item = &'static str> {
 
 /// The built-in plan of this name for messages.
 pub fn find_tail(name: &str) -> Option<Plan> {
-    let (_, text) = TAILS.iter().find(|(known, _)| *known == name)?;
-    let plan = file::parse(text, name);
-    debug_assert!(plan.is_ok(), "{plan:?}");
-    plan.ok()
+    find_in(&TAILS, name)
 }
 
 /// Names of the built-in plans for index builds.
@@ -81,10 +78,7 @@ pub fn index_build_names() -> impl Iterator<Item = &'static str> {
 
 /// The built-in plan of this name for index builds.
 pub fn find_index_build(name: &str) -> Option<Plan> {
-    let (_, text) = INDEX_BUILDS.iter().find(|(known, _)| *known == name)?;
-    let plan = file::parse(text, name);
-    debug_assert!(plan.is_ok(), "{plan:?}");
-    plan.ok()
+    find_in(&INDEX_BUILDS, name)
 }
 
 /// Names of the built-in plans.
@@ -94,17 +88,23 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// The text of a built-in plan.
 pub fn text(name: &str) -> Option<&'static str> {
-    PLANS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, text)| *text)
+    text_in(&PLANS, name)
+}
+
+fn text_in(plans: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
+    let (_, text) = plans.iter().find(|(known, _)| *known == name)?;
+    Some(text)
+}
+
+fn find_in(plans: &[(&str, &'static str)], name: &str) -> Option<Plan> {
+    let plan = file::parse(text_in(plans, name)?, name);
+    debug_assert!(plan.is_ok(), "{plan:?}");
+    plan.ok()
 }
 
 /// The built-in plan of this name.
 pub fn find(name: &str) -> Option<Plan> {
-    let plan = file::parse(text(name)?, name);
-    debug_assert!(plan.is_ok(), "{plan:?}");
-    plan.ok()
+    find_in(&PLANS, name)
 }
 
 #[cfg(test)]

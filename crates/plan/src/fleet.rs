@@ -96,7 +96,7 @@ pub struct KubernetesPlan {
     /// Client pods, one agent each, 1 to 4096.
     #[schemars(range(min = 1, max = 4096))]
     pub client_pods: u32,
-    /// Server pods, 1 to 64; none are started with `server.kind = "uri"`.
+    /// Server pods, each on a node of its own, 1 to 64; none are started with `server.kind = "uri"`.
     #[schemars(range(min = 1, max = 64))]
     pub server_pods: u32,
     /// CPUs of a client pod.
@@ -104,12 +104,12 @@ pub struct KubernetesPlan {
     pub client_cpus: u32,
     /// Memory of a client pod.
     pub client_memory: Bytes,
-    /// CPUs of a server pod.
+    /// CPUs of a server.
     #[schemars(range(min = 1))]
     pub server_cpus: u32,
-    /// Memory of a server pod.
+    /// Memory of a server.
     pub server_memory: Bytes,
-    /// Volumes of a server pod, one for each disk; the data folder is on the first. 1 to 16.
+    /// Volumes of a server pod, one for each disk, and as many servers: each has a volume. 1 to 16.
     #[schemars(range(min = 1, max = 16))]
     pub disks: u32,
     /// Size of each volume.
@@ -179,11 +179,7 @@ fn check_hosts(problems: &mut Vec<Problem>, plan: &Plan, fleet: &FleetPlan) {
     }
     range(problems, "agents_per_host", fleet.agents_per_host, 1, 64);
     let starts_servers = !matches!(plan.server.kind, ServerKind::Uri);
-    if starts_servers && fleet.servers.is_empty() && fleet.kubernetes.is_none() {
-        let hint = "name them, or give the `server.uri` of servers that run";
-        let text = "`fleet.servers` is empty, so that no server would be started";
-        problems.push(Problem::new(text).with_hint(hint));
-    }
+    // Without servers the plan is one for `--uri`.
     if !starts_servers && !fleet.servers.is_empty() {
         let text = "`fleet.servers` has no effect on servers that run already, at `server.uri`";
         problems.push(Problem::new(text));
@@ -353,7 +349,6 @@ mod tests {
     fn hosts_must_be_there_once_and_be_names() {
         let of = |text: &str| problem_of(&format!("base = \"a\"\n{text}\n"));
         assert!(of("[fleet]\nservers = [\"s\"]").contains("`fleet.clients` names no host"));
-        assert!(of("[fleet]\nclients = [\"s\"]").contains("`fleet.servers` is empty"));
         let twice = of("[fleet]\nclients = [\"c\", \"c\"]\nservers = [\"s\"]");
         assert!(twice.contains("`c` twice"), "{twice}");
         // It would be an option of the program that it is given to.

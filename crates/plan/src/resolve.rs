@@ -189,12 +189,9 @@ pub fn resolve_index_build(source: &str, overrides: &Overrides) -> Result<Resolv
             }
             with_properties(plan, overrides)?
         }
-        None => open(source, overrides).map_err(|error| match error {
-            PlanError::Unknown { name, .. } => PlanError::UnknownIndexBuild {
-                nearest: nearest(&name, builtin::index_build_names()),
-                name,
-            },
-            other => other,
+        None => open_or(source, overrides, |name| PlanError::UnknownIndexBuild {
+            nearest: nearest(&name, builtin::index_build_names()),
+            name,
         })?,
     };
     resolved.plan.index_build.get_or_insert_default();
@@ -209,16 +206,25 @@ pub fn resolve_index_build(source: &str, overrides: &Overrides) -> Result<Resolv
 pub fn resolve_tail(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
     let mut resolved = match builtin::find_tail(source) {
         Some(plan) => with_properties(plan, overrides)?,
-        None => open(source, overrides).map_err(|error| match error {
-            PlanError::Unknown { name, .. } => PlanError::UnknownTail {
-                nearest: nearest(&name, builtin::tail_names()),
-                name,
-            },
-            other => other,
+        None => open_or(source, overrides, |name| PlanError::UnknownTail {
+            nearest: nearest(&name, builtin::tail_names()),
+            name,
         })?,
     };
     resolved.plan.tail.get_or_insert_default();
     resolve_opened(resolved, overrides)
+}
+
+/// Opens a plan of a kind of its own; what is neither built in nor a file is `unknown` among those of this kind.
+fn open_or(
+    source: &str,
+    overrides: &Overrides,
+    unknown: impl FnOnce(String) -> PlanError,
+) -> Result<Resolved, PlanError> {
+    open(source, overrides).map_err(|error| match error {
+        PlanError::Unknown { name, .. } => unknown(name),
+        other => other,
+    })
 }
 
 fn resolve_opened(mut resolved: Resolved, overrides: &Overrides) -> Result<Resolved, PlanError> {

@@ -51,6 +51,15 @@ pub struct TailPlan {
     pub producers_at_once: u32,
     /// Consumers that run at once, each of which gets all messages.
     pub consumers_at_once: u32,
+    /// Host on which the producers run, as `ssh` takes it; this one when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub producer_host: Option<String>,
+    /// Host on which the consumers run; this one when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumer_host: Option<String>,
+    /// Folder of the drivers on those hosts; the same as here when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_drivers: Option<String>,
     /// Bytes that are added to each message.
     pub size: Bytes,
     /// Size of the capped collection; room for all messages when absent.
@@ -83,6 +92,9 @@ impl Default for TailPlan {
             pool: vec![100],
             producers_at_once: 1,
             consumers_at_once: 1,
+            producer_host: None,
+            consumer_host: None,
+            host_drivers: None,
             size: Bytes(100),
             capped_size: None,
             write_concern: "1".into(),
@@ -224,6 +236,24 @@ pub(crate) fn problems(plan: &Plan) -> Vec<Problem> {
             format!("`tail.{key}` is `{count}`, but must be 1 to {MOST_AT_ONCE}"),
         );
     }
+    for (key, host) in [
+        ("producer_host", &tail.producer_host),
+        ("consumer_host", &tail.consumer_host),
+    ] {
+        let is_name = host.as_ref().is_none_or(|host| {
+            !host.is_empty() && !host.starts_with('-') && !host.contains(char::is_whitespace)
+        });
+        require(
+            is_name,
+            format!("`tail.{key}` is no name of a host that `ssh` takes"),
+        );
+    }
+    require(
+        tail.host_drivers
+            .as_ref()
+            .is_none_or(|folder| folder.starts_with('/')),
+        "`tail.host_drivers` must be a whole path, from `/` on".to_owned(),
+    );
     require(
         tail.size.0 <= MOST_SIZE,
         format!(

@@ -155,6 +155,9 @@ const BESIDE_DOCUMENTS: u64 = 128 << 20;
 /// Names of sources that a run has without exporters.
 const OWN_SOURCES: [&str; 2] = ["host", "server"];
 
+/// How the names of sources begin that are hosts of a fleet.
+const HOST_OF_FLEET: &str = "host-";
+
 /// How the names of one of several servers begin.
 const SERVER_KINDS: [&str; 5] = ["pair", "member", "router", "config", "shard"];
 
@@ -174,6 +177,7 @@ fn check_observe(problems: &mut Problems, plan: &Plan) {
         });
         let is_taken = OWN_SOURCES.contains(&name.as_str())
             || is_numbered_server(name)
+            || (plan.fleet.is_some() && name.starts_with(HOST_OF_FLEET))
             || observe.exporters[..index]
                 .iter()
                 .any(|other| other.name == *name);
@@ -773,6 +777,19 @@ mod tests {
         let mut plan = plan();
         plan.observe.exporters = vec![named("member-of-staff"), named("db-1")];
         assert_eq!(validate(&plan), []);
+        // That of a host, which its agent reads.
+        plan.observe.exporters = vec![named("host-a")];
+        assert_eq!(validate(&plan), []);
+        plan.fleet = Some(crate::fleet::FleetPlan {
+            clients: vec!["clients".to_owned()],
+            servers: vec!["servers".to_owned()],
+            ..crate::fleet::FleetPlan::default()
+        });
+        assert!(
+            validate(&plan)
+                .iter()
+                .any(|problem| problem.message.contains("two sources"))
+        );
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! `index-build.json`: an index that was built under trace, once, or before and after something was done about the
 //! order of the documents. The traces are in folders beside it.
 
+use crate::document;
 use crate::error::RecordError;
 use crate::model::RunStatus;
+use crate::server::ExperimentServer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// Version of the form that is written now.
@@ -34,7 +35,7 @@ pub struct IndexBuildDocument {
     /// The plan, without secrets.
     pub plan: Value,
     /// The server.
-    pub server: IndexBuildServer,
+    pub server: ExperimentServer,
     /// The collection.
     pub collection: CollectionFacts,
     /// Where its data is; absent of a server that was not started for it.
@@ -47,22 +48,6 @@ pub struct IndexBuildDocument {
     pub remedy: Option<RemedyRecord>,
     /// Reasons to doubt it.
     pub caveats: Vec<IndexBuildCaveat>,
-}
-
-/// The server that built the index.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct IndexBuildServer {
-    /// Name of the program or product, such as `secantusd-rs`.
-    pub product: String,
-    /// Version; absent if it does not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Address.
-    pub address: String,
-    /// Whether it was started for the experiment.
-    pub started: bool,
-    /// Its settings by name, as far as they are known.
-    pub settings: BTreeMap<String, String>,
 }
 
 /// The collection, and how it came to be.
@@ -191,25 +176,7 @@ impl IndexBuildDocument {
     /// # Errors
     /// [`RecordError`] if it cannot be read, is of a later version, or is no such document.
     pub fn read(folder: &Path) -> Result<IndexBuildDocument, RecordError> {
-        let path = folder.join(FILE);
-        let text = fs::read(&path).map_err(|source| RecordError::Read {
-            path: path.clone(),
-            source,
-        })?;
-        let document = |source| RecordError::Document {
-            path: path.clone(),
-            source,
-        };
-        let value: Value = serde_json::from_slice(&text).map_err(document)?;
-        let found = value["schema_version"].as_u64().unwrap_or(0);
-        if found > u64::from(SCHEMA_VERSION) {
-            return Err(RecordError::NewerSchema {
-                path,
-                found,
-                supported: SCHEMA_VERSION,
-            });
-        }
-        serde_json::from_value(value).map_err(document)
+        document::read(&folder.join(FILE), SCHEMA_VERSION)
     }
 
     /// Writes it into a folder, all of it or nothing.
@@ -217,17 +184,7 @@ impl IndexBuildDocument {
     /// # Errors
     /// [`RecordError`] if it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
-        let path = folder.join(FILE);
-        let mut text =
-            serde_json::to_vec_pretty(self).map_err(|source| RecordError::EncodeDocument {
-                path: path.clone(),
-                source,
-            })?;
-        text.push(b'\n');
-        let unfinished = folder.join("index-build.json.tmp");
-        fs::write(&unfinished, text)
-            .and_then(|()| fs::rename(&unfinished, &path))
-            .map_err(|source| RecordError::Write { path, source })
+        document::write(&folder.join(FILE), self)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::model::PhaseKind;
 use hdrhistogram::Histogram;
+use hdrhistogram::errors::AdditionError;
 
 /// Smallest value that the latency histograms tell apart from 0, in nanoseconds.
 pub const LOWEST_NS: u64 = 1_000;
@@ -110,17 +111,44 @@ impl IntervalRecord {
     }
 
     /// Adds the window that follows in the same phase: the result covers both, and keeps the number of the first.
-    pub fn join(&mut self, next: IntervalRecord) {
+    pub fn join(&mut self, mut next: IntervalRecord) {
         let end_ns = next.start_ns + next.duration_ns;
         self.duration_ns = end_ns.saturating_sub(self.start_ns);
-        for operation in next.operations {
+        self.max_rss_bytes = self.max_rss_bytes.max(next.max_rss_bytes);
+        self.fine.append(&mut next.fine);
+        self.add_counts(next)
+            .expect("all latency histograms have the same bounds");
+    }
+
+    /// Adds the window that another generator recorded of the same interval: the result covers both.
+    ///
+    /// # Errors
+    /// A histogram has values outside of the bounds of this one.
+    pub fn add_beside(&mut self, more: IntervalRecord) -> Result<(), AdditionError> {
+        self.start_ns = self.start_ns.min(more.start_ns);
+        self.duration_ns = self.duration_ns.max(more.duration_ns);
+        // Of all processes together, so the sum.
+        self.max_rss_bytes += more.max_rss_bytes;
+        if self.fine.len() < more.fine.len() {
+            self.fine.resize(more.fine.len(), FinePart::default());
+        }
+        for (part, more) in self.fine.iter_mut().zip(&more.fine) {
+            part.ended += more.ended;
+            part.response_sum_ns += more.response_sum_ns;
+        }
+        self.add_counts(more)
+    }
+
+    /// Adds what is a sum however two windows lie to each other.
+    fn add_counts(&mut self, more: IntervalRecord) -> Result<(), AdditionError> {
+        for operation in more.operations {
             let known = self.operations.iter_mut();
             match known.into_iter().find(|known| known.name == operation.name) {
-                Some(known) => known.join(&operation),
+                Some(known) => known.add(&operation)?,
                 None => self.operations.push(operation),
             }
         }
-        for error in next.errors {
+        for error in more.errors {
             let is_same = |known: &&mut ErrorCount| {
                 known.operation == error.operation && known.kind == error.kind
             };
@@ -129,19 +157,18 @@ impl IntervalRecord {
                 None => self.errors.push(error),
             }
         }
-        self.succeeded += next.succeeded;
-        self.failed += next.failed;
-        self.busy_ns += next.busy_ns;
-        self.in_flight_ns += next.in_flight_ns;
-        self.arrivals_due += next.arrivals_due;
-        self.arrivals_started += next.arrivals_started;
-        self.arrivals_dropped += next.arrivals_dropped;
-        self.arrivals_late += next.arrivals_late;
-        self.reconnects += next.reconnects;
-        self.cpu_user_ns += next.cpu_user_ns;
-        self.cpu_system_ns += next.cpu_system_ns;
-        self.max_rss_bytes = self.max_rss_bytes.max(next.max_rss_bytes);
-        self.fine.extend(next.fine);
+        self.succeeded += more.succeeded;
+        self.failed += more.failed;
+        self.busy_ns += more.busy_ns;
+        self.in_flight_ns += more.in_flight_ns;
+        self.arrivals_due += more.arrivals_due;
+        self.arrivals_started += more.arrivals_started;
+        self.arrivals_dropped += more.arrivals_dropped;
+        self.arrivals_late += more.arrivals_late;
+        self.reconnects += more.reconnects;
+        self.cpu_user_ns += more.cpu_user_ns;
+        self.cpu_system_ns += more.cpu_system_ns;
+        Ok(())
     }
 }
 
@@ -171,22 +198,17 @@ pub struct OperationInterval {
 }
 
 impl OperationInterval {
-    fn join(&mut self, next: &OperationInterval) {
-        let pairs = [
-            (&mut self.response, &next.response),
-            (&mut self.service, &next.service),
-            (&mut self.start_delay, &next.start_delay),
-        ];
-        for (sum, values) in pairs {
-            sum.add(values)
-                .expect("all latency histograms have the same bounds");
-        }
-        self.response_sum_ns += next.response_sum_ns;
-        self.service_sum_ns += next.service_sum_ns;
-        self.start_delay_sum_ns += next.start_delay_sum_ns;
-        self.documents += next.documents;
-        self.errors += next.errors;
-        self.clamped += next.clamped;
+    fn add(&mut self, more: &OperationInterval) -> Result<(), AdditionError> {
+        self.response.add(&more.response)?;
+        self.service.add(&more.service)?;
+        self.start_delay.add(&more.start_delay)?;
+        self.response_sum_ns += more.response_sum_ns;
+        self.service_sum_ns += more.service_sum_ns;
+        self.start_delay_sum_ns += more.start_delay_sum_ns;
+        self.documents += more.documents;
+        self.errors += more.errors;
+        self.clamped += more.clamped;
+        Ok(())
     }
 }
 

@@ -17,8 +17,10 @@
 
 pub mod accumulate;
 mod append;
+pub mod document;
 pub mod error;
 pub mod fine;
+pub mod fleet;
 mod hlog;
 pub mod index_build;
 pub mod interval;
@@ -33,6 +35,7 @@ pub mod recorded;
 pub mod responses;
 pub mod schema;
 mod series;
+pub mod server;
 pub mod summary;
 mod thin;
 pub mod verdict;

@@ -3,6 +3,7 @@
 //! Serialized names carry their unit as a suffix. The JSON schema of [`RunDocument`] is committed
 //! as `crates/record/schema/run.schema.json` and tested against real output.
 
+pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,7 +51,8 @@ pub struct RunDocument {
     /// Programs that watched during a window of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceRecord>,
-    /// How long resources were busy in each phase, where it could be read: those of the server on this machine.
+    /// How long resources were busy in each phase, where it could be read: those of the server on this machine, and the CPUs of all
+    /// servers of a fleet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceUse>,
     /// What watched the machine and the servers while the load ran, and how well it could.
@@ -80,6 +82,21 @@ impl RunDocument {
         let pairs = of_plan("/server/pairs").unwrap_or(1).max(1);
         Some(of_plan("/client/threads")?.max(1).saturating_mul(pairs))
     }
+
+    /// Clients of all together; absent if the plan does not tell.
+    pub fn clients(&self) -> Option<u64> {
+        let of_fleet = self.fleet.as_ref().map(|fleet| fleet.clients);
+        if let Some(clients) = of_fleet.filter(|clients| *clients > 0) {
+            return Some(clients);
+        }
+        let of_plan = |pointer| {
+            self.plan
+                .pointer(pointer)
+                .and_then(serde_json::Value::as_u64)
+        };
+        let pairs = of_plan("/server/pairs").unwrap_or(1).max(1);
+        Some(of_plan("/client/clients")?.saturating_mul(pairs))
+    }
 }
 
 /// One of several servers, each loaded by a client of its own.
@@ -93,90 +110,6 @@ pub struct InstanceRecord {
     pub server: ServerRecord,
     /// Its phases. CPU time of the client is that of the instance's worker threads.
     pub phases: Vec<PhaseRecord>,
-}
-
-/// Many hosts that were measured as one. Their clocks are compared with that of Redis, which they met at.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FleetRecord {
-    /// Name of the run in Redis.
-    pub run: String,
-    /// Which client host loaded which servers.
-    pub mapping: String,
-    /// Intervals of the measure phase in which every agent measured for the whole interval.
-    pub common_intervals: u64,
-    /// Number of the first of them.
-    pub common_first_interval: u64,
-    /// Successes per second in them: the rate of the fleet. Absent without such an interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub common_rate_per_s: Option<f64>,
-    /// From the first start of an agent to the last, in seconds.
-    pub start_skew_s: f64,
-    /// How far that may be off, in seconds.
-    pub start_skew_uncertainty_s: f64,
-    /// Windows that came too late for their interval; they are in no figure but those of their agent.
-    pub late_windows: u64,
-    /// Windows that are known to be missing.
-    pub missing_windows: u64,
-    /// Those that loaded the servers, in the order of their numbers.
-    pub agents: Vec<FleetAgentRecord>,
-    /// Hosts of the servers that were started, in the order of their numbers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub servers: Vec<FleetServerRecord>,
-}
-
-/// One agent of a fleet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FleetAgentRecord {
-    /// Number, from 0.
-    pub number: u64,
-    /// Its host.
-    pub host: String,
-    /// CPUs that it may use.
-    pub cpus: u64,
-    /// Worker threads that it had; 0 if it was lost.
-    pub threads: u64,
-    /// What its share was, in words.
-    pub share: String,
-    /// Clock of the host against that of Redis, in seconds: what has to be added to it.
-    pub clock_offset_s: f64,
-    /// How far that may be off, in seconds.
-    pub clock_uncertainty_s: f64,
-    /// From the common instant to its real start, in seconds; absent if it never began to measure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_late_s: Option<f64>,
-    /// Intervals of the measure phase by which it ended before the last agent.
-    pub ended_early_intervals: u64,
-    /// Its phases, as it recorded them itself; empty if it was lost.
-    pub phases: Vec<PhaseRecord>,
-    /// How busy its host was in each phase, where it could be read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resources: Vec<ResourceUse>,
-    /// Operations of the measure phase that the controller heard of and that succeeded.
-    pub succeeded: u64,
-    /// Operations of the measure phase that the controller heard of and that failed.
-    pub failed: u64,
-    /// What its host says of itself that is not good for a measurement.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<String>,
-    /// Why it did not go on to the end; absent if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<String>,
-}
-
-/// The host of servers of a fleet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FleetServerRecord {
-    /// Number, from 0.
-    pub number: u64,
-    /// The host.
-    pub host: String,
-    /// Its CPUs.
-    pub cpus: u64,
-    /// Connection string of what was started there.
-    pub address: String,
-    /// What the host says of itself that is not good for a measurement.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<String>,
 }
 
 /// Where servers and clients were put on the machine.
@@ -287,6 +220,8 @@ pub enum SourceKind {
     Server,
     /// A Prometheus exporter.
     Exporter,
+    /// The kernel of a host of a fleet, by the agent there.
+    Agent,
 }
 
 /// How well a source could be read.
@@ -527,7 +462,7 @@ pub struct ResourceUse {
     pub phase: PhaseKind,
     /// The resource.
     pub resource: ResourceKind,
-    /// Servers of the resource in the sense of queueing: CPUs that may be used, 1 for a disk.
+    /// Servers of the resource in the sense of queueing: CPUs that may be used, or devices that hold data.
     pub units: u64,
     /// Time in which they were busy, added over all of them.
     pub busy_s: f64,

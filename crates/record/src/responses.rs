@@ -4,6 +4,7 @@ use crate::error::RecordError;
 use crate::hlog::Clock;
 use crate::model::PhaseKind;
 use crate::windows::{self, Windows};
+use crate::writer::DOCUMENT;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,6 +18,8 @@ pub struct WindowResponses {
     pub start_s: f64,
     /// Length; the last window of a phase is usually not a full one.
     pub duration_s: f64,
+    /// It is not a part of the common window of a fleet: not all agents measured in it.
+    pub is_outside: bool,
     /// Logical operations that ended successfully.
     pub succeeded: u64,
     /// Logical operations that failed.
@@ -38,11 +41,12 @@ pub fn responses(
     phase: PhaseKind,
     operation: Option<&str>,
 ) -> Result<Vec<WindowResponses>, RecordError> {
+    let common = common_window(directory, phase)?;
     let mut windows = Windows::open(directory)?;
     let mut found = Vec::new();
     while let Some(window) = windows.next_window()? {
         if window.interval.phase == phase {
-            found.push(of_window(&window, operation));
+            found.push(of_window(&window, operation, common));
         }
     }
     Ok(found)
@@ -67,6 +71,7 @@ pub fn by_operation(
     phase: PhaseKind,
     most_windows: usize,
 ) -> Result<PhaseResponses, RecordError> {
+    let common = common_window(directory, phase)?;
     let mut windows = Windows::open(directory)?;
     let mut all = Grouped::new(most_windows);
     let mut operations: BTreeMap<String, Grouped> = BTreeMap::new();
@@ -79,9 +84,9 @@ pub fn by_operation(
             let known = operations.entry(row.operation.clone());
             known.or_insert_with(|| all.emptied());
         }
-        all.push(of_window(&window, None));
+        all.push(of_window(&window, None, common));
         for (name, grouped) in &mut operations {
-            grouped.push(of_window(&window, Some(name)));
+            grouped.push(of_window(&window, Some(name), common));
         }
     }
     Ok(PhaseResponses {
@@ -118,6 +123,7 @@ impl Grouped {
         let nothing = |window: &WindowResponses| WindowResponses {
             start_s: window.start_s,
             duration_s: window.duration_s,
+            is_outside: window.is_outside,
             ..WindowResponses::default()
         };
         Grouped {
@@ -158,6 +164,7 @@ impl WindowResponses {
     /// Adds the window that follows.
     fn append(&mut self, next: &WindowResponses) {
         self.duration_s += next.duration_s;
+        self.is_outside |= next.is_outside;
         self.succeeded += next.succeeded;
         self.failed += next.failed;
         let mut counts: BTreeMap<u64, u64> = self.response_ns.iter().copied().collect();
@@ -168,7 +175,39 @@ impl WindowResponses {
     }
 }
 
-fn of_window(window: &windows::Window, operation: Option<&str>) -> WindowResponses {
+/// First and last interval of the common window of a fleet; `None` if there is none, or if it is not of this phase.
+fn common_window(directory: &Path, phase: PhaseKind) -> Result<Option<(u64, u64)>, RecordError> {
+    #[derive(serde::Deserialize)]
+    struct Document {
+        fleet: Option<Fleet>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Fleet {
+        #[serde(default)]
+        common_first_interval: u64,
+        common_last_interval: Option<u64>,
+    }
+    let path = directory.join(DOCUMENT);
+    if phase != PhaseKind::Measure || !path.exists() {
+        return Ok(None);
+    }
+    let text = std::fs::read(&path).map_err(|source| RecordError::Read {
+        path: path.clone(),
+        source,
+    })?;
+    let document: Document =
+        serde_json::from_slice(&text).map_err(|source| RecordError::Document { path, source })?;
+    Ok(document.fleet.and_then(|fleet| {
+        let last = fleet.common_last_interval?;
+        Some((fleet.common_first_interval, last))
+    }))
+}
+
+fn of_window(
+    window: &windows::Window,
+    operation: Option<&str>,
+    common: Option<(u64, u64)>,
+) -> WindowResponses {
     let names: Vec<&str> = window
         .operations
         .iter()
@@ -194,6 +233,7 @@ fn of_window(window: &windows::Window, operation: Option<&str>) -> WindowRespons
     WindowResponses {
         start_s: row.start_ns as f64 / 1e9,
         duration_s: row.duration_ns as f64 / 1e9,
+        is_outside: common.is_some_and(|(first, last)| !(first..=last).contains(&row.index)),
         succeeded: match operation {
             None => row.succeeded,
             Some(_) => one.map_or(0, |row| row.count),

@@ -2,6 +2,7 @@
 //! be read after the process was killed. Buffers hold one window; nothing grows with the run.
 
 use crate::append::AppendFile;
+use crate::document::encode;
 use crate::error::RecordError;
 use crate::hlog::{self, Clock, Encoder};
 use crate::interval::{FINE_NS, IntervalRecord};
@@ -277,12 +278,7 @@ fn start_time(document: &RunDocument) -> Result<SystemTime, RecordError> {
 /// Writes the document beside the old one, brings it to the disk and renames it.
 fn write_document(directory: &Path, document: &RunDocument) -> Result<(), RecordError> {
     let path = directory.join(DOCUMENT);
-    let mut text =
-        serde_json::to_vec_pretty(document).map_err(|source| RecordError::EncodeDocument {
-            path: path.clone(),
-            source,
-        })?;
-    text.push(b'\n');
+    let text = encode(&path, document)?;
     let temporary = directory.join(".run.json.new");
     let write = || {
         let mut file = File::create(&temporary)?;

@@ -32,6 +32,28 @@ fn windows_have_the_response_times_of_all_operations_or_of_one() {
 }
 
 #[test]
+fn windows_outside_of_the_common_window_of_a_fleet_are_marked() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("run");
+    common::killed_run(&directory, 5);
+    let path = directory.join("run.json");
+    let mut document: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    document["fleet"] = serde_json::json!({
+        "common_intervals": 3, "common_first_interval": 1, "common_last_interval": 3,
+    });
+    std::fs::write(&path, document.to_string()).unwrap();
+    let outside = |windows: &[WindowResponses]| -> Vec<bool> {
+        windows.iter().map(|window| window.is_outside).collect()
+    };
+    let all = responses(&directory, PhaseKind::Measure, None).unwrap();
+    assert_eq!(outside(&all), [true, false, false, false, true]);
+    let grouped = by_operation(&directory, PhaseKind::Measure, 2).unwrap();
+    assert_eq!(outside(&grouped.all), [true, false, true], "groups of 2");
+    assert_eq!(outside(&grouped.operations["read"]), [true, false, true]);
+}
+
+#[test]
 fn all_operations_are_read_at_once_as_they_are_one_by_one() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("run");

@@ -35,6 +35,7 @@ pub use effective::{Deviation, deviations, read_back};
 pub use error::ServerError;
 pub use locate::{EmbeddedPlaces, locate_embedded, locate_mongod, locate_mongos};
 pub use options::{DataDir, ServerOptions, ServerProgram};
+pub use secret::random_text;
 pub use server::{RunningServer, Stopped, start};
 pub use settings::{MongodSettings, Role, Security, StorageEngine};
 pub use tls::{TlsFiles, make_tls_files};

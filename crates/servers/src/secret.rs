@@ -45,8 +45,11 @@ pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Hexadecimal digits from the random numbers of the kernel.
-fn random_text() -> io::Result<String> {
+/// 256 bits from the random numbers of the kernel, in hexadecimal digits.
+///
+/// # Errors
+/// The kernel gives none.
+pub fn random_text() -> io::Result<String> {
     let mut bytes = [0; SECRET_BYTES];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

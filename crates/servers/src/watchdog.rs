@@ -176,8 +176,10 @@ mod tests {
 
     #[test]
     fn a_group_is_ended_with_the_processes_that_ignore_an_interrupt() {
-        let mut leader = Command::new("/bin/sh")
-            .args(["-c", "sleep 600 & echo $!; wait"])
+        // These tests may have been started in the background by a shell, and then ignore interrupts.
+        let mut leader = Command::new("env")
+            .args(["--default-signal=INT", "/bin/sh", "-c"])
+            .arg("sleep 600 & echo $!; wait")
             .process_group(0)
             .stdout(Stdio::piped())
             .spawn()

@@ -16,11 +16,13 @@ pub mod double;
 mod embedded;
 pub mod fault;
 mod mongo_java;
+mod port;
 pub mod simulate;
 mod skip;
 
 pub use embedded::{EmbeddedServer, embedded, embedded_program, embedded_with};
 pub use mongo_java::JavaServer;
+pub use port::free_port;
 pub use skip::{Skip, or_skip};
 
 /// The folder of the whole project.

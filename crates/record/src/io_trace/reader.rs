@@ -5,6 +5,7 @@ use super::document::{SCHEMA_VERSION, TraceCaveat, TraceCaveatKind, TraceDocumen
 use super::event::{BlockRequest, CallBatch};
 use super::tables::{BlockRows, CallRows, GroupRows};
 use super::{BLOCK, CALLS, DOCUMENT};
+use crate::document::parse;
 use crate::error::RecordError;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -38,7 +39,7 @@ impl TraceReader {
                 source,
             },
         })?;
-        let mut document = parse(&path, &text)?;
+        let mut document: TraceDocument = parse(&path, &text, SCHEMA_VERSION)?;
         if !document.complete {
             document.caveats.push(TraceCaveat {
                 kind: TraceCaveatKind::Partial,
@@ -74,23 +75,6 @@ impl TraceReader {
     pub fn block(&self) -> Result<BlockBatches, RecordError> {
         Ok(BlockBatches(Batches::open(&self.directory, BLOCK)?))
     }
-}
-
-fn parse(path: &Path, text: &[u8]) -> Result<TraceDocument, RecordError> {
-    let document = |source| RecordError::Document {
-        path: path.to_owned(),
-        source,
-    };
-    let value: serde_json::Value = serde_json::from_slice(text).map_err(document)?;
-    let found = value["schema_version"].as_u64().unwrap_or(0);
-    if found > u64::from(SCHEMA_VERSION) {
-        return Err(RecordError::NewerSchema {
-            path: path.to_owned(),
-            found,
-            supported: SCHEMA_VERSION,
-        });
-    }
-    serde_json::from_value(value).map_err(document)
 }
 
 /// Calls of a trace, batch by batch. After an error there are no more.

@@ -6,6 +6,7 @@ use super::document::{FileEntry, TraceDocument};
 use super::event::{BlockRequest, Call};
 use super::tables::{Blocks, Calls, Files, Table, properties};
 use super::{BLOCK, CALLS, DOCUMENT, FILES};
+use crate::document::encode;
 use crate::error::RecordError;
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
@@ -264,12 +265,7 @@ fn write_files(directory: &Path, files: &[FileEntry]) -> Result<(), RecordError>
 
 fn write_document(directory: &Path, document: &TraceDocument) -> Result<(), RecordError> {
     let path = directory.join(DOCUMENT);
-    let mut text =
-        serde_json::to_vec_pretty(document).map_err(|source| RecordError::EncodeDocument {
-            path: path.clone(),
-            source,
-        })?;
-    text.push(b'\n');
+    let text = encode(&path, document)?;
     let temporary = open_name(&path);
     let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &path));
     written.map_err(|source| RecordError::Write { path, source })

@@ -1,0 +1,180 @@
+//! What `run.json` holds of the hosts of a fleet.
+
+use crate::model::{PhaseKind, PhaseRecord, ResourceUse};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Many hosts that were measured as one. Their clocks are compared with that of Redis, which they met at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetRecord {
+    /// Name of the run in Redis.
+    pub run: String,
+    /// Which client host loaded which servers.
+    pub mapping: String,
+    /// Clients of all agents together.
+    #[serde(default)]
+    pub clients: u64,
+    /// Intervals of the measure phase.
+    #[serde(default)]
+    pub measured_intervals: u64,
+    /// Those of them in which every agent measured for the whole interval.
+    pub common_intervals: u64,
+    /// Number of the first of them.
+    pub common_first_interval: u64,
+    /// Number of the last of them; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub common_last_interval: Option<u64>,
+    /// Successes per second in them: the rate of the fleet. Absent without such an interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub common_rate_per_s: Option<f64>,
+    /// From the first start of an agent to the last, in seconds; absent if nobody told a start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_skew_s: Option<f64>,
+    /// How far that may be off, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_skew_uncertainty_s: Option<f64>,
+    /// Windows that came too late for their interval; they are in no figure but those of their agent.
+    pub late_windows: u64,
+    /// Windows that are known to be missing.
+    pub missing_windows: u64,
+    /// Those that loaded the servers, in the order of their numbers.
+    pub agents: Vec<FleetAgentRecord>,
+    /// Hosts of the servers that were started, in the order of their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<FleetServerRecord>,
+}
+
+/// One agent of a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetAgentRecord {
+    /// Number, from 0.
+    pub number: u64,
+    /// Its host.
+    pub host: String,
+    /// CPUs that it may use.
+    pub cpus: u64,
+    /// Worker threads that it had; 0 if it was lost.
+    pub threads: u64,
+    /// What its share was, in words.
+    pub share: String,
+    /// Clock of the host against that of Redis, in seconds: what has to be added to it.
+    pub clock_offset_s: f64,
+    /// How far that may be off, in seconds.
+    pub clock_uncertainty_s: f64,
+    /// From the common instant to its real start, in seconds; absent if it never began to measure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_late_s: Option<f64>,
+    /// Intervals of the measure phase that it was not there for from their start on, as it began later.
+    #[serde(default)]
+    pub late_intervals: u64,
+    /// Intervals of the measure phase by which it ended before the last agent.
+    pub ended_early_intervals: u64,
+    /// Its phases, as it recorded them itself; empty if it was lost.
+    pub phases: Vec<PhaseRecord>,
+    /// How busy its host was in each phase, where it could be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceUse>,
+    /// Operations of the measure phase that the controller heard of and that succeeded.
+    pub succeeded: u64,
+    /// Operations of the measure phase that the controller heard of and that failed.
+    pub failed: u64,
+    /// What its host says of itself that is not good for a measurement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+    /// Why it did not go on to the end; absent if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+}
+
+/// The host of servers of a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetServerRecord {
+    /// Number, from 0.
+    pub number: u64,
+    /// The host.
+    pub host: String,
+    /// Its CPUs.
+    pub cpus: u64,
+    /// Connection string of what was started there.
+    pub address: String,
+    /// What the host says of itself that is not good for a measurement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+}
+
+/// What the agents of one host used of it in a phase.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FleetHostUse<'a> {
+    /// The host.
+    pub host: &'a str,
+    /// CPUs that its agents can fill with their threads, at least 1.
+    pub cpus: u64,
+    /// CPUs that they used, on average over the phase.
+    pub used: f64,
+}
+
+impl FleetRecord {
+    /// CPUs that the agents of all hosts can fill with their threads, at least 1.
+    pub fn usable_cpus(&self) -> u64 {
+        let usable = self.hosts().into_values().map(|agents| cpus_of(&agents));
+        usable.sum::<u64>().max(1)
+    }
+
+    /// What the agents of each host used of it in a phase that they recorded.
+    pub fn host_uses(&self, phase: PhaseKind) -> Vec<FleetHostUse<'_>> {
+        let used = |agents: &[&FleetAgentRecord]| {
+            let phases = agents.iter().flat_map(|agent| &agent.phases);
+            let measured = phases.filter(|found| found.name == phase && found.duration_s > 0.0);
+            measured.fold(0.0, |sum, found| {
+                sum + (found.client.cpu_user_s + found.client.cpu_system_s) / found.duration_s
+            })
+        };
+        let uses = self.hosts().into_iter().map(|(host, agents)| FleetHostUse {
+            host,
+            cpus: cpus_of(&agents),
+            used: used(&agents),
+        });
+        uses.collect()
+    }
+
+    /// The agents of each host: several may share one.
+    fn hosts(&self) -> BTreeMap<&str, Vec<&FleetAgentRecord>> {
+        let mut hosts: BTreeMap<&str, Vec<&FleetAgentRecord>> = BTreeMap::new();
+        for agent in &self.agents {
+            hosts.entry(&agent.host).or_default().push(agent);
+        }
+        hosts
+    }
+}
+
+/// CPUs that the agents of a host can fill with their threads, at least 1.
+fn cpus_of(agents: &[&FleetAgentRecord]) -> u64 {
+    let (cpus, threads) = agents.iter().fold((0, 0), |(cpus, threads), agent| {
+        (agent.cpus.max(cpus), agent.threads + threads)
+    });
+    cpus.min(threads).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_counts_once_however_many_agents_it_has() {
+        let agent = |host: &str, cpus, threads| FleetAgentRecord {
+            host: host.into(),
+            cpus,
+            threads,
+            ..FleetAgentRecord::default()
+        };
+        let fleet = |agents| FleetRecord {
+            agents,
+            ..FleetRecord::default()
+        };
+        let shared = fleet(vec![agent("a", 8, 4), agent("a", 8, 6), agent("b", 4, 1)]);
+        assert_eq!(shared.usable_cpus(), 8 + 1);
+        assert_eq!(shared.host_uses(PhaseKind::Measure).len(), 2);
+        assert_eq!(fleet(vec![agent("a", 8, 0)]).usable_cpus(), 1, "lost");
+    }
+}

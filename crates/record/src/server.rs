@@ -1,0 +1,21 @@
+//! The server of an experiment that is no run.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What is known of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExperimentServer {
+    /// Name of the program or product, such as `secantusd-rs`.
+    pub product: String,
+    /// Version; absent if it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Address.
+    pub address: String,
+    /// Whether it was started for the experiment.
+    pub started: bool,
+    /// Its settings by name, as far as they are known.
+    pub settings: BTreeMap<String, String>,
+}

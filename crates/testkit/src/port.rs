@@ -1,0 +1,51 @@
+//! Ports for programs that do not say which one they took.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+/// Ports that the system gives to nobody who does not ask for them by number: below those of `ip_local_port_range`.
+const PORTS: std::ops::Range<u16> = 20_000..32_768;
+
+/// A port that nobody has now.
+///
+/// No socket is opened to find it: a process that another test starts meanwhile would hold a copy of that socket until its
+/// program runs, so that the port would be taken for the server that is to have it, or clients that wait for that server
+/// would be let in by the copy.
+///
+/// # Panics
+/// When all are in use.
+pub fn free_port() -> u16 {
+    let used: HashSet<u16> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .into_iter()
+        .flat_map(|path| used_ports(&std::fs::read_to_string(path).unwrap_or_default()))
+        .collect();
+    let count = u64::from(PORTS.end - PORTS.start);
+    // Another order in each process, so that two that look at once take different ones.
+    let first = RandomState::new().hash_one(std::process::id()) % count;
+    let all = (0..count).map(|step| PORTS.start + ((first + step) % count) as u16);
+    let mut free = all.filter(|port| !used.contains(port));
+    free.next().expect("a port is free")
+}
+
+/// Local ports in `/proc/net/tcp`: the second column is an address and a port in hexadecimal digits.
+fn used_ports(table: &str) -> Vec<u16> {
+    let column = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
+    let port = |address: String| u16::from_str_radix(address.rsplit(':').next()?, 16).ok();
+    let lines = table.lines().skip(1);
+    lines.filter_map(column).filter_map(port).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    #[test]
+    fn nobody_answers_at_a_free_port_and_a_server_can_have_it() {
+        let port = free_port();
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
+        let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        assert!(used_ports(&table).contains(&port), "{port}:\n{table}");
+    }
+}
