@@ -255,6 +255,7 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
         stop: Arc::new(AtomicBool::new(false)),
         usage,
         announce: None,
+        awake: None,
         hold: None,
         shift_ns: 0,
     };

@@ -9,6 +9,7 @@
 //! however late it ends; after the last phase's planned end the core waits for what is still due. An
 //! operation of the warm-up that ends in the measure phase is counted in neither.
 
+use crate::awake::Waking;
 use crate::operation::{OperationKind, Outcome};
 use crate::recorder::{LATE_NS, Part, Times};
 use crate::schedule::{Arrivals, Share};
@@ -51,6 +52,8 @@ pub(crate) struct CoreOptions {
     /// Reads user and system CPU time of the calling thread so far, in nanoseconds.
     pub(crate) thread_usage: fn() -> (u64, u64),
     pub(crate) kinds: Vec<OperationKind>,
+    /// Told when the worker first looks for work at or after the start; absent if nobody wants to know.
+    pub(crate) waking: Option<Arc<Waking>>,
     pub(crate) parts: Sender<Handover>,
     pub(crate) spares: Receiver<Box<Part>>,
 }
@@ -111,6 +114,7 @@ pub(crate) struct Core {
     worker: u64,
     thread_usage: fn() -> (u64, u64),
     last_usage_ns: (u64, u64),
+    waking: Option<Arc<Waking>>,
     parts: Sender<Handover>,
     spares: Receiver<Box<Part>>,
 }
@@ -233,7 +237,8 @@ impl Core {
             drain_end_ns: drain_end_ns(&options.phases),
             due: options.due_counter(),
             boundary_ns,
-            wake_ns: boundary_ns,
+            // The start itself, although nothing may be due then: so late the worker is.
+            wake_ns: first.start_ns,
             interval_ns: options.interval_ns,
             last_end_ns: first.start_ns,
             part,
@@ -241,6 +246,7 @@ impl Core {
             worker: options.worker,
             thread_usage: options.thread_usage,
             last_usage_ns: (0, 0),
+            waking: options.waking,
             parts: options.parts,
             spares: options.spares,
             phases: options.phases,
@@ -397,6 +403,9 @@ impl Core {
     pub(crate) fn tick(&mut self, now_ns: u64) {
         if now_ns < self.wake_ns {
             return;
+        }
+        if let Some(waking) = self.waking.take() {
+            waking.woke(now_ns);
         }
         while now_ns >= self.boundary_ns && !self.idles_after_end() {
             self.roll();
@@ -684,6 +693,7 @@ mod tests {
             seed: 1,
             interval_ns: SECOND,
             kinds: vec![OperationKind::Read],
+            waking: None,
             parts,
             spares,
         });

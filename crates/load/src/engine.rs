@@ -1,6 +1,7 @@
 //! Threads, phases and the end of a run: makes the workers, merges what they hand over into
 //! recording windows, and passes each window on as soon as all workers have left it.
 
+use crate::awake::Waking;
 use crate::backend::poller::Poller;
 use crate::backend::reconnect::ReconnectPool;
 use crate::backend::{RetryRule, WorkerEnd, WorkerFault, WorkerSetup, driver, wire};
@@ -107,6 +108,8 @@ pub struct Job {
     pub usage: fn() -> ProcessUsage,
     /// Told when the phases will start, shortly before they do.
     pub announce: Option<Announce>,
+    /// Told when all workers are there.
+    pub awake: Option<Awake>,
     /// Asked for the start once all connections are made; at once when absent.
     pub hold: Option<Hold>,
     /// From the start of a phase to the first arrival of a constant schedule, in nanoseconds: several generators that load
@@ -121,6 +124,10 @@ pub type Hold = Box<dyn FnOnce() -> Option<u64> + Send>;
 /// Receives the kinds of the phases with their starts, in nanoseconds of the run's clock. The start of a
 /// phase after one without a limit of time is `u64::MAX`.
 pub type Announce = Box<dyn FnOnce(&[(PhaseKind, u64)]) + Send>;
+
+/// Receives the planned start of the first phase, and when the last worker first looked for work at or after it, both in
+/// nanoseconds of the run's clock. It is told before the first window, and not at all if the run ends before its start.
+pub type Awake = Box<dyn FnOnce(u64, u64) + Send>;
 
 /// A time that can be added to others without overflow.
 fn nanoseconds(time: Duration) -> u64 {
@@ -170,7 +177,8 @@ pub fn run(mut job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
             .collect();
         announce(&starts);
     }
-    let team = start_workers(&job, &windows, &mut links, parts)?;
+    let waking = waking(&mut job, &windows);
+    let team = start_workers(&job, &windows, &mut links, parts, waking.as_ref())?;
     let mut collector = Collector::new(pair_count, team.pairs, team.spares, job.usage);
     let sunk = collector.collect(&handovers, sink, &job.stop);
     let fault = join(team.threads)?;
@@ -179,6 +187,14 @@ pub fn run(mut job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
     fault.map_or(Ok(()), |(pair, fault)| {
         Err(of_pair(several, pair, LoadError::from(fault)))
     })
+}
+
+fn waking(job: &mut Job, windows: &[Vec<PhaseWindow>]) -> Option<Arc<Waking>> {
+    let tell = job.awake.take()?;
+    let start_ns = windows.first()?.first()?.start_ns;
+    let workers = job.pairs.iter().map(|pair| pair.threads).sum();
+    let told = Box::new(move |now_ns| tell(start_ns, now_ns));
+    Some(Arc::new(Waking::new(workers, told)))
 }
 
 /// Says which pair an error is about, if there are several.
@@ -295,6 +311,7 @@ fn start_workers(
     windows: &[Vec<PhaseWindow>],
     links: &mut [Link],
     parts: Sender<Handover>,
+    waking: Option<&Arc<Waking>>,
 ) -> Result<Team, LoadError> {
     let setup = WorkerSetup {
         clock: job.clock,
@@ -322,6 +339,7 @@ fn start_workers(
                 interval_ns: INTERVAL_NS,
                 kinds: pair.workload.kinds(),
                 thread_usage,
+                waking: waking.cloned(),
                 parts: parts.clone(),
                 spares,
             });

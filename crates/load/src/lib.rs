@@ -2,6 +2,7 @@
 //!
 //! The engine measures and hands over recording windows; it does not print, judge or store.
 
+mod awake;
 pub mod backend;
 pub mod clock;
 pub mod connect;

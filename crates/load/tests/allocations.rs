@@ -73,6 +73,7 @@ fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedul
         stop: Arc::new(AtomicBool::new(false)),
         usage: ProcessUsage::default,
         announce: None,
+        awake: None,
         hold: None,
         shift_ns: 0,
     };

@@ -67,6 +67,7 @@ fn perform(
         stop: Arc::new(AtomicBool::new(false)),
         usage: ProcessUsage::default,
         announce: None,
+        awake: None,
         hold: None,
         shift_ns: 0,
     };

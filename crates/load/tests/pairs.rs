@@ -64,6 +64,7 @@ fn job(pairs: Vec<Pair>, kind: PhaseKind, schedule: Schedule) -> Job {
         stop: Arc::new(AtomicBool::new(false)),
         usage: ProcessUsage::default,
         announce: None,
+        awake: None,
         hold: None,
         shift_ns: 0,
     }

@@ -118,6 +118,7 @@ impl Trial {
             stop,
             usage: no_usage,
             announce: None,
+            awake: None,
             hold: None,
             shift_ns: 0,
         };

@@ -1,11 +1,12 @@
 //! Whether something could be read, and if not, why: what cannot be measured is said, never guessed.
 
 use dyno_record::model::{Caveat, CaveatKind};
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
 /// State of one probe, from best to worst.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Health {
     /// Everything was read.
     Healthy,

@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 /// Begin of the names of the load engine's worker threads.
 const WORKER: &str = "worker-";
 
-/// Share of a phase that may be unseen at each end.
-const SLACK_RATIO: f64 = 0.1;
-/// The same as a time: readings are taken about once a second.
-const SAMPLING_SLACK_S: f64 = 1.2;
-/// Share of a short phase that may be unseen at each end.
-const MOST_SLACK_RATIO: f64 = 0.3;
+/// Share of a phase that may be unseen, at both ends together.
+const SLACK_RATIO: f64 = 0.2;
+/// Share of a short phase that may be unseen, in which the beat of the readings is long.
+const MOST_SLACK_RATIO: f64 = 0.4;
+/// What a reading may take on top of its beat.
+const READING_SLACK_S: f64 = 0.2;
+/// Readings of a sampler are taken about once a second.
+const SAMPLING_S: f64 = 1.0;
 
 /// Counters of busy time, each absent where it cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -107,18 +109,7 @@ impl UsageSampler {
             .iter()
             .filter_map(|(at_s, counters)| Some((*at_s, counter(counters)?)))
             .collect();
-        let (first, last) = (readings.first()?.0, readings.last()?.0);
-        // Threads end with their phase, so that the last reading of them is up to a sampling interval before its end.
-        let length_s = end_s - start_s;
-        let slack_s =
-            (length_s * SLACK_RATIO).max(SAMPLING_SLACK_S.min(length_s * MOST_SLACK_RATIO));
-        if end_s <= start_s || first > start_s + slack_s || last < end_s - slack_s {
-            return None;
-        }
-        // A phase that sticks out a little is measured on what was seen of it.
-        let (from_s, to_s) = (start_s.max(first), end_s.min(last));
-        let busy_s = at(&readings, to_s)? - at(&readings, from_s)?;
-        Some(busy_s * (end_s - start_s) / (to_s - from_s))
+        busy_between(&readings, SAMPLING_S, start_s, end_s)
     }
 
     fn server_cpu_s(&self) -> Option<f64> {
@@ -199,6 +190,24 @@ impl UsageSampler {
     fn read(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.root.join(path)).ok()
     }
+}
+
+/// How much a counter of busy time grew from `start_s` to `end_s`, by its readings about every `beat_s`: instants in order, in
+/// seconds, and values. What was not seen at the ends is taken to be like the rest; `None` if that is more than a fifth, or, where
+/// the beat is long for the stretch, more than one beat or two fifths.
+pub fn busy_between(readings: &[(f64, f64)], beat_s: f64, start_s: f64, end_s: f64) -> Option<f64> {
+    let (first, last) = (readings.first()?.0, readings.last()?.0);
+    let length_s = end_s - start_s;
+    // The last reading is up to a beat before the end: threads end with their phase, and agents of other hosts keep their beat.
+    let beat_slack_s = (beat_s + READING_SLACK_S).min(length_s * MOST_SLACK_RATIO);
+    let slack_s = (length_s * SLACK_RATIO).max(beat_slack_s);
+    let unseen_s = (first - start_s).max(0.0) + (end_s - last).max(0.0);
+    if length_s <= 0.0 || unseen_s > slack_s {
+        return None;
+    }
+    let (from_s, to_s) = (start_s.max(first), end_s.min(last));
+    let busy_s = at(readings, to_s)? - at(readings, from_s)?;
+    Some(busy_s * length_s / (to_s - from_s))
 }
 
 /// The value of a counter at a time between its readings.

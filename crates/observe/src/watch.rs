@@ -4,7 +4,9 @@
 mod board;
 mod exporter;
 mod host;
+mod intake;
 mod rates;
+mod relay;
 mod server;
 mod source;
 mod watcher;
@@ -12,6 +14,7 @@ mod watcher;
 pub use board::{Board, Latest};
 pub use exporter::{AccessError, Address, Credentials, exporter};
 pub use host::{Host, HostSubject};
+pub use relay::{Account, Relay};
 pub use server::{Ask, AskError, ServerSubject, collection_statistics, server};
 pub use source::{Description, Source, Told};
-pub use watcher::{Keep, Now, Watcher};
+pub use watcher::{Keep, Now, Watcher, thread_cpu_s};

@@ -1,19 +1,15 @@
 //! The threads that read the sources.
 
-use crate::health::Health;
-use crate::watch::board::{Board, Latest};
-use crate::watch::source::{Source, Told};
-use dyno_record::metrics::{MetricsWriter, Reading};
-use dyno_record::model::{OutageRecord, SourceHealth, SourceRecord};
+use crate::watch::board::Board;
+use crate::watch::intake::Intake;
+use crate::watch::source::Source;
+use dyno_record::model::{SourceHealth, SourceRecord};
 use nix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// Outages that are kept; a source that comes and goes must not fill the record.
-const MOST_OUTAGES: usize = 50;
 
 /// How long the end of a run waits for a source that is being read.
 const END_LIMIT: Duration = Duration::from_secs(2);
@@ -52,28 +48,22 @@ impl Watcher {
         let board = Board::default();
         let mut threads = Vec::new();
         for source in sources {
-            let place = board.pin(Latest {
-                record: first_record(source.as_ref(), interval, keep),
-                reading: None,
-            });
+            let intake = Intake::new(&board, source.description(), interval, keep);
             let (end, ended) = mpsc::channel();
+            let place = intake.place().clone();
             let mut reader = Reader {
-                writer: Some(writer(source.as_ref(), keep)),
                 source,
+                intake,
                 interval,
                 now: Arc::clone(now),
-                board: board.clone(),
-                place,
-                last_s: None,
-                fault: None,
             };
             let name = "observer".to_owned();
             let thread = std::thread::Builder::new().name(name);
             match thread.spawn(move || reader.run(&ended)) {
                 Ok(handle) => threads.push((end, handle)),
-                Err(error) => board.change(place, |latest| {
-                    latest.record.health = SourceHealth::Failed;
-                    latest.record.reason = Some(format!("cannot start a thread: {error}"));
+                Err(error) => place.change(|record| {
+                    record.health = SourceHealth::Failed;
+                    record.reason = Some(format!("cannot start a thread: {error}"));
                 }),
             }
         }
@@ -107,43 +97,12 @@ impl Watcher {
     }
 }
 
-fn writer(source: &dyn Source, keep: &Keep) -> MetricsWriter {
-    let name = source.description().name;
-    MetricsWriter::new(&keep.run_directory, &name, keep.readings_per_row).syncing(keep.sync_every)
-}
-
-fn first_record(source: &dyn Source, interval: Duration, keep: &Keep) -> SourceRecord {
-    let description = source.description();
-    SourceRecord {
-        name: description.name,
-        kind: description.kind,
-        subject: description.subject,
-        of_server: description.of_server,
-        interval_s: interval.as_secs_f64(),
-        readings_per_row: keep.readings_per_row.max(1),
-        health: SourceHealth::Healthy,
-        reason: None,
-        missing: Vec::new(),
-        readings: 0,
-        missed: 0,
-        outages: Vec::new(),
-        cpu_s: 0.0,
-        cpu_ratio: 0.0,
-    }
-}
-
 /// One source with its thread's state.
 struct Reader {
     source: Box<dyn Source>,
-    /// Gone once the end was written.
-    writer: Option<MetricsWriter>,
+    intake: Intake,
     interval: Duration,
     now: Now,
-    board: Board,
-    place: usize,
-    last_s: Option<f64>,
-    /// The first part that should be there and could not be read or kept.
-    fault: Option<String>,
 }
 
 impl Reader {
@@ -160,7 +119,7 @@ impl Reader {
                 late += 1;
             }
             if late > 0 {
-                self.change(|record| record.missed += late);
+                self.intake.place().change(|record| record.missed += late);
             }
             let pause = (start + self.interval * beat).saturating_duration_since(Instant::now());
             match ended.recv_timeout(pause) {
@@ -168,120 +127,31 @@ impl Reader {
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        let age_s = self.last_s.map_or(f64::MAX, |last_s| (self.now)() - last_s);
+        let last_s = self.intake.last_s();
+        let age_s = last_s.map_or(f64::MAX, |last_s| (self.now)() - last_s);
         if age_s > self.interval.as_secs_f64() * LAST_READING_RATIO {
             self.read(started_s);
         }
-        if let Some(Err(error)) = self.writer.take().map(MetricsWriter::finish) {
-            let fault = write_fault(&error);
-            self.change(|record| {
-                record.health = SourceHealth::Degraded;
-                record.reason = fault.reason().map(str::to_owned);
-            });
-        }
+        self.intake.finish();
         let written_s = thread_cpu_s();
-        self.change(|record| record.cpu_s = written_s);
+        self.intake
+            .place()
+            .change(|record| record.cpu_s = written_s);
     }
 
     fn read(&mut self, started_s: f64) {
         let at_s = (self.now)();
         match self.source.read(at_s) {
-            Ok(told) => self.take(at_s, told),
-            Err(health) => self.miss(at_s, &health),
+            Ok(told) => self.intake.take(at_s, told.values, &told.missing),
+            Err(health) => self.intake.miss(at_s, &health),
         }
-        let cpu_s = thread_cpu_s();
         let lasted_s = (self.now)() - started_s;
-        self.change(|record| {
-            record.cpu_s = cpu_s;
-            // The cost of one reading alone says nothing about that of one a second.
-            let seconds = lasted_s.max(record.interval_s);
-            record.cpu_ratio = cpu_s / seconds;
-        });
-    }
-
-    fn take(&mut self, at_s: f64, told: Told) {
-        let reading = Reading {
-            at_s,
-            duration_s: self.last_s.map_or(0.0, |last_s| (at_s - last_s).max(0.0)),
-            values: told.values,
-        };
-        self.last_s = Some(at_s);
-        let mut missing = told.missing;
-        if let Some(Err(error)) = self.writer.as_mut().map(|writer| writer.record(&reading)) {
-            missing.push(("file", write_fault(&error)));
-        }
-        let faulty = missing
-            .iter()
-            .find(|(_, health)| matches!(health, Health::Degraded { .. } | Health::Failed { .. }));
-        if let Some((part, health)) = faulty {
-            let text = format!("{part}: {}", health.reason().unwrap_or("not told"));
-            self.fault.get_or_insert(text);
-        }
-        let fault = self.fault.clone();
-        self.board.change(self.place, |latest| {
-            let record = &mut latest.record;
-            record.readings += 1;
-            if let Some(outage) = record.outages.last_mut() {
-                outage.end_s.get_or_insert(at_s);
-            }
-            for (part, health) in &missing {
-                let text = format!("{part}: {}", health.reason().unwrap_or("not told"));
-                let is_known = |known: &String| known.starts_with(&format!("{part}: "));
-                if !record.missing.iter().any(is_known) {
-                    record.missing.push(text);
-                }
-            }
-            let for_a_time = || "it could not be read for a time".to_owned();
-            record.reason = fault.or_else(|| (!record.outages.is_empty()).then(for_a_time));
-            record.health = match record.reason {
-                Some(_) => SourceHealth::Degraded,
-                None => SourceHealth::Healthy,
-            };
-            latest.reading = Some(reading);
-        });
-    }
-
-    fn miss(&mut self, at_s: f64, health: &Health) {
-        let reason = health.reason().unwrap_or("not told").to_owned();
-        let is_unsupported = matches!(health, Health::Unsupported { .. });
-        self.board.change(self.place, |latest| {
-            latest.reading = None;
-            let record = &mut latest.record;
-            record.missed += 1;
-            record.health = match is_unsupported && record.readings == 0 {
-                true => SourceHealth::Unsupported,
-                false => SourceHealth::Failed,
-            };
-            record.reason = Some(reason.clone());
-            let is_under_way = record
-                .outages
-                .last()
-                .is_some_and(|last| last.end_s.is_none());
-            if !is_under_way && record.outages.len() < MOST_OUTAGES {
-                record.outages.push(OutageRecord {
-                    start_s: at_s,
-                    end_s: None,
-                    reason,
-                });
-            }
-        });
-    }
-
-    fn change(&self, change: impl FnOnce(&mut SourceRecord)) {
-        self.board
-            .change(self.place, |latest| change(&mut latest.record));
+        self.intake.cost(thread_cpu_s(), lasted_s);
     }
 }
 
-/// What cannot be written is lost, and the run goes on: its own files matter more.
-fn write_fault(error: &dyn std::error::Error) -> Health {
-    let cause = error.source().map(|cause| format!(": {cause}"));
-    Health::Failed {
-        reason: format!("{error}{}", cause.unwrap_or_default()),
-    }
-}
-
-fn thread_cpu_s() -> f64 {
+/// CPU time of this thread, in seconds; 0 if the system does not tell.
+pub fn thread_cpu_s() -> f64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0.0, |time| {
         time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
     })
@@ -290,8 +160,8 @@ fn thread_cpu_s() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::Reading as Result;
-    use crate::watch::source::Description;
+    use crate::health::{Health, Reading as Result};
+    use crate::watch::source::{Description, Told};
     use dyno_record::metrics::{self, MetricId};
     use dyno_record::model::SourceKind;
     use std::sync::Mutex;
