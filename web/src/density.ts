@@ -3,8 +3,8 @@
 // below each other where there is no room, with the same axes and the same colours.
 
 import { bytes, clock, count, latency, latencyTick } from "./format";
-import { byteSplits, logSplits, place, TIME_STEPS } from "./plot";
-import { color } from "./theme";
+import { byteSplits, FONT, logSplits, place, TIME_STEPS, widthIn } from "./plot";
+import { color, mix, type Rgb, rgb } from "./theme";
 
 type Measure = "count" | "rate" | "time" | "seconds" | "bytes";
 
@@ -37,8 +37,6 @@ export interface DensityData {
   panels: DensityPanel[];
 }
 
-type Rgb = [number, number, number];
-
 /** Room for the labels, in CSS pixels. */
 const LEFT = 70;
 const BOTTOM = 40;
@@ -54,13 +52,8 @@ const SMALLEST_DOT = 1.5;
 const SPARSE_DOT = 2.5;
 const SPARSE_CELLS = 4_000;
 
-/** Width on paper: what is left of A4 and of Letter between their margins. */
-const PRINT_WIDTH = 660;
-
 /** The largest level; 0 is an empty cell. */
 const LEVELS = 254;
-
-const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
 /** Levels of the cells, row by row from the bottom. */
 function decode(cells: string, size: number): Uint8Array {
@@ -100,15 +93,6 @@ function cellOf(edges: Edges, value: number): number {
 /** About how often something happened in a cell of a level. */
 function countOf(level: number, most: number): number {
   return Math.max(1, Math.round(Math.expm1(((level - 1) / LEVELS) * Math.log1p(most))));
-}
-
-function rgb(name: string): Rgb {
-  const [r, g, b] = (color(name).match(/[\d.]+/g) ?? []).map(Number);
-  return [r ?? 0, g ?? 0, b ?? 0];
-}
-
-function mix(a: Rgb, b: Rgb, share: number): Rgb {
-  return [0, 1, 2].map((i) => Math.round((a[i] ?? 0) + ((b[i] ?? 0) - (a[i] ?? 0)) * share)) as Rgb;
 }
 
 /** The colour of each level. */
@@ -201,8 +185,7 @@ class Panel {
   }
 
   draw(colors: Rgb[]): void {
-    const printed = matchMedia("print").matches;
-    const width = printed ? PRINT_WIDTH : Math.max(200, this.canvas.parentElement?.clientWidth ?? 0);
+    const width = widthIn(this.canvas.parentElement);
     const height = Math.round(Math.min(Math.max(width * ASPECT, HEIGHTS[0]), HEIGHTS[1]));
     const pixel = devicePixelRatio;
     this.canvas.style.height = `${height}px`;
@@ -227,7 +210,7 @@ class Panel {
   private drawAxes(ctx: CanvasRenderingContext2D, width: number, height: number): void {
     const { x, y } = this.chart;
     const [toX, toY] = [scale(x, width), scale(y, height)];
-    ctx.font = `12px ${FONT}`;
+    ctx.font = FONT;
     ctx.strokeStyle = color("--grid");
     ctx.fillStyle = color("--text-soft");
     ctx.lineWidth = 1;

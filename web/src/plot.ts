@@ -23,7 +23,12 @@ const LOW_HEIGHT = 170;
 /** Width on paper: what is left of A4 and of Letter between their margins. */
 const PRINT_WIDTH = 660;
 
-const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+/** Width of a drawing in an element, in CSS pixels. */
+export function widthIn(element: Element | null): number {
+  return matchMedia("print").matches ? PRINT_WIDTH : Math.max(200, element?.clientWidth ?? 0);
+}
+
+export const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
 export function axisStyle(): uPlot.Axis {
   return {
@@ -140,8 +145,7 @@ export function logAxis(write: (value: number) => string, size: number): uPlot.A
 }
 
 function sizeFor(element: HTMLElement): { width: number; height: number } {
-  const printed = matchMedia("print").matches;
-  const width = printed ? PRINT_WIDTH : Math.max(200, element.clientWidth);
+  const width = widthIn(element);
   const height = element.classList.contains("low") ? LOW_HEIGHT : Math.max(MIN_HEIGHT, Math.min(360, width * ASPECT));
   return { width, height: Math.round(height) };
 }

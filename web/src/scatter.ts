@@ -3,8 +3,8 @@
 
 import { chooser } from "./controls";
 import { count, latency, latencyTick } from "./format";
-import { logSplits, place } from "./plot";
-import { color } from "./theme";
+import { FONT, logSplits, place, widthIn } from "./plot";
+import { color, mix, type Rgb, rgb } from "./theme";
 
 interface ScatterPanel {
   label: string;
@@ -23,7 +23,6 @@ export interface ScatterData {
 }
 
 type Range = [number, number];
-type Rgb = [number, number, number];
 
 /** What of the chart is seen: message numbers, and microseconds. */
 interface View {
@@ -46,8 +45,6 @@ const ASPECT = 0.42;
 const ALONE = [260, 420] as const;
 const SEVERAL = [190, 250] as const;
 
-const PRINT_WIDTH = 660;
-
 /** Points are larger where there are few of them; CSS pixels. */
 const DOTS: [number, number][] = [
   [400, 4],
@@ -62,8 +59,6 @@ const MOST_IN_A_PIXEL = 40;
 /** A drag over less than this, in CSS pixels, is a click. */
 const LEAST_DRAG = 6;
 
-const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
-
 /** Microseconds by number; NaN where there is none. */
 function decode(values: string, length: number): Float64Array {
   const packed = atob(values);
@@ -77,15 +72,9 @@ function decode(values: string, length: number): Float64Array {
   return decoded;
 }
 
-function rgb(name: string): Rgb {
-  const [r, g, b] = (color(name).match(/[\d.]+/g) ?? []).map(Number);
-  return [r ?? 0, g ?? 0, b ?? 0];
-}
-
 function shades(): Rgb[] {
   const [low, high] = [rgb("--density-middle"), rgb("--density-high")];
-  const mixed = (share: number) => [0, 1, 2].map((i) => Math.round((low[i] ?? 0) * (1 - share) + (high[i] ?? 0) * share));
-  return Array.from({ length: SHADES }, (_, shade) => mixed(shade / (SHADES - 1)) as Rgb);
+  return Array.from({ length: SHADES }, (_, shade) => mix(low, high, shade / (SHADES - 1)));
 }
 
 function evenSplits([from, to]: Range, wanted: number): number[] {
@@ -136,8 +125,7 @@ class Panel {
   }
 
   draw(view: View, isLog: boolean, colors: Rgb[]): void {
-    const printed = matchMedia("print").matches;
-    this.width = printed ? PRINT_WIDTH : Math.max(200, this.canvas.parentElement?.clientWidth ?? 0);
+    this.width = widthIn(this.canvas.parentElement);
     const [least, most] = this.isAlone ? ALONE : SEVERAL;
     this.height = Math.round(Math.min(Math.max(this.width * ASPECT, least), most));
     const pixel = devicePixelRatio;
@@ -164,7 +152,7 @@ class Panel {
   private drawAxes(ctx: CanvasRenderingContext2D, view: View, isLog: boolean): void {
     const [width, height] = this.size;
     const at = this.scales(view, isLog);
-    ctx.font = `12px ${FONT}`;
+    ctx.font = FONT;
     ctx.strokeStyle = color("--grid");
     ctx.fillStyle = color("--text-soft");
     ctx.lineWidth = 1;

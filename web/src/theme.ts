@@ -21,6 +21,19 @@ export function color(name: string): string {
   return getComputedStyle(probe).color;
 }
 
+export type Rgb = [number, number, number];
+
+/** The same as its red, green and blue, from 0 to 255. */
+export function rgb(name: string): Rgb {
+  const [r, g, b] = (color(name).match(/[\d.]+/g) ?? []).map(Number);
+  return [r ?? 0, g ?? 0, b ?? 0];
+}
+
+/** The colour at a share of the way from one to another. */
+export function mix(a: Rgb, b: Rgb, share: number): Rgb {
+  return [0, 1, 2].map((i) => Math.round((a[i] ?? 0) + ((b[i] ?? 0) - (a[i] ?? 0)) * share)) as Rgb;
+}
+
 /** Colour of the operation at a place in the list; eight differ, further ones repeat. */
 export function operationColor(index: number): string {
   return color(`--operation-${index % 8}`);

@@ -4,6 +4,7 @@
 use crate::caveat::{CaveatBook, Topic};
 use crate::quantity::Quantity;
 use dyno_record::model::{Environment, RunDocument, ServerRecord, StorageRecord, TraceRecord};
+use dyno_record::server::ExperimentServer;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -44,6 +45,30 @@ fn count(value: u64) -> String {
 
 fn or_unknown<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| UNKNOWN.into(), |value| value.to_string())
+}
+
+/// The server of an experiment that is no run.
+pub(crate) fn server_of(server: &ExperimentServer) -> String {
+    let version = server.version.as_deref();
+    let version = version.map_or(String::new(), |version| format!(" {version}"));
+    let origin = match server.started {
+        true => "started for this",
+        false => "was running",
+    };
+    format!(
+        "{}{version} at {}, {origin}",
+        server.product, server.address
+    )
+}
+
+/// Its settings but those that are shown apart.
+pub(crate) fn settings_of(server: &ExperimentServer, shown_apart: &[&str]) -> String {
+    let others = server.settings.iter();
+    let others = others.filter(|(name, _)| !shown_apart.contains(&name.as_str()));
+    let others: Vec<String> = others
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    others.join(", ")
 }
 
 /// A text of the plan.
@@ -93,10 +118,22 @@ pub(crate) fn schedule(plan: &Value) -> String {
 }
 
 /// `32 connections on 1 thread`; empty if the plan does not say.
-fn connections(plan: &Value) -> String {
+fn connections(document: &RunDocument) -> String {
+    let plan = &document.plan;
     let plural = |n: u64| if n == 1 { "" } else { "s" };
-    let clients = number_at(plan, "/client/clients");
-    let threads = number_at(plan, "/client/threads");
+    // Those of a fleet are not in its plan.
+    let fleet = document.fleet.as_ref();
+    let of_fleet = fleet.map(|fleet| {
+        let threads: u64 = fleet.agents.iter().map(|agent| agent.threads).sum();
+        (
+            Some(fleet.clients),
+            Some(threads).filter(|threads| *threads > 0),
+        )
+    });
+    let (clients, threads) = of_fleet.unwrap_or_else(|| {
+        let of_plan = |pointer| number_at(plan, pointer);
+        (of_plan("/client/clients"), of_plan("/client/threads"))
+    });
     match (clients, threads) {
         (Some(clients), Some(threads)) => format!(
             "{} connection{} on {} thread{}",
@@ -167,7 +204,7 @@ pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
     let backend = text_at(plan, "/client/backend").map(|name| format!("backend {name}"));
     let load: Vec<String> = [
         schedule(plan),
-        connections(plan),
+        connections(document),
         backend.unwrap_or_default(),
     ]
     .into_iter()

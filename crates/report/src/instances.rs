@@ -92,7 +92,16 @@ pub(crate) fn hosts(document: &RunDocument, result: &PhaseRecord) -> Option<Inst
         let mut phases = agent.phases.iter();
         let phase = phases.find(|phase| phase.name == result.name);
         let label = format!("agent {} on {}", agent.number, agent.host);
-        figures(label, phase, operation)
+        let row = figures(label, phase, operation);
+        match phase {
+            Some(_) => row,
+            // It has sent no record: what its windows told is known all the same.
+            None => InstanceRow {
+                rate: Quantity::per_second(agent.succeeded as f64 / result.duration_s),
+                failed: Quantity::count(agent.failed),
+                ..row
+            },
+        }
     });
     Some(InstancesModel {
         operation: facts::operation_label(operation),
@@ -111,11 +120,13 @@ fn host_notes(fleet: &FleetRecord) -> Vec<String> {
             Quantity::per_second(rate_per_s)
         ));
     }
-    notes.push(format!(
-        "From the first start of an agent to the last: {}, which may be off by {}.",
-        seconds(fleet.start_skew_s),
-        seconds(fleet.start_skew_uncertainty_s)
-    ));
+    if let Some((skew_s, uncertainty_s)) = fleet.start_skew_s.zip(fleet.start_skew_uncertainty_s) {
+        notes.push(format!(
+            "From the first start of an agent to the last: {}, which may be off by {}.",
+            seconds(skew_s),
+            seconds(uncertainty_s)
+        ));
+    }
     for agent in &fleet.agents {
         let share = format!("Share of agent {}: {}.", agent.number, agent.share);
         let clock = format!(

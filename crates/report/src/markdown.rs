@@ -39,7 +39,7 @@ pub(crate) fn render(model: &ReportModel) -> String {
         page.instances("Fleet", "host", hosts);
     }
     page.section("Server", &model.server);
-    page.section("Machine of the client", &model.machine);
+    page.section(model.machine_title, &model.machine);
     page.definitions(model);
     page.text
 }

@@ -55,6 +55,8 @@ pub struct ReportModel {
     pub server: Vec<Fact>,
     /// Where the client ran.
     pub machine: Vec<Fact>,
+    /// Whose machine that is.
+    pub machine_title: &'static str,
     /// The resolved plan as text.
     pub plan: String,
     /// What the words mean.
@@ -86,6 +88,21 @@ pub struct Status {
     pub reason: Option<String>,
     /// Numbers of the caveats that touch it.
     pub marks: Vec<usize>,
+}
+
+impl Status {
+    pub(crate) fn new(status: RunStatus, reason: Option<&str>, marks: Vec<usize>) -> Self {
+        Status {
+            label: match status {
+                RunStatus::Running => "running",
+                RunStatus::Complete => "complete",
+                RunStatus::Partial => "partial",
+                RunStatus::Failed => "failed",
+            },
+            reason: reason.map(str::to_owned),
+            marks,
+        }
+    }
 }
 
 /// The result in a few numbers.
@@ -322,6 +339,10 @@ impl ReportModel {
                 .collect(),
             server: facts::server(&document.server, &book),
             machine: facts::machine(document, &book),
+            machine_title: match document.fleet {
+                Some(_) => "Machine of the controller",
+                None => "Machine of the client",
+            },
             plan: facts::plan_text(&document.plan),
             definitions: definitions(analysis.is_some()),
             charts,
@@ -379,16 +400,11 @@ fn description(document: &RunDocument) -> String {
 }
 
 fn status(document: &RunDocument, book: &CaveatBook) -> Status {
-    Status {
-        label: match document.status {
-            RunStatus::Running => "running",
-            RunStatus::Complete => "complete",
-            RunStatus::Partial => "partial",
-            RunStatus::Failed => "failed",
-        },
-        reason: document.status_reason.clone(),
-        marks: book.marks(Topic::Status, None),
-    }
+    Status::new(
+        document.status,
+        document.status_reason.as_deref(),
+        book.marks(Topic::Status, None),
+    )
 }
 
 fn headline(

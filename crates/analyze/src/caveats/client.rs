@@ -1,8 +1,9 @@
 //! Doubts about the load generator: did it offer what the plan says, and was it the limit itself?
 
 use super::{Facts, about_phase, duration_us, percent};
+use dyno_record::fleet::FleetHostUse;
 use dyno_record::model::{
-    Caveat, CaveatKind, LatencySummary, PhaseKind, PhaseRecord, ResourceKind,
+    Caveat, CaveatKind, FleetRecord, LatencySummary, PhaseKind, PhaseRecord, ResourceKind,
 };
 use serde_json::Value;
 
@@ -62,6 +63,9 @@ fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
     if phase.duration_s <= 0.0 {
         return None;
     }
+    if let Some(fleet) = &facts.document.fleet {
+        return busy_host(facts, fleet, phase);
+    }
     let used = (phase.client.cpu_user_s + phase.client.cpu_system_s) / phase.duration_s;
     let cpus = facts.worker_cpus();
     let schedule_kept = phase.offered_rate_per_s.is_some()
@@ -69,6 +73,29 @@ fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
         && shortfall(facts, phase).is_none();
     (used / cpus >= BUSY_RATIO && !schedule_kept)
         .then(|| format!("it used {used:.2} of the {cpus} CPUs that its threads can fill"))
+}
+
+/// One host of a fleet that is full is enough: its clients are a part of all figures. The fullest is named.
+fn busy_host(facts: &Facts<'_>, fleet: &FleetRecord, phase: &PhaseRecord) -> Option<String> {
+    let schedule_kept = |host: &str| {
+        let agents = fleet.agents.iter().filter(|agent| agent.host == host);
+        let mut phases = agents
+            .flat_map(|agent| &agent.phases)
+            .filter(|one| one.name == phase.name);
+        phase.offered_rate_per_s.is_some()
+            && phases.all(|one| late_ratio(one) <= LATE_RATIO)
+            && shortfall(facts, phase).is_none()
+    };
+    let ratio = |host: &FleetHostUse<'_>| host.used / host.cpus as f64;
+    let uses = fleet.host_uses(phase.name);
+    let full = uses
+        .iter()
+        .filter(|host| ratio(host) >= BUSY_RATIO && !schedule_kept(host.host));
+    let worst = full.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
+    Some(format!(
+        "the agents of `{}` used {:.2} of the {} CPUs that their threads can fill",
+        worst.host, worst.used, worst.cpus
+    ))
 }
 
 /// Worker threads that always either ran or waited for a CPU, while other CPUs of the machine were idle: somebody
@@ -95,6 +122,10 @@ fn waits_for_cpu(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
 }
 
 fn near_selfcheck(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
+    // What the machine of the controller can do says nothing about the hosts of a fleet.
+    if facts.document.fleet.is_some() {
+        return None;
+    }
     let selfcheck = facts.document.selfcheck.as_ref()?;
     let per_core = selfcheck.pointer(SELFCHECK_RATE).and_then(Value::as_f64)?;
     let limit = per_core * facts.worker_cpus();

@@ -115,11 +115,7 @@ impl<'a> Facts<'a> {
     /// Worker threads of the client, but not more than it has CPUs.
     fn worker_cpus(&self) -> f64 {
         if let Some(fleet) = &self.document.fleet {
-            let usable = fleet
-                .agents
-                .iter()
-                .map(|agent| agent.threads.min(agent.cpus));
-            return usable.sum::<u64>().max(1) as f64;
+            return fleet.usable_cpus() as f64;
         }
         let threads = self.plan("/client/threads").and_then(Value::as_u64);
         let cpus = self.document.environment.cpus;

@@ -210,6 +210,50 @@ fn a_busy_client_is_the_bottleneck_of_a_closed_loop() {
 }
 
 #[test]
+fn one_full_host_of_a_fleet_is_the_bottleneck_and_is_named() {
+    use dyno_record::model::{FleetAgentRecord, FleetRecord};
+    let agent = |host: &str, threads: u64, used_s: f64| {
+        let mut phase = sound().0.phases[0].clone();
+        (phase.client.cpu_user_s, phase.client.cpu_system_s) = (used_s, 0.0);
+        FleetAgentRecord {
+            host: host.into(),
+            cpus: 4,
+            threads,
+            phases: vec![phase],
+            ..FleetAgentRecord::default()
+        }
+    };
+    let message = |agents: Vec<FleetAgentRecord>| {
+        let (mut document, intervals) = sound();
+        document.fleet = Some(FleetRecord {
+            agents,
+            ..FleetRecord::default()
+        });
+        let found = caveats(&document, &intervals);
+        let mut found = found.into_iter();
+        found
+            .find(|caveat| caveat.kind == CaveatKind::GeneratorBottleneck)
+            .map(|caveat| caveat.message)
+    };
+    // 30 s: one host of three is full, although all together are not.
+    let three = |used_s| {
+        message(vec![
+            agent("a", 4, 10.0),
+            agent("b", 4, used_s),
+            agent("c", 4, 10.0),
+        ])
+    };
+    assert_eq!(three(107.0), None);
+    let found = three(109.0).unwrap_or_default();
+    assert!(found.contains("`b` used 3.63 of the 4 CPUs"), "{found}");
+    // The CPUs of a host count once, and a thread fills one.
+    let four = vec![agent("a", 4, 28.0); 4];
+    assert!(message(four).is_some());
+    assert!(message(vec![agent("a", 1, 28.0)]).is_some());
+    assert_eq!(message(vec![agent("a", 2, 28.0)]), None);
+}
+
+#[test]
 fn a_busy_client_that_keeps_its_schedule_is_spinning() {
     let busy = |late: u64| {
         after(|d| {

@@ -4,7 +4,7 @@ use dyno_record::model::{CaveatKind, PhaseKind, RunDocument, RunStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Caveats after which a run's figures are not a result of its server.
 const SPOILING: [CaveatKind; 6] = [
@@ -145,9 +145,26 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
         number(b.environment.cpus),
         false,
     );
+    note("client hosts", client_hosts(a), client_hosts(b), false);
     compare_states(a, b, &mut note);
     found.sort_by_key(|difference| !difference.forbids);
     found
+}
+
+/// The hosts of a fleet with their agents.
+fn client_hosts(run: &RunDocument) -> String {
+    let Some(fleet) = &run.fleet else {
+        return "none but this machine".into();
+    };
+    let mut hosts: BTreeMap<&str, u32> = BTreeMap::new();
+    for agent in &fleet.agents {
+        *hosts.entry(&agent.host).or_default() += 1;
+    }
+    let hosts: Vec<String> = hosts
+        .iter()
+        .map(|(host, agents)| format!("{host} with {agents} agents"))
+        .collect();
+    hosts.join(", ")
 }
 
 const UNKNOWN: &str = "unknown";

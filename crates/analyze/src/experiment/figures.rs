@@ -278,12 +278,12 @@ pub(super) fn whole(windows: &[WindowResponses]) -> Series {
     Series::new(&all)
 }
 
-/// The recording windows of a phase, without a short rest at the end.
+/// The recording windows of a phase, without a short rest at the end, and without those in which not all of a fleet measured.
 pub(super) fn samples(windows: &[WindowResponses]) -> Vec<IntervalSample> {
     let longest_s = windows.iter().map(|w| w.duration_s).fold(0.0, f64::max);
     windows
         .iter()
-        .filter(|window| window.duration_s >= longest_s * SHORT_WINDOW_RATIO)
+        .filter(|window| window.duration_s >= longest_s * SHORT_WINDOW_RATIO && !window.is_outside)
         .map(sample)
         .collect()
 }
@@ -323,7 +323,6 @@ pub(super) fn of_measured(
         response_mean_us,
         response_us,
     } = OperationFigures::of(&measured.samples, Resampling::seeded(seed)).ok_or(NothingMeasured)?;
-    let pairs = plan_number(document, "/server/pairs").max(1);
     let threads = document.client_threads().unwrap_or(0);
     let resources = resources(document, phase, threads);
     // Busy times are those of the whole phase, and so is the rate that they are divided by.
@@ -333,7 +332,9 @@ pub(super) fn of_measured(
         .filter_map(|resource| resource.demand(whole_rate_per_s))
         .collect();
     let mut figures = Figures {
-        clients: plan_number(document, "/client/clients").saturating_mul(pairs),
+        clients: document
+            .clients()
+            .map_or(0, |clients| u32::try_from(clients).unwrap_or(u32::MAX)),
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         offered_rate_per_s: phase.offered_rate_per_s,
         rate_per_s,
@@ -371,14 +372,6 @@ fn measure_phase(document: &RunDocument) -> Option<&PhaseRecord> {
         .phases
         .iter()
         .find(|phase| phase.name == PhaseKind::Measure && phase.succeeded > 0)
-}
-
-fn plan_number(document: &RunDocument, pointer: &str) -> u32 {
-    let number = document
-        .plan
-        .pointer(pointer)
-        .and_then(|value| value.as_u64());
-    number.map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
@@ -452,11 +445,11 @@ fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u64) -> Vec<R
         .filter(|one| one.resource != ResourceKind::ClientCpuWait)
         .map(|one| resource(one.resource, one.units, one.busy_s, one.duration_s));
     let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
-    let of_fleet = document.fleet.as_ref();
-    let of_fleet = of_fleet.map(|fleet| fleet.agents.iter().map(|agent| agent.cpus).sum());
-    let cpus: u64 = of_fleet.or(document.environment.cpus).unwrap_or(1);
-    // A worker thread is never on two CPUs at once.
-    let usable = cpus.min(threads.max(1));
+    let usable = match &document.fleet {
+        Some(fleet) => fleet.usable_cpus(),
+        // A worker thread is never on two CPUs at once.
+        None => document.environment.cpus.unwrap_or(1).min(threads.max(1)),
+    };
     let client = (phase.duration_s > 0.0)
         .then(|| resource(ResourceKind::ClientCpu, usable, client_s, phase.duration_s));
     recorded.chain(client).collect()

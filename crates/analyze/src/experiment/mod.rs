@@ -199,6 +199,18 @@ pub struct Finding {
     pub evidence: Vec<String>,
 }
 
+impl Finding {
+    /// One with at least one sentence of evidence.
+    pub fn new(kind: FindingKind, text: String, evidence: Vec<String>) -> Self {
+        debug_assert!(!evidence.is_empty(), "nothing supports `{text}`");
+        Finding {
+            kind,
+            text,
+            evidence,
+        }
+    }
+}
+
 /// Kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -1,8 +1,11 @@
 //! What follows from all cells of an experiment together: which latencies grow and why, whether the bound on inserts in
 //! flight or the driver is the cause, whether the size of the pool matters, and what happened on the way.
 
+use super::doubts;
 use super::judge::{Cause, InFlight};
-use super::record::{Cell, CellStatus, Latency, Measured, ProducerRecord, TailDocument};
+use super::record::{
+    Cell, CellStatus, DeliverySplit, Latency, Measured, ProducerRecord, TailDocument,
+};
 use crate::experiment::words::{count, exact, list, rate, time, times};
 use crate::experiment::{Finding, FindingKind};
 use std::collections::BTreeSet;
@@ -26,24 +29,18 @@ pub struct Line<'a> {
 impl<'a> Line<'a> {
     /// Intended → received by the first consumer, if a message of it was received.
     pub fn total(&self) -> Option<&'a Latency> {
-        let delivery = self
-            .measured
-            .consumers
-            .first()?
-            .deliveries
-            .get(self.number)?;
-        (delivery.total.count > 0).then_some(&delivery.total)
+        self.at_first_consumer(|delivery| &delivery.total)
     }
 
     /// Send → received by the first consumer.
     pub fn delivery(&self) -> Option<&'a Latency> {
-        let delivery = self
-            .measured
-            .consumers
-            .first()?
-            .deliveries
-            .get(self.number)?;
-        (delivery.delivery.count > 0).then_some(&delivery.delivery)
+        self.at_first_consumer(|delivery| &delivery.delivery)
+    }
+
+    fn at_first_consumer(&self, part: fn(&DeliverySplit) -> &Latency) -> Option<&'a Latency> {
+        let consumer = self.measured.consumers.first()?;
+        let latency = part(consumer.deliveries.get(self.number)?);
+        (latency.count > 0).then_some(latency)
     }
 
     fn median_us(&self) -> Option<f64> {
@@ -124,23 +121,15 @@ pub fn findings(document: &TailDocument) -> Vec<Finding> {
     found.extend(pools(&whole));
     found.extend(fastest(document, &whole));
     found.extend(events(document));
-    found.extend(doubts(document, &lines));
+    found.extend(doubts::of(document, &lines));
     found
-}
-
-fn finding(kind: FindingKind, text: String, evidence: Vec<String>) -> Finding {
-    Finding {
-        kind,
-        text,
-        evidence,
-    }
 }
 
 fn us(value: f64) -> String {
     time(value / 1e6)
 }
 
-fn named(document: &TailDocument, line: &Line<'_>) -> String {
+pub(super) fn named(document: &TailDocument, line: &Line<'_>) -> String {
     let label = label(document, line.cell);
     match line.measured.producers.len() {
         1 => format!("`{label}`"),
@@ -155,7 +144,7 @@ fn failures(document: &TailDocument) -> Vec<Finding> {
         .filter(|cell| cell.status == CellStatus::Failed);
     let told = failed.map(|cell| {
         let reason = cell.reason.clone().unwrap_or_default();
-        finding(
+        Finding::new(
             FindingKind::Warning,
             format!("`{}` failed: {reason}", label(document, cell)),
             vec![sums(cell)],
@@ -270,7 +259,7 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
             time(half(last) / 1e9),
         )
     });
-    Some(finding(FindingKind::Finding, text, evidence.collect()))
+    Some(Finding::new(FindingKind::Finding, text, evidence.collect()))
 }
 
 fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
@@ -292,7 +281,7 @@ fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
                 part.trend.p_ratio
             )
         });
-        finding(
+        Finding::new(
             FindingKind::Finding,
             format!("{}: {}", named(document, line), verdict.words),
             trends.collect(),
@@ -331,7 +320,7 @@ fn stationary(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     let evidence = flat
         .iter()
         .map(|line| format!("{}: {}", named(document, line), line.producer.verdict.words));
-    Some(finding(FindingKind::Finding, text, evidence.collect()))
+    Some(Finding::new(FindingKind::Finding, text, evidence.collect()))
 }
 
 /// Whether the size of the pool changes anything, where several were measured.
@@ -409,7 +398,7 @@ fn pools(lines: &[Line<'_>]) -> Option<Finding> {
         ),
     };
     evidence.push("each cell was measured once: small differences mean nothing".to_owned());
-    Some(finding(FindingKind::Finding, text, evidence))
+    Some(Finding::new(FindingKind::Finding, text, evidence))
 }
 
 /// The largest value over the smallest.
@@ -457,7 +446,7 @@ fn fastest(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
                 rate(line.producer.course.rates.acknowledged_per_s)
             )
         });
-        Some(finding(FindingKind::Finding, text, evidence.collect()))
+        Some(Finding::new(FindingKind::Finding, text, evidence.collect()))
     });
     told.collect()
 }
@@ -474,7 +463,7 @@ fn events(document: &TailDocument) -> Vec<Finding> {
             let name = format!("`{}`", label(document, cell));
             let lost = consumer.position_lost.unwrap_or(0);
             if lost > 0 {
-                found.push(finding(
+                found.push(Finding::new(
                     FindingKind::Warning,
                     format!(
                         "{name}: the collection wrapped before the consumer had read it, and its cursor lost its place {} \
@@ -487,7 +476,7 @@ fn events(document: &TailDocument) -> Vec<Finding> {
             let empty = consumer.reopened_empty.unwrap_or(0);
             let others = consumer.reopened.unwrap_or(0).saturating_sub(empty + lost);
             if others > 0 {
-                found.push(finding(
+                found.push(Finding::new(
                     FindingKind::Warning,
                     format!(
                         "{name}: the consumer had to open its cursor again {} after errors",
@@ -511,51 +500,12 @@ fn events(document: &TailDocument) -> Vec<Finding> {
         })
         .collect();
     if !caught.is_empty() {
-        found.push(finding(
+        found.push(Finding::new(
             FindingKind::Finding,
             "messages that were inserted while the tailable cursor opened did not come by it; a query found them, and their \
              latency includes that"
                 .to_owned(),
             caught,
-        ));
-    }
-    found
-}
-
-/// Reasons to doubt it.
-fn doubts(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let drivers = lines.iter().map(|line| &line.producer.driver).chain(
-        lines
-            .iter()
-            .flat_map(|line| line.measured.consumers.iter().map(|one| &one.driver)),
-    );
-    let unoptimised: BTreeSet<&str> = drivers
-        .filter(|driver| {
-            driver
-                .version
-                .build
-                .as_deref()
-                .is_some_and(|build| build != "release")
-        })
-        .map(|driver| driver.name.as_str())
-        .collect();
-    if !unoptimised.is_empty() {
-        let names: Vec<String> = unoptimised.iter().map(|name| format!("`{name}`")).collect();
-        found.push(finding(
-            FindingKind::Warning,
-            format!(
-                "{} is not an optimised build: run `make drivers`",
-                list(&names)
-            ),
-            vec!["what it costs itself is larger than it has to be".to_owned()],
-        ));
-    }
-    for skipped in &document.skipped {
-        found.push(finding(
-            FindingKind::Warning,
-            format!("`{}` is left out", skipped.name),
-            vec![skipped.reason.clone()],
         ));
     }
     found

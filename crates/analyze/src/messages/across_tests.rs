@@ -1,10 +1,11 @@
 use super::super::judge::{Course, Point, QueuePlace, Rates, judge};
 use super::super::record::{
-    Arrive, ConsumerRecord, ConsumerSum, DeliverySplit, DriverRecord, DriverVersion, Mode,
-    ProducerSplit, ProducerSum, Resources, Schedule, Settings, SkippedDriver, TailServer,
+    Arrive, ConsumerRecord, ConsumerSum, DeliverySplit, DriverRecord, DriverVersion, HostClock,
+    Mode, ProducerSplit, ProducerSum, Resources, Sample, Schedule, Settings, SkippedDriver,
 };
 use super::*;
 use dyno_record::model::RunStatus;
+use dyno_record::server::ExperimentServer;
 use serde_json::Value;
 
 fn driver(name: &str) -> DriverRecord {
@@ -90,6 +91,7 @@ fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool)
             acknowledged: 1000,
             ..ProducerSum::default()
         },
+        failure: None,
         split,
         resources: Resources::default(),
         verdict: judge(&course),
@@ -140,12 +142,15 @@ fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool)
             delay_us: 0,
             limit_s: 1,
             points: 1,
+            producer_host: None,
+            consumer_host: None,
         },
         measured: Some(Measured {
             producers: vec![producer],
             consumers: vec![consumer],
             server: None,
             interrupted: false,
+            clocks: Vec::new(),
         }),
     }
 }
@@ -159,7 +164,7 @@ fn document(cells: Vec<Cell>) -> TailDocument {
         status_reason: None,
         name: "t".into(),
         plan: Value::Null,
-        server: TailServer::default(),
+        server: ExperimentServer::default(),
         clock: String::new(),
         cpus: 2,
         skipped: Vec::new(),
@@ -280,4 +285,71 @@ fn what_went_wrong_is_told_first() {
             "{part}: {texts:?}"
         );
     }
+}
+
+#[test]
+fn doubts_are_told_with_their_figures() {
+    let clock = |uncertainty_ns, consistent| HostClock {
+        host: "db2".into(),
+        role: "consume".into(),
+        offset_start_ns: 0,
+        offset_end_ns: 0,
+        uncertainty_ns,
+        round_trip_ns: 1,
+        consistent,
+    };
+    let look = |at_s, cpu_s| Sample {
+        at_s,
+        cpu_s,
+        ..Sample::default()
+    };
+    let with = |change: &dyn Fn(&mut Cell, &mut Measured)| {
+        let mut cell = cell("node", Some(1), 10, 100.0, false);
+        let mut measured = cell.measured.take().expect("it is there");
+        change(&mut cell, &mut measured);
+        cell.measured = Some(measured);
+        texts(vec![cell])
+    };
+    let far = |host: Option<&str>, uncertainty_ns, consistent| {
+        with(&|cell, measured| {
+            cell.settings.producer_host = host.map(str::to_owned);
+            cell.settings.consumer_host = Some("db2".into());
+            measured.clocks = vec![clock(uncertainty_ns, consistent)];
+        })
+    };
+    let vague = "not known well enough";
+    assert!(far(None, 11_000, true).contains(vague));
+    assert!(!far(None, 9_000, true).contains(vague));
+    // Both are of one clock.
+    assert!(!far(Some("db2"), 11_000, true).contains(vague));
+    assert!(far(None, 0, false).contains("a clock was set during the run"));
+    // Two CPUs, looked at for 10 s: 19 s are used, and 17 s.
+    let used = |cpu_s: f64| {
+        with(&|_, measured| {
+            measured.producers[0].resources.cpu_s = Some(1.0);
+            measured.consumers[0].resources.cpu_s = Some(1.0);
+            measured.server = Some(Resources {
+                cpu_s: Some(cpu_s - 2.0),
+                samples: vec![look(0.0, 0.0), look(10.0, cpu_s - 2.0)],
+            });
+        })
+    };
+    let busy = "the CPUs of this machine were busy";
+    assert!(used(19.0).contains(busy));
+    assert!(!used(17.0).contains(busy));
+    // A producer that waits for its instants turns its loop meanwhile.
+    let full = |language: &str, is_closed: bool| {
+        with(&|cell, measured| {
+            if is_closed {
+                cell.settings.schedule = None;
+            }
+            let producer = &mut measured.producers[0];
+            producer.driver.version.language = language.into();
+            producer.resources.cpu_s = Some(producer.course.rates.all_s);
+        })
+    };
+    let one_loop = "producers used about one CPU";
+    assert!(full("javascript", true).contains(one_loop));
+    assert!(!full("javascript", false).contains(one_loop));
+    assert!(!full("go", true).contains(one_loop));
 }

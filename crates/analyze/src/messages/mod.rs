@@ -2,6 +2,7 @@
 //! where the time goes.
 
 pub mod across;
+mod doubts;
 mod judge;
 pub mod record;
 mod trend;

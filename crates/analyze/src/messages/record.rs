@@ -3,10 +3,10 @@
 
 use super::judge::{Course, InFlight, Judgement};
 use dyno_record::model::RunStatus;
+use dyno_record::server::ExperimentServer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// Version of the form that is written now.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -31,8 +31,8 @@ pub struct TailDocument {
     pub name: String,
     /// The plan, without secrets.
     pub plan: Value,
-    /// The server.
-    pub server: TailServer,
+    /// The server that the messages went through.
+    pub server: ExperimentServer,
     /// Clock of all stamps.
     pub clock: String,
     /// CPUs that this process may use.
@@ -41,22 +41,6 @@ pub struct TailDocument {
     pub skipped: Vec<SkippedDriver>,
     /// What was measured, in this order, one at a time.
     pub cells: Vec<Cell>,
-}
-
-/// The server that the messages went through.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TailServer {
-    /// Name of the program or product, such as `secantusd-rs`.
-    pub product: String,
-    /// Version; absent if it does not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Address.
-    pub address: String,
-    /// Whether it was started for the experiment.
-    pub started: bool,
-    /// Its settings by name, as far as they are known.
-    pub settings: BTreeMap<String, String>,
 }
 
 /// A driver that is left out.
@@ -216,6 +200,39 @@ pub struct Settings {
     pub limit_s: u64,
     /// Most points of each series.
     pub points: usize,
+    /// Host of the producers, as `ssh` takes it; this one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub producer_host: Option<String>,
+    /// Host of the consumers; this one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumer_host: Option<String>,
+}
+
+impl Settings {
+    /// Whether all processes run on this host, and share its monotonic clock.
+    pub fn is_here(&self) -> bool {
+        self.producer_host.is_none() && self.consumer_host.is_none()
+    }
+}
+
+/// How far the clock of another host was from that of this one. Stamps of that host are brought to this clock, by an offset
+/// that changes evenly from the start to the end; a latency between hosts is uncertain by `uncertainty_ns`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostClock {
+    /// As `ssh` takes it.
+    pub host: String,
+    /// `produce` or `consume`.
+    pub role: String,
+    /// Its CLOCK_REALTIME less that of this host before the start, in nanoseconds.
+    pub offset_start_ns: i64,
+    /// The same after the end.
+    pub offset_end_ns: i64,
+    /// The offsets are off by at most this, in nanoseconds, unless a clock was set in between.
+    pub uncertainty_ns: u64,
+    /// The quickest round trip, in nanoseconds.
+    pub round_trip_ns: u64,
+    /// Whether all round trips allow one offset; if not, a clock was set.
+    pub consistent: bool,
 }
 
 /// What a process and all its descendants use at one instant.
@@ -285,9 +302,9 @@ pub struct Latency {
     pub p99_9_us: f64,
     /// The slowest.
     pub max_us: f64,
-    /// Messages that took more than 60 s; the histogram has them as 60 s.
+    /// Messages that took more than 60 s: the histogram has them as 60 s, all other figures as they are.
     pub clamped: u64,
-    /// Messages below 0: clocks that disagree. The histogram has them as 0.
+    /// Messages below 0: clocks that disagree. Histogram and percentiles have them as 0.
     pub below_zero: u64,
     /// Percentages from 0 to 100 and, of each, the latency that so many messages did not exceed, in microseconds.
     pub percentiles: Vec<(f64, f64)>,
@@ -348,6 +365,9 @@ pub struct ProducerRecord {
     pub driver: DriverRecord,
     /// What became of its messages.
     pub sum: ProducerSum,
+    /// Why the first insert that failed did so, as the driver tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// Where their time went.
     pub split: ProducerSplit,
     /// What the process used.
@@ -401,6 +421,9 @@ pub struct Measured {
     pub server: Option<Resources>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
+    /// Clocks of other hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<HostClock>,
 }
 
 /// The JSON schema of [`TailDocument`].

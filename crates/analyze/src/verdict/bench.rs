@@ -216,10 +216,32 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Mean over a stretch of a metric of the first machine of a server that has it.
+    /// Whether hosts were read by agents of a fleet: then processes of many machines are told, each with CPUs of its own.
+    pub(super) fn is_fleet(&self) -> bool {
+        let mut sources = self.document.sources.iter();
+        sources.any(|source| source.kind == SourceKind::Agent)
+    }
+
+    /// Tables of the machines of clients that agents read, with the name of the machine.
+    pub(super) fn agent_hosts(&self) -> impl Iterator<Item = (&'a MetricTable, &'a str)> {
+        let sources = &self.document.sources;
+        self.tables.iter().filter_map(move |table| {
+            let mut sources = sources.iter();
+            let source = sources.find(|source| source.name == table.source)?;
+            let is_client = source.kind == SourceKind::Agent && !source.of_server;
+            is_client.then_some((table, source.subject.as_str()))
+        })
+    }
+
+    /// The largest of what the machines of servers say: that of several which is worst is the one that can be full.
+    pub(super) fn worst_host(&self, of: impl Fn(&'a MetricTable) -> Option<Read>) -> Option<Read> {
+        let all = self.server_hosts().filter_map(of);
+        all.max_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// Mean over a stretch of a metric, on that machine of a server where it is largest.
     pub(super) fn host_mean(&self, id: &str, stretch: Stretch) -> Option<Read> {
-        self.server_hosts()
-            .find_map(|table| mean(table, id, stretch))
+        self.worst_host(|table| mean(table, id, stretch))
     }
 
     /// Of all tables with metrics of this group and name the sum of the means over instances.
@@ -295,10 +317,18 @@ impl<'a> Bench<'a> {
     /// are about the same one.
     pub fn data_device(&self, stretch: Stretch) -> Option<(&'a MetricTable, String)> {
         let hosts = || self.server_hosts();
-        if let Some(marked) = hosts().find_map(|table| Some((table, marked_device(table)?))) {
-            return Some(marked);
-        }
+        let marked = hosts().filter_map(|table| Some((table, marked_device(table)?)));
+        let mut marked: Vec<(&MetricTable, String)> = marked.collect();
         let whole = self.measured().unwrap_or(stretch);
+        // Of several servers with a disk each, that of the busiest one.
+        let busy_ratio = |(table, device): &(&MetricTable, String)| {
+            let id = format!("disk.{device}.utilization_ratio");
+            mean(table, &id, whole).map_or(0.0, |read| read.value)
+        };
+        marked.sort_by(|a, b| busy_ratio(b).total_cmp(&busy_ratio(a)));
+        if !marked.is_empty() {
+            return Some(marked.swap_remove(0));
+        }
         let busiest = hosts().flat_map(|table| {
             let devices = table.instances("disk").into_iter();
             devices.filter_map(move |device| {
@@ -415,6 +445,24 @@ pub(crate) fn cpus(table: &MetricTable) -> Vec<&str> {
     let mut cpus = table.instances("cpu");
     cpus.retain(|cpu| *cpu != "all");
     cpus
+}
+
+/// Sum of the means over instances of a metric that one table tells.
+pub(super) fn sum_on(
+    table: &MetricTable,
+    group: &str,
+    name: &str,
+    which: impl Fn(&str) -> bool,
+    stretch: Stretch,
+) -> Option<Read> {
+    let ids = table.columns.keys();
+    let ids = ids.filter(|id| id.group() == group && id.name() == name);
+    let ids = ids.filter(|id| which(id.instance().unwrap_or_default()));
+    let reads = ids.filter_map(|id| mean(table, &id.to_string(), stretch));
+    reads.reduce(|sum, read| {
+        let value = sum.value + read.value;
+        sum.and(read, value)
+    })
 }
 
 /// Rows whose time lies in a stretch with its middle.

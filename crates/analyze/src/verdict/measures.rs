@@ -1,7 +1,8 @@
 //! The figures that rules speak of, each defined once.
 
-use super::bench::{Bench, Read, Stretch, WeightedRow, cpus, mean, of_others};
+use super::bench::{Bench, Read, Stretch, WeightedRow, cpus, mean, of_others, sum_on};
 use super::checkpoints;
+use dyno_record::metrics::MetricTable;
 use dyno_record::model::{PhaseKind, ResourceKind};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -10,12 +11,13 @@ use std::collections::HashMap;
 /// A figure about a stretch of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Measure {
-    /// CPU time of the servers, as a share of the CPUs that they may use. Where they run on another machine, of which no
-    /// processes are told: of all that runs there.
+    /// CPU time of the servers, as a share of the CPUs that they may use; in a fleet on the host where that is most. Where they
+    /// run on another machine, of which no processes are told: of all that runs there.
     ServerCpuRatio,
     /// Time in which worker threads of the client waited for a CPU, as a share of their time.
     ClientWaitRatio,
-    /// Time in which worker threads of the client worked or waited for a CPU, as a share of their time.
+    /// Time in which worker threads of the client worked or waited for a CPU, as a share of their time; in a fleet of the agent
+    /// where that is most.
     ClientFullRatio,
     /// Time from when an operation of an open loop was due until it was sent, on average; a closed loop has none. The
     /// generator waits for the moment by looking at the clock, so that it is busy long before it is late.
@@ -121,6 +123,14 @@ impl Measure {
     /// Its value over a stretch; `None` where it was not watched.
     fn read(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         match self {
+            Measure::ServerCpuRatio if bench.is_fleet() => {
+                let of_host = bench.worst_host(|table| {
+                    let used = sum_on(table, "process", "cpu_ratio", is_server, stretch)?;
+                    let share = used.value / host_cpus(bench, table, stretch)?;
+                    Some(used.with(share))
+                });
+                of_host.or_else(|| bench.largest_elsewhere("cpu.all.busy_ratio", stretch))
+            }
             Measure::ServerCpuRatio => match processes(bench, "cpu_ratio", is_server, stretch) {
                 Some(used) => {
                     let share = used.value / server_cpus(bench, stretch)?;
@@ -128,6 +138,12 @@ impl Measure {
                 }
                 None => bench.largest_elsewhere("cpu.all.busy_ratio", stretch),
             },
+            Measure::ClientWaitRatio if bench.is_fleet() => {
+                of_agents(bench, &["cpu_wait_ratio"], stretch)
+            }
+            Measure::ClientFullRatio if bench.is_fleet() => {
+                of_agents(bench, &["cpu_ratio", "cpu_wait_ratio"], stretch)
+            }
             Measure::ClientWaitRatio => {
                 let waited = processes(bench, "cpu_wait_ratio", is_client, stretch)?;
                 let share = waited.value / threads(bench)?;
@@ -161,6 +177,9 @@ impl Measure {
                 let share = opened.value / bench.rate_per_s(stretch)?.max(1e-9);
                 Some(opened.with(share))
             }
+            Measure::ServerWaitingCount if bench.is_fleet() => bench
+                .worst_host(|table| sum_on(table, "process", "cpu_wait_ratio", is_server, stretch))
+                .or_else(|| bench.largest_elsewhere("pressure.cpu.some_ratio", stretch)),
             Measure::ServerWaitingCount => processes(bench, "cpu_wait_ratio", is_server, stretch)
                 .or_else(|| bench.largest_elsewhere("pressure.cpu.some_ratio", stretch)),
             Measure::ServerBusiestThreadRatio => {
@@ -235,18 +254,21 @@ impl Measure {
                 let share = queued.value / under_way.max(1.0);
                 Some(queued.with(share))
             }
-            Measure::SwapBytesPerS => {
-                let swapped = bench.host_mean("paging.swap_in_bytes_per_s", stretch)?;
-                let out = bench.host_mean("paging.swap_out_bytes_per_s", stretch)?;
+            Measure::SwapBytesPerS => bench.worst_host(|table| {
+                let swapped = mean(table, "paging.swap_in_bytes_per_s", stretch)?;
+                let out = mean(table, "paging.swap_out_bytes_per_s", stretch)?;
                 let sum = swapped.value + out.value;
                 Some(swapped.and(out, sum))
-            }
+            }),
             Measure::MemoryPressureRatio => bench.host_mean("pressure.memory.some_ratio", stretch),
             Measure::AvailableMemoryRatio => {
-                let available = bench.host_mean("memory.available_bytes", stretch)?;
-                let total = bench.host_mean("memory.total_bytes", stretch)?;
-                let share = available.value / total.value;
-                Some(available.with(share))
+                let shares = bench.server_hosts().filter_map(|table| {
+                    let available = mean(table, "memory.available_bytes", stretch)?;
+                    let total = mean(table, "memory.total_bytes", stretch)?;
+                    let share = available.value / total.value;
+                    Some(available.with(share))
+                });
+                shares.min_by(|a, b| a.value.total_cmp(&b.value))
             }
             Measure::NetworkRatio => network(bench, stretch),
             Measure::RoundTripRatio => {
@@ -290,10 +312,16 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// A process that was watched and has no limit is never stopped at one.
+/// A process that was watched and has no limit is never stopped at one. The agent beside a server in a pod sees its process and
+/// not its group, so that there nothing is known.
 fn throttled(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     let told = bench.largest("cgroup", "cpu_throttled_periods_ratio", is_server, stretch);
-    told.or_else(|| Some(processes(bench, "cpu_ratio", is_server, stretch)?.with(0.0)))
+    told.or_else(|| {
+        let group = bench.largest("cgroup", "io_limited_count", is_server, stretch);
+        let is_seen = !bench.is_fleet() || group.is_some();
+        let used = processes(bench, "cpu_ratio", is_server, stretch)?;
+        is_seen.then(|| used.with(0.0))
+    })
 }
 
 const OPERATIONS: &[&str] = &["read_per_s", "write_per_s", "flush_per_s"];
@@ -345,12 +373,7 @@ fn threads(bench: &Bench<'_>) -> Option<f64> {
 }
 
 fn clients(bench: &Bench<'_>) -> f64 {
-    let clients = plan_number(bench, "/client/clients").unwrap_or(1.0);
-    clients.max(1.0) * pairs(bench)
-}
-
-fn pairs(bench: &Bench<'_>) -> f64 {
-    plan_number(bench, "/server/pairs").unwrap_or(1.0).max(1.0)
+    bench.document.clients().unwrap_or(1).max(1) as f64
 }
 
 pub(super) fn is_closed(bench: &Bench<'_>) -> bool {
@@ -362,9 +385,47 @@ pub(super) fn plan_number(bench: &Bench<'_>, pointer: &str) -> Option<f64> {
     bench.document.plan.pointer(pointer).and_then(Value::as_f64)
 }
 
-/// The largest mean of a metric over the CPUs of the server's machine.
+/// CPUs of a machine that servers may use there: in a pod those that it has of its own, and not those of the node.
+fn host_cpus(bench: &Bench<'_>, table: &MetricTable, stretch: Stretch) -> Option<f64> {
+    let mut all = cpus(table).len() as f64;
+    let mut sources = bench.document.sources.iter();
+    let host = sources.find(|source| source.name == table.source);
+    if let (Some(host), Some(fleet)) = (host, &bench.document.fleet) {
+        let there = fleet
+            .servers
+            .iter()
+            .filter(|server| server.host == host.subject);
+        let told: u64 = there.map(|server| server.cpus).sum();
+        all = if told > 0 { all.min(told as f64) } else { all };
+    }
+    let limit = sum_on(table, "cgroup", "cpu_limit_count", is_server, stretch);
+    let allowed = limit.map_or(all, |limit| limit.value.min(all));
+    (allowed > 0.0).then_some(allowed)
+}
+
+/// Sum of metrics of the process of an agent as a share of its worker threads, on the host where that is most. The first
+/// agent of a host tells of itself; the others there do the same.
+fn of_agents(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read> {
+    let agents = &bench.document.fleet.as_ref()?.agents;
+    let shares = bench.agent_hosts().filter_map(|(table, host)| {
+        let agent = agents.iter().find(|agent| agent.host == host)?;
+        let reads = names
+            .iter()
+            .map(|name| sum_on(table, "process", name, is_client, stretch));
+        let sum = reads.reduce(|sum, read| {
+            let (sum, read) = (sum?, read?);
+            let value = sum.value + read.value;
+            Some(sum.and(read, value))
+        })??;
+        let share = sum.value / agent.threads as f64;
+        (agent.threads > 0).then(|| sum.with(share))
+    });
+    shares.max_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+/// The largest mean of a metric over the CPUs of the servers' machines.
 fn largest_of_cpus(bench: &Bench<'_>, name: &str, stretch: Stretch) -> Option<Read> {
-    bench.server_hosts().find_map(|table| {
+    bench.worst_host(|table| {
         let each = cpus(table).into_iter();
         let each = each.filter_map(|cpu| mean(table, &format!("cpu.{cpu}.{name}"), stretch));
         each.max_by(|a, b| a.value.total_cmp(&b.value))
@@ -383,8 +444,12 @@ fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         .client_host()
         .is_some_and(|own| own.source == table.source);
     let known = |name: &str| {
-        let servers = processes(bench, name, is_server, stretch)?;
-        let client = processes(bench, name, is_client, stretch).filter(|_| is_shared);
+        let of = |which| match bench.is_fleet() {
+            true => sum_on(table, "process", name, which, stretch),
+            false => processes(bench, name, which, stretch),
+        };
+        let servers = of(is_server)?;
+        let client = of(is_client).filter(|_| is_shared);
         let sum = servers.value + client.map_or(0.0, |client| client.value);
         Some(servers.with(sum))
     };
@@ -433,7 +498,11 @@ fn backed_up(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         let share = busy.value;
         return Some(busy.and(queue, share));
     }
-    let waited = bench.host_mean("pressure.io.some_ratio", stretch);
+    // Of the machine with that disk, if it tells.
+    let there = bench.data_device(stretch);
+    let waited = there
+        .and_then(|(table, _)| mean(table, "pressure.io.some_ratio", stretch))
+        .or_else(|| bench.host_mean("pressure.io.some_ratio", stretch));
     let held_back = waited.filter(|_| busy.value <= IDLE);
     Some(match held_back {
         Some(waited) => {

@@ -753,6 +753,92 @@ fn a_closed_loop_on_an_idle_server_has_too_few_clients() {
     far.expect(&[Cause::RoundTrip]);
 }
 
+/// Two servers on machines of four CPUs, of which each may use so many, and an agent of two threads, on hosts that agents read;
+/// the machine of the controller has two CPUs.
+fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
+    let mut scene = well();
+    // As late as a generator is that has no CPU time left.
+    scene.start_delay_us = if client > 1.5 { 500.0 } else { 0.0 };
+    let mut document = scene.document();
+    let cpu = |busy: f64| {
+        let numbers = 0..4;
+        let names = numbers.map(|number| format!("cpu.{number}.busy_ratio"));
+        let mut all: Vec<(String, f64)> = names.map(|name| (name, busy)).collect();
+        all.push(("cpu.all.busy_ratio".to_owned(), busy));
+        all
+    };
+    let server = |used: f64| {
+        let mut all = cpu(used / 4.0);
+        all.push(("process.server.cpu_ratio".to_owned(), used));
+        all.push(("process.server.cpu_wait_ratio".to_owned(), 0.2));
+        all
+    };
+    let mut of_client = cpu(client / 4.0);
+    of_client.push(("process.client.cpu_ratio".to_owned(), client));
+    of_client.push(("process.client.cpu_wait_ratio".to_owned(), 0.0));
+    let hosts = [
+        ("host-a", true, server(servers[0])),
+        ("host-b", true, server(servers[1])),
+        ("host-c", false, of_client),
+    ];
+    let mut tables = scene.tables();
+    for source in &mut document.sources {
+        source.of_server = source.kind == SourceKind::Server;
+    }
+    for (name, of_server, metrics) in &hosts {
+        let metrics = metrics.iter();
+        let metrics: Vec<_> = metrics
+            .map(|(name, value)| (name.as_str(), *value, *value))
+            .collect();
+        tables.push(scene.table(name, &metrics));
+        document.sources.push(SourceRecord {
+            name: (*name).to_owned(),
+            kind: SourceKind::Agent,
+            subject: (*name).to_owned(),
+            of_server: *of_server,
+            ..document.sources[0].clone()
+        });
+    }
+    let server = |(number, host): (u64, &str)| FleetServerRecord {
+        number,
+        host: host.to_owned(),
+        cpus: may_use,
+        address: String::new(),
+        findings: Vec::new(),
+    };
+    document.fleet = Some(FleetRecord {
+        clients: 16,
+        servers: [(0, "host-a"), (1, "host-b")].map(server).into(),
+        agents: vec![FleetAgentRecord {
+            host: "host-c".to_owned(),
+            cpus: 4,
+            threads: 2,
+            ..FleetAgentRecord::default()
+        }],
+        ..FleetRecord::default()
+    });
+    let (windows, operations) = (scene.windows(), scene.operations());
+    let bench = Bench {
+        document: &document,
+        tables: &tables,
+        windows: &windows,
+        operations: &operations,
+    };
+    judge(&bench, &[])
+}
+
+#[test]
+fn servers_of_a_fleet_are_judged_by_their_own_machines_and_the_worst_one_counts() {
+    let causes =
+        |verdict: Verdict| -> Vec<Cause> { verdict.causes.iter().map(|one| one.cause).collect() };
+    // As many CPUs as the controller has are half of those of a server.
+    assert_eq!(causes(fleet_of([2.0, 2.0], 4, 0.3)), []);
+    assert_eq!(causes(fleet_of([0.5, 3.95], 4, 0.3)), [Cause::ServerCpu]);
+    assert_eq!(causes(fleet_of([1.0, 1.0], 4, 1.9)), [Cause::Client]);
+    // A pod with two CPUs of its own on a machine of four.
+    assert_eq!(causes(fleet_of([0.5, 1.97], 2, 0.3)), [Cause::ServerCpu]);
+}
+
 #[test]
 fn checkpoints_count_if_operations_are_slower_while_they_run() {
     let scene = well().changing("checkpoint.server.running_count", 0.0, 1.0);

@@ -12,7 +12,6 @@ use crate::facts::{self, Fact};
 use crate::model::{Definition, Figure, Status};
 use crate::quantity::Quantity;
 use dyno_analyze::experiment::{Answer, Experiment, Finding, FindingKind, Verb};
-use dyno_record::model::RunStatus;
 use serde::Serialize;
 
 /// What a report says about an experiment.
@@ -211,16 +210,11 @@ fn title(experiment: &Experiment) -> String {
 }
 
 fn status(experiment: &Experiment, book: &CaveatBook) -> Status {
-    Status {
-        label: match experiment.status {
-            RunStatus::Running => "running",
-            RunStatus::Complete => "complete",
-            RunStatus::Partial => "partial",
-            RunStatus::Failed => "failed",
-        },
-        reason: experiment.status_reason.clone(),
-        marks: book.marks(Topic::Status, None),
-    }
+    Status::new(
+        experiment.status,
+        experiment.status_reason.as_deref(),
+        book.marks(Topic::Status, None),
+    )
 }
 
 impl FindingModel {

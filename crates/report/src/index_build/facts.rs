@@ -1,11 +1,9 @@
 //! How an index build was done: the documents, the server, the disk, and the remedy.
 
 use super::words::took;
-use crate::facts::{Fact, number_at, text_at};
+use crate::facts::{Fact, number_at, server_of, settings_of, text_at};
 use crate::quantity::Quantity;
-use dyno_record::index_build::{
-    CollectionFacts, DiskFacts, IndexBuildDocument, IndexBuildServer, RemedyRecord,
-};
+use dyno_record::index_build::{CollectionFacts, DiskFacts, IndexBuildDocument, RemedyRecord};
 use serde_json::Value;
 
 /// The facts; those that are not known are empty.
@@ -24,10 +22,13 @@ pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {
         ),
         Fact::new("Time of loading", took_text(collection.load_s)),
         Fact::new("Seed", known(seed)),
-        Fact::new("Server", server(&document.server)),
+        Fact::new("Server", server_of(&document.server)),
         Fact::new("Cache", setting(document, "cache")),
         Fact::new("Block compressor", setting(document, "block_compressor")),
-        Fact::new("Other settings", others(&document.server)),
+        Fact::new(
+            "Other settings",
+            settings_of(&document.server, &["cache", "block_compressor"]),
+        ),
         Fact::new("Disk", known(document.disk.as_ref().map(disk))),
         Fact::new("Remedy", known(document.remedy.as_ref().map(remedy))),
     ]
@@ -69,19 +70,6 @@ fn layout(name: &str) -> String {
     format!("{name}: {how}")
 }
 
-fn server(server: &IndexBuildServer) -> String {
-    let version = server.version.as_deref();
-    let version = version.map_or(String::new(), |version| format!(" {version}"));
-    let origin = match server.started {
-        true => "started for this",
-        false => "was running",
-    };
-    format!(
-        "{}{version} at {}, {origin}",
-        server.product, server.address
-    )
-}
-
 /// A setting as the server has it, or as it was started with.
 fn setting(document: &IndexBuildDocument, name: &str) -> String {
     let server = &document.server;
@@ -91,16 +79,6 @@ fn setting(document: &IndexBuildDocument, name: &str) -> String {
     };
     let told = server.settings.get(name).map(String::as_str);
     told.or_else(planned).unwrap_or_default().to_owned()
-}
-
-fn others(server: &IndexBuildServer) -> String {
-    let shown_apart = ["cache", "block_compressor"];
-    let others = server.settings.iter();
-    let others = others.filter(|(name, _)| !shown_apart.contains(&name.as_str()));
-    let others: Vec<String> = others
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
-    others.join(", ")
 }
 
 fn disk(disk: &DiskFacts) -> String {

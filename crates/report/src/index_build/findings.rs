@@ -26,14 +26,6 @@ pub(super) fn findings(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec
     found
 }
 
-fn finding(kind: FindingKind, text: String, evidence: Vec<String>) -> Finding {
-    Finding {
-        kind,
-        text,
-        evidence,
-    }
-}
-
 /// That documents are not what they were.
 fn changed(remedy: &RemedyRecord) -> Option<Finding> {
     if remedy.is_identical() {
@@ -56,7 +48,7 @@ fn changed(remedy: &RemedyRecord) -> Option<Finding> {
         ),
         "builds on different documents cannot be compared".to_owned(),
     ];
-    Some(finding(FindingKind::Warning, text, evidence))
+    Some(Finding::new(FindingKind::Warning, text, evidence))
 }
 
 /// How long the build took after the remedy, or the second time, with the figures behind it.
@@ -68,7 +60,7 @@ fn effect(remedy: Option<&RemedyRecord>, sides: &[Side<'_>]) -> Option<Finding> 
             remedy.kind,
             took(remedy.duration_s)
         );
-        return Some(finding(FindingKind::Finding, text, vec![same(remedy)]));
+        return Some(Finding::new(FindingKind::Finding, text, vec![same(remedy)]));
     };
     let (before_s, after_s) = (before.duration_s()?, after.duration_s()?);
     let change = Change::of(before_s, after_s)?;
@@ -105,7 +97,7 @@ fn effect(remedy: Option<&RemedyRecord>, sides: &[Side<'_>]) -> Option<Finding> 
     if let Some(remedy) = remedy {
         evidence.push(cost(remedy, before_s - after_s));
     }
-    Some(finding(kind, text, evidence))
+    Some(Finding::new(kind, text, evidence))
 }
 
 fn same(remedy: &RemedyRecord) -> String {
@@ -197,7 +189,7 @@ fn needless(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> {
         file.name,
         order_words(score)
     );
-    Some(finding(FindingKind::Finding, text, Vec::new()))
+    Some(Finding::new(FindingKind::Finding, text, jumps(file, score)))
 }
 
 /// That the order is bad still.
@@ -205,6 +197,7 @@ fn without_effect(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> 
     let [before, after, ..] = sides else {
         return None;
     };
+    let file = after.file?;
     let (was, is) = (before.score()?, after.score()?);
     if was >= RANDOM_SCORE || is >= RANDOM_SCORE {
         return None;
@@ -212,10 +205,10 @@ fn without_effect(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> 
     let text = format!(
         "the remedy `{}` did not mend the order: `{}` is still read {} (score {is:.2}, before {was:.2})",
         remedy.kind,
-        after.file?.name,
+        file.name,
         order_words(is)
     );
-    Some(finding(FindingKind::Warning, text, Vec::new()))
+    Some(Finding::new(FindingKind::Warning, text, jumps(file, is)))
 }
 
 /// That scan and file disagree about the order, and what to do about it where nothing was.
@@ -248,7 +241,7 @@ fn mismatch(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Option<Finding
         true => FindingKind::Opportunity,
         false => FindingKind::Finding,
     };
-    Some(finding(kind, text, jumps(file, score)))
+    Some(Finding::new(kind, text, jumps(file, score)))
 }
 
 fn jumps(file: &FilePattern, score: f64) -> Vec<String> {

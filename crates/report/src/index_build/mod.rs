@@ -19,7 +19,6 @@ use crate::model::{Definition, Status};
 use dyno_analyze::access_pattern::Activity;
 use dyno_analyze::experiment::Finding;
 use dyno_record::index_build::IndexBuildDocument;
-use dyno_record::model::RunStatus;
 use serde::Serialize;
 use std::sync::LazyLock;
 
@@ -147,16 +146,11 @@ fn traced(view: &IndexBuildView<'_>) -> Option<ExperimentModel> {
 }
 
 fn status(document: &IndexBuildDocument, book: &caveats::Book<'_>) -> Status {
-    Status {
-        label: match document.status {
-            RunStatus::Running => "running",
-            RunStatus::Complete => "complete",
-            RunStatus::Partial => "partial",
-            RunStatus::Failed => "failed",
-        },
-        reason: document.status_reason.clone(),
-        marks: book.serious(),
-    }
+    Status::new(
+        document.status,
+        document.status_reason.as_deref(),
+        book.serious(),
+    )
 }
 
 /// The terms of an index build, besides those of its traces.

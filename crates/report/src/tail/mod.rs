@@ -7,14 +7,13 @@ use crate::RenderOptions;
 use crate::error::ReportError;
 use crate::experiment::ExperimentFormat;
 use crate::experiment::model::{ExperimentModel, FindingModel, headline};
-use crate::facts::{Fact, plan_text};
+use crate::facts::{Fact, plan_text, server_of, settings_of};
 use crate::io_trace::shown;
 use crate::model::{Definition, Figure, Status};
 use crate::quantity::Quantity;
 use dyno_analyze::experiment::Finding;
 use dyno_analyze::messages::across::{self, Line};
-use dyno_analyze::messages::record::{CellStatus, TailDocument};
-use dyno_record::model::RunStatus;
+use dyno_analyze::messages::record::{CellStatus, HostClock, TailDocument};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -96,16 +95,11 @@ pub fn model(view: &TailView<'_>) -> ExperimentModel {
 }
 
 fn status(document: &TailDocument) -> Status {
-    Status {
-        label: match document.status {
-            RunStatus::Running => "running",
-            RunStatus::Complete => "complete",
-            RunStatus::Partial => "partial",
-            RunStatus::Failed => "failed",
-        },
-        reason: document.status_reason.clone(),
-        marks: Vec::new(),
-    }
+    Status::new(
+        document.status,
+        document.status_reason.as_deref(),
+        Vec::new(),
+    )
 }
 
 /// Sent, lost and twice in all, and the fastest median.
@@ -193,17 +187,6 @@ fn facts(document: &TailDocument) -> Vec<Fact> {
         0 => String::new(),
         us => format!("{} for each message", Quantity::microseconds(us as f64)),
     };
-    let server = &document.server;
-    let version = server.version.as_deref().unwrap_or_default();
-    let origin = match server.started {
-        true => "started for this",
-        false => "was running",
-    };
-    let others = server
-        .settings
-        .iter()
-        .map(|(name, value)| format!("{name} {value}"));
-    let others: Vec<String> = others.collect();
     vec![
         Fact::new("Messages", messages),
         Fact::new("Schedule", schedule),
@@ -223,15 +206,10 @@ fn facts(document: &TailDocument) -> Vec<Fact> {
             ),
         ),
         Fact::new("Write concern", settings.write_concern.clone()),
-        Fact::new(
-            "Server",
-            format!(
-                "{} {version} at {}, {origin}",
-                server.product, server.address
-            ),
-        ),
-        Fact::new("Settings of the server", others.join(", ")),
+        Fact::new("Server", server_of(&document.server)),
+        Fact::new("Settings of the server", settings_of(&document.server, &[])),
         Fact::new("Clock", document.clock.clone()),
+        Fact::new("Clocks of other hosts", clocks(document)),
         Fact::new("CPUs", Quantity::count(document.cpus).to_string()),
         Fact::new("Drivers", drivers(document)),
         Fact::new("Left out", left_out(document)),
@@ -248,6 +226,39 @@ fn at_once(producers: usize, consumers: usize) -> String {
         plural(producers, "producer"),
         plural(consumers, "consumer")
     )
+}
+
+/// How far the clocks of other hosts were off, over all cells.
+fn clocks(document: &TailDocument) -> String {
+    let measured = document
+        .cells
+        .iter()
+        .filter_map(|cell| cell.measured.as_ref());
+    let mut hosts: BTreeMap<&str, Vec<&HostClock>> = BTreeMap::new();
+    for clock in measured.flat_map(|measured| &measured.clocks) {
+        hosts.entry(&clock.host).or_default().push(clock);
+    }
+    let said = hosts.into_iter().map(|(host, clocks)| {
+        let offsets = clocks
+            .iter()
+            .flat_map(|clock| [clock.offset_start_ns, clock.offset_end_ns]);
+        let ms = |ns: i64| format!("{:+.3} ms", ns as f64 / 1e6);
+        let (least, most) = offsets.fold((i64::MAX, i64::MIN), |(least, most), offset| {
+            (least.min(offset), most.max(offset))
+        });
+        let uncertainty_ns = clocks
+            .iter()
+            .map(|clock| clock.uncertainty_ns)
+            .max()
+            .unwrap_or(0);
+        format!(
+            "{host}: {} to {} ahead of this one, ± {:.3} ms",
+            ms(least),
+            ms(most),
+            uncertainty_ns as f64 / 1e6
+        )
+    });
+    said.collect::<Vec<_>>().join("; ")
 }
 
 fn drivers(document: &TailDocument) -> String {

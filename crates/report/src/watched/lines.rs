@@ -155,17 +155,38 @@ fn united(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     united
 }
 
-/// Machines of servers, and that of the client if it is another one.
+/// Machines of servers, and that of the client if it is another one: of a fleet the busiest one of its clients, as that is
+/// the one that can be full.
 pub(super) fn machines<'a>(bench: &Bench<'a>) -> Vec<&'a MetricTable> {
     let mut machines: Vec<&MetricTable> = bench.server_hosts().take(MOST_APART).collect();
-    let client = bench.tables.iter().find(|table| {
+    let tables = || bench.tables.iter();
+    let is_of = |table: &MetricTable, kind: SourceKind| {
         let mut sources = bench.document.sources.iter();
-        sources.any(|source| source.name == table.source && source.kind == SourceKind::Host)
-    });
+        sources.any(|source| {
+            source.name == table.source
+                && source.kind == kind
+                && !(source.of_server && kind == SourceKind::Agent)
+        })
+    };
+    let of_fleet = tables().filter(|table| is_of(table, SourceKind::Agent));
+    let client = of_fleet
+        .max_by(|a, b| busy_ratio(a).total_cmp(&busy_ratio(b)))
+        .or_else(|| tables().find(|table| is_of(table, SourceKind::Host)));
     if let Some(client) = client.filter(|table| !is_among(&machines, table)) {
         machines.push(client);
     }
     machines
+}
+
+/// How busy the CPUs of a machine were on average, while it told; 0 if it told nothing of them.
+fn busy_ratio(table: &MetricTable) -> f64 {
+    let column = table.column(&MetricId::of_instance("cpu", "all", "busy_ratio"));
+    let known = column
+        .into_iter()
+        .flatten()
+        .filter(|value| value.is_finite());
+    let (sum, count) = known.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    if count > 0.0 { sum / count } else { 0.0 }
 }
 
 /// Whether a table is one of these.

@@ -42,7 +42,7 @@ pub(super) fn section(sources: &[SourceRecord]) -> Option<Section> {
         tables: vec![Table::new(
             "What was watched",
             columns,
-            sources.iter().map(row).collect(),
+            sources.iter().map(|source| row(source, sources)).collect(),
         )],
         notes: sources.iter().flat_map(notes).collect(),
         ..Section::default()
@@ -65,7 +65,7 @@ pub(super) fn missing(sources: &[SourceRecord]) -> Vec<MissingParts> {
         .collect()
 }
 
-fn row(source: &SourceRecord) -> Vec<Cell> {
+fn row(source: &SourceRecord, all: &[SourceRecord]) -> Vec<Cell> {
     let (health, tone) = health(source.health);
     let missed = match source.missed {
         0 => Tone::Plain,
@@ -73,7 +73,7 @@ fn row(source: &SourceRecord) -> Vec<Cell> {
     };
     vec![
         Cell::new(&source.name, Tone::Strong),
-        about(source).into(),
+        about(source, all).into(),
         Cell::new(health, tone),
         Quantity::seconds(source.interval_s).to_string().into(),
         Quantity::count(source.readings).to_string().into(),
@@ -82,11 +82,16 @@ fn row(source: &SourceRecord) -> Vec<Cell> {
     ]
 }
 
-fn about(source: &SourceRecord) -> String {
+fn about(source: &SourceRecord, all: &[SourceRecord]) -> String {
+    // The clients of a fleet are on the hosts of its agents.
+    let is_fleet = all.iter().any(|other| other.kind == SourceKind::Agent);
     let kind = match (source.kind, source.of_server) {
+        (SourceKind::Host, _) if is_fleet => "machine of the controller",
         (SourceKind::Host, true) => "machine of client and server",
         (SourceKind::Host, false) => "machine of the client",
         (SourceKind::Server, _) => "server",
+        (SourceKind::Agent, true) => "machine of a server",
+        (SourceKind::Agent, false) => "machine of clients",
         (SourceKind::Exporter, true) => "exporter at the server",
         (SourceKind::Exporter, false) => "exporter",
     };

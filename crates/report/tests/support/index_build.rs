@@ -1,10 +1,11 @@
 //! Index builds whose figures are known: of churned documents, before and after they were rewritten.
 
 use dyno_record::index_build::{
-    BuildRecord, CollectionFacts, DiskFacts, IndexBuildCaveat, IndexBuildDocument,
-    IndexBuildServer, IoFigures, RemedyRecord, SCHEMA_VERSION,
+    BuildRecord, CollectionFacts, DiskFacts, IndexBuildCaveat, IndexBuildDocument, IoFigures,
+    RemedyRecord, SCHEMA_VERSION,
 };
 use dyno_record::model::RunStatus;
+use dyno_record::server::ExperimentServer;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ pub(crate) fn rewritten() -> IndexBuildDocument {
                 "disk_iops": 200,
             },
         }),
-        server: IndexBuildServer {
+        server: ExperimentServer {
             product: "secantusd-rs".into(),
             version: Some("0.5.3".into()),
             address: "127.0.0.1:27117".into(),

@@ -118,24 +118,15 @@ fn unfinished(experiment: &Experiment) -> Option<Finding> {
 }
 
 fn finding(text: String, evidence: Vec<String>) -> Finding {
-    of(FindingKind::Finding, text, evidence)
+    Finding::new(FindingKind::Finding, text, evidence)
 }
 
 fn warning(text: String, evidence: Vec<String>) -> Finding {
-    of(FindingKind::Warning, text, evidence)
+    Finding::new(FindingKind::Warning, text, evidence)
 }
 
 fn opportunity(text: String, evidence: Vec<String>) -> Finding {
-    of(FindingKind::Opportunity, text, evidence)
-}
-
-fn of(kind: FindingKind, text: String, evidence: Vec<String>) -> Finding {
-    debug_assert!(!evidence.is_empty(), "nothing supports `{text}`");
-    Finding {
-        kind,
-        text,
-        evidence,
-    }
+    Finding::new(FindingKind::Opportunity, text, evidence)
 }
 
 #[cfg(test)]

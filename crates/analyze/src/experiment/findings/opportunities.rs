@@ -1,6 +1,6 @@
 //! What could be changed, each with the measurement that says so.
 
-use super::view::{View, busy_of, doubts};
+use super::view::{View, busy_of, doubts, servers_of};
 use super::{opportunity, saturation};
 use crate::experiment::Finding;
 use crate::experiment::figures::resource_name;
@@ -77,21 +77,24 @@ fn disk_is_idle(view: &View<'_>) -> Option<Finding> {
         .filter_map(|level| Some((level, busy_of(level, ResourceKind::Disk)?)));
     let (level, most) = busy.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     idle_disk(
+        servers_of(level, ResourceKind::Disk).unwrap_or(1),
         most,
         view.answer.bottleneck.as_ref(),
         &format!("at most, {}", view.at(level)),
     )
 }
 
-/// The same of any disk with the share of the time that it was busy.
+/// The same of any disk with the share of the time that it was busy. Of several the share is a mean, behind which one can be
+/// full: of them nothing is said.
 pub(super) fn idle_disk(
+    devices: u32,
     busy_ratio: f64,
     bottleneck: Option<&Demand>,
     when: &str,
 ) -> Option<Finding> {
     let disk = resource_name(ResourceKind::Disk);
     let is_bottleneck = bottleneck.is_some_and(|demand| demand.name == disk);
-    (busy_ratio <= IDLE_RATIO && !is_bottleneck).then(|| {
+    (devices == 1 && busy_ratio <= IDLE_RATIO && !is_bottleneck).then(|| {
         opportunity(
             "a faster disk would not raise this rate".to_owned(),
             vec![format!(

@@ -1,6 +1,6 @@
 //! The resource that saturates first, as it is told of the best level of a sweep and of a single run.
 
-use super::view::{subject, units};
+use super::view::{spread, subject, units};
 use super::{finding, opportunity, warning};
 use crate::experiment::Finding;
 use crate::experiment::figures::resource_name;
@@ -109,6 +109,7 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
             "a disk is busy while it has any request; one that serves several at once can do more";
         evidence.push(text.to_owned());
     }
+    evidence.extend(spread(demand));
     finding(text, evidence)
 }
 

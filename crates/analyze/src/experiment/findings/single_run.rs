@@ -465,5 +465,10 @@ fn disk_is_idle(view: &View<'_>) -> Option<Finding> {
     let disk = view.resource(ResourceKind::Disk)?;
     let bottleneck = view.analysis.bottleneck.as_ref();
     let demand = bottleneck.map(|bottleneck| &bottleneck.demand);
-    opportunities::idle_disk(disk.busy_ratio, demand, "in the measure phase")
+    opportunities::idle_disk(
+        disk.servers,
+        disk.busy_ratio,
+        demand,
+        "in the measure phase",
+    )
 }

@@ -5,6 +5,7 @@ use crate::experiment::Experiment;
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::{CLIENTS, Level, RATE, SHARED_CPUS, SweepAnswer};
 use crate::experiment::words::{exact, list, percent};
+use crate::laws::demand::Demand;
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use std::collections::BTreeMap;
 
@@ -170,6 +171,17 @@ pub(super) fn subject(name: &str) -> String {
         name if name == SHARED_CPUS => "the CPU that server and client share".to_owned(),
         name => format!("the {name}"),
     }
+}
+
+/// What the bound of several disks rests on: nobody balances between the disks of different servers.
+pub(super) fn spread(demand: &Demand) -> Option<String> {
+    let is_disk = demand.name == resource_name(ResourceKind::Disk);
+    (is_disk && demand.servers > 1).then(|| {
+        format!(
+            "the bound is that of {} which are used evenly; one that is used more than the others limits earlier",
+            units(&demand.name, demand.servers)
+        )
+    })
 }
 
 /// What a resource has several of.

@@ -1,7 +1,7 @@
 //! What a search for the highest rate means.
 
 use super::saturation::ERROR_NOT_KNOWN;
-use super::view::{subject, units};
+use super::view::{spread, subject, units};
 use super::{finding, opportunity, warning};
 use crate::experiment::Finding;
 use crate::experiment::words::{count, interval, interval_or_none, list, percent, rate, time};
@@ -147,6 +147,7 @@ fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
         ),
         false => format!("the demand is known, {ERROR_NOT_KNOWN}"),
     });
+    evidence.extend(spread(demand));
     Some(finding(
         format!(
             "{} saturates first: {} per operation on {} bound the rate at {}; the measured maximum is {} of it",

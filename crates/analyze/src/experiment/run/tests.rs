@@ -1,9 +1,9 @@
 use super::*;
 use crate::experiment::FindingKind;
 use dyno_record::model::{
-    Caveat, CaveatKind, ClientUsage, Environment, LatencySummary, OperationRecord, PhaseKind,
-    PhaseRecord, PlacementRecord, ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION,
-    ServerRecord,
+    Caveat, CaveatKind, ClientUsage, Environment, FleetAgentRecord, FleetRecord, LatencySummary,
+    OperationRecord, PhaseKind, PhaseRecord, PlacementRecord, ResourceKind, ResourceUse, RunStatus,
+    SCHEMA_VERSION, ServerRecord,
 };
 use dyno_record::responses::WindowResponses;
 use serde_json::json;
@@ -22,6 +22,7 @@ fn windows(count: u64, per_window: u64) -> Vec<WindowResponses> {
             WindowResponses {
                 start_s: place as f64,
                 duration_s: 1.0,
+                is_outside: false,
                 succeeded,
                 failed: 0,
                 response_ns: vec![
@@ -179,6 +180,32 @@ fn the_bottleneck_bounds_the_rate_and_is_told_as_an_engineer_would() {
     assert!(could[0].starts_with("more or faster CPUs"), "{could:?}");
     assert!(could.contains(&"a faster disk would not raise this rate"));
     assert!(!could.iter().any(|text| text.contains("more clients")));
+}
+
+#[test]
+fn several_disks_are_one_resource_and_said_to_be_used_evenly() {
+    let mut run = usual();
+    // Three devices, idle in the mean: one of them may be full all the same.
+    run.0.resources[1] = resource(ResourceKind::Disk, 3, 0.3);
+    let found = analysis(&run);
+    let could = texts(&found, FindingKind::Opportunity);
+    assert!(
+        !could.iter().any(|text| text.contains("faster disk")),
+        "{could:?}"
+    );
+    // Busier than the CPUs.
+    run.0.resources[1] = resource(ResourceKind::Disk, 3, 87.0);
+    let found = analysis(&run);
+    let bottleneck = found.findings.iter();
+    let mut bottleneck = bottleneck.filter(|finding| finding.text.contains("is the bottleneck"));
+    let bottleneck = bottleneck.next().unwrap();
+    assert!(
+        bottleneck.text.contains("on 3 devices bound"),
+        "{bottleneck:?}"
+    );
+    let even = "the bound is that of 3 devices which are used evenly";
+    let evidence = bottleneck.evidence.join("; ");
+    assert!(evidence.contains(even), "{evidence}");
 }
 
 #[test]
@@ -407,6 +434,40 @@ fn the_threads_of_the_client_are_all_that_it_can_use() {
     let (mut document, responses) = usual();
     document.plan["client"]["threads"] = json!(64);
     assert_eq!(client(&analysis(&(document, responses))), Some(4));
+}
+
+#[test]
+fn figures_of_a_fleet_are_those_of_the_common_window_and_of_all_its_clients() {
+    let (mut document, mut responses) = usual();
+    // One agent alone, at the end: three windows at a tenth of the rate.
+    for mut window in windows(3, RATE / 10) {
+        window.is_outside = true;
+        responses.all.push(window);
+    }
+    let with = |responses: &PhaseResponses, document: &RunDocument| {
+        analysis(&(document.clone(), responses.clone())).figures
+    };
+    let expected = analysis(&usual()).figures;
+    let found = with(&responses, &document);
+    assert_eq!(found.rate_per_s, expected.rate_per_s);
+    assert_eq!(found.response_us, expected.response_us);
+    assert_eq!((found.clients, found.threads), (8, 1));
+    let agent = FleetAgentRecord {
+        host: "a".into(),
+        cpus: 4,
+        threads: 3,
+        ..FleetAgentRecord::default()
+    };
+    document.fleet = Some(FleetRecord {
+        clients: 24,
+        agents: vec![agent.clone(), agent],
+        ..FleetRecord::default()
+    });
+    let found = with(&responses, &document);
+    assert_eq!((found.clients, found.threads), (24, 6));
+    let mut resources = found.resources.iter();
+    let client = resources.find(|resource| resource.name == "client CPU");
+    assert_eq!(client.map(|client| client.servers), Some(4), "one host");
 }
 
 #[test]
