@@ -19,6 +19,7 @@ use dyno_testkit::{embedded, or_skip, project_dir};
 use nix::time::{ClockId, clock_gettime};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::ExitCode;
 
 const MESSAGES: u64 = 20_000;
@@ -27,7 +28,8 @@ const SIZE: usize = 100;
 const MOST_RATIO: f64 = 1.3;
 const DATABASE: &str = "floor";
 const COLLECTION: &str = "messages";
-const CAPPED: i64 = 64 << 20;
+/// The embedded server takes longer for each insert the more documents there are.
+const CAPPED: i64 = 128 << 10;
 const OP_MSG: i32 = 2013;
 
 fn main() -> ExitCode {
@@ -183,6 +185,8 @@ fn by_driver(uri: &str, found: &Found) -> f64 {
         delay_us: 0,
         limit_s: 300,
         points: 10,
+        producer_host: None,
+        consumer_host: None,
     };
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench {
@@ -190,6 +194,7 @@ fn by_driver(uri: &str, found: &Found) -> f64 {
         found,
         server: &[],
         interrupted: &|| false,
+        host_drivers: Path::new("."),
     };
     let measured = run(&bench, &settings, folder.path()).unwrap();
     let consumer = &measured.consumers[0];

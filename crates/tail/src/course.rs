@@ -175,7 +175,7 @@ mod tests {
                 batch: Some((n / 2) as u32),
             });
         }
-        let mut consumed = Consumed::new(&producers);
+        let mut consumed = Consumed::new(&producers, 1);
         for receipt in receipts {
             consumed.add(&producers, receipt).unwrap();
         }

@@ -5,7 +5,7 @@ use dyno_analyze::messages::record::{DriverVersion, SkippedDriver};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The contract that is kept here.
@@ -154,6 +154,15 @@ fn text(stream: Option<impl Read>) -> String {
     // What cannot be read is missing, and the answer is then not understood.
     let _ = stream.map(|stream| stream.take(1 << 16).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The version in what `run version` left, or why there is none.
+pub(crate) fn understand_output(output: &Output) -> Result<DriverVersion, String> {
+    understand(&Answer {
+        code: output.status.code(),
+        output: String::from_utf8_lossy(&output.stdout).into_owned(),
+        errors: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
 }
 
 fn understand(answer: &Answer) -> Result<DriverVersion, String> {

@@ -61,6 +61,14 @@ pub enum TailError {
         /// Last lines of its standard error.
         message: String,
     },
+    /// Another host cannot be used, or was lost.
+    #[error("host `{host}`: {reason}")]
+    Host {
+        /// As `ssh` takes it.
+        host: String,
+        /// What it or `ssh` said.
+        reason: String,
+    },
     /// Somebody interrupted it before it began.
     #[error("interrupted")]
     Interrupted,

@@ -5,6 +5,7 @@ pub mod course;
 pub mod document;
 pub mod driver;
 pub mod error;
+pub mod host;
 pub mod messages;
 pub mod process;
 pub mod resources;

@@ -6,6 +6,9 @@ use crate::stamps::{Received, Sent};
 /// Largest number of messages of one producer: sequence numbers have 40 bits.
 pub const MOST_MESSAGES: u64 = 1 << 40;
 
+/// Most workers of a consumer.
+const MOST_WORKERS: u64 = 4096;
+
 /// What became of a message at its producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -99,16 +102,19 @@ pub(crate) struct Receipts {
     received_ns: Vec<i64>,
     /// Number of the reply; `u32::MAX` where the driver does not tell.
     batch: Vec<u32>,
-    newest: Option<u64>,
+    /// The newest that each of its workers had.
+    newest: Vec<Option<u64>>,
 }
 
 impl Consumed {
-    /// Room for the messages of these producers.
-    pub fn new(producers: &[Produced]) -> Self {
+    /// Room for the messages of these producers. A consumer may be several workers, of which number `n % workers` gets
+    /// message `n`: what they had has an order within each of them only.
+    pub fn new(producers: &[Produced], workers: u64) -> Self {
+        let workers = workers.clamp(1, MOST_WORKERS) as usize;
         let receipts = producers.iter().map(|producer| Receipts {
             received_ns: vec![0; producer.entries.len()],
             batch: vec![u32::MAX; producer.entries.len()],
-            newest: None,
+            newest: vec![None; workers],
         });
         Consumed {
             receipts: receipts.collect(),
@@ -142,9 +148,10 @@ impl Consumed {
             self.duplicated += 1;
             return Ok(());
         }
-        match receipts.newest {
+        let worker = n % receipts.newest.len();
+        match receipts.newest[worker] {
             Some(newest) if received.n < newest => self.reordered += 1,
-            _ => receipts.newest = Some(received.n),
+            _ => receipts.newest[worker] = Some(received.n),
         }
         receipts.received_ns[n] = received.received_ns;
         if let Some(batch) = received.batch {

@@ -6,6 +6,7 @@
 
 use crate::error::TailError;
 use crate::resources;
+use dyno_plan::uri::redact;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getppid};
@@ -57,6 +58,17 @@ impl Ending {
         let last = self.events.last()?;
         (last.get("event")? == "done").then(|| last.get(field)?.as_u64())?
     }
+
+    /// Why the first insert failed that the driver tells of: its message, with the code of the server if there is one.
+    pub fn failure(&self) -> Option<String> {
+        let is_failure = |event: &&Value| event["event"] == "failed";
+        let failed = self.events.iter().find(is_failure)?;
+        let message = redact(failed["message"].as_str()?.trim());
+        Some(match failed["code"].as_i64() {
+            Some(code) => format!("{message} (code {code})"),
+            None => message,
+        })
+    }
 }
 
 impl Process {
@@ -72,15 +84,31 @@ impl Process {
         arguments: &[OsString],
         uri: &str,
     ) -> Result<Process, TailError> {
+        let mut command = Command::new(run);
+        command.arg(role).args(arguments).env("DYNO_URI", uri);
+        Process::spawn(name, command)
+    }
+
+    /// Starts a command that keeps the contract after it was told its connection string, as the first line.
+    ///
+    /// # Errors
+    /// [`TailError::Process`].
+    pub(crate) fn start_there(
+        name: &str,
+        command: Command,
+        uri: &str,
+    ) -> Result<Process, TailError> {
+        let mut process = Process::spawn(name, command)?;
+        process.say(uri)?;
+        Ok(process)
+    }
+
+    fn spawn(name: &str, mut command: Command) -> Result<Process, TailError> {
         let failed = |source| TailError::Process {
             process: name.to_owned(),
             source,
         };
-        let mut command = Command::new(run);
         command
-            .arg(role)
-            .args(arguments)
-            .env("DYNO_URI", uri)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -338,6 +366,29 @@ mod tests {
         std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
         let process = Process::start("producer 0 (sh)", &run, "produce", &[], "mongodb://x");
         (folder, process.unwrap())
+    }
+
+    #[test]
+    fn the_first_failed_insert_is_told_with_its_code_and_without_credentials() {
+        let ending = |events: &[Value]| Ending {
+            code: Some(0),
+            events: events.to_vec(),
+            errors: String::new(),
+        };
+        let failed = |code: Value, message: &str| serde_json::json!({"event": "failed", "n": 7, "code": code, "message": message});
+        let done = serde_json::json!({"event": "done", "messages": 7, "failed": 2});
+        let first = failed(112.into(), "WriteConflict at mongodb://me:secret@h\n");
+        let second = failed(Value::Null, "gone");
+        let told = ending(&[first, second.clone(), done.clone()]).failure();
+        assert_eq!(
+            told.as_deref(),
+            Some("WriteConflict at mongodb://***@h (code 112)")
+        );
+        assert_eq!(
+            ending(&[second, done.clone()]).failure().as_deref(),
+            Some("gone")
+        );
+        assert_eq!(ending(&[done]).failure(), None);
     }
 
     #[test]

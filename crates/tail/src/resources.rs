@@ -31,8 +31,8 @@ fn parse(line: &str) -> Option<Stat> {
 /// Units of `/proc`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Units {
-    ticks_per_s: f64,
-    page_bytes: u64,
+    pub(crate) ticks_per_s: f64,
+    pub(crate) page_bytes: u64,
 }
 
 impl Units {
@@ -46,10 +46,43 @@ impl Units {
     }
 }
 
+/// All processes of a host, as they are at one instant.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stats(Vec<(u32, Stat)>);
+
+impl Stats {
+    /// Those of `proc` (`/proc`).
+    fn read(proc: &Path) -> Stats {
+        let mut stats = Stats::default();
+        for entry in fs::read_dir(proc).into_iter().flatten().flatten() {
+            let is_process = entry
+                .file_name()
+                .as_encoded_bytes()
+                .iter()
+                .all(u8::is_ascii_digit);
+            // A process may end between the listing and the reading.
+            let line = is_process.then(|| fs::read_to_string(entry.path().join("stat")).ok());
+            line.flatten().iter().for_each(|line| stats.add(line));
+        }
+        stats
+    }
+
+    /// Adds what a `stat` says. One that is not understood is left out.
+    pub(crate) fn add(&mut self, line: &str) {
+        let id = line.split(' ').next().and_then(|id| id.parse().ok());
+        self.0.extend(id.zip(parse(line)));
+    }
+}
+
 /// Samples each of the processes with all its descendants, from one pass over `proc` (`/proc`). A
 /// process that has ended has 0 processes.
 pub(crate) fn sample(proc: &Path, roots: &[u32], at_s: f64, units: Units) -> Vec<Sample> {
-    let stats = read_all(proc);
+    families(&Stats::read(proc), roots, at_s, units)
+}
+
+/// As [`sample`], of processes that were read.
+pub(crate) fn families(stats: &Stats, roots: &[u32], at_s: f64, units: Units) -> Vec<Sample> {
+    let stats = &stats.0;
     let sample = |root: &u32| {
         let mut family = vec![*root];
         let mut place = 0;
@@ -82,17 +115,14 @@ pub(crate) fn cpu_s_of(id: u32) -> Option<f64> {
     Some(parse(&line)?.cpu_ticks as f64 / Units::read().ticks_per_s)
 }
 
-fn read_all(proc: &Path) -> Vec<(u32, Stat)> {
-    let Ok(entries) = fs::read_dir(proc) else {
-        return Vec::new();
-    };
-    let stats = entries.flatten().filter_map(|entry| {
-        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
-        // A process may end between the listing and the reading.
-        let line = fs::read_to_string(entry.path().join("stat")).ok()?;
-        Some((id, parse(&line)?))
-    });
-    stats.collect()
+/// CPU time in seconds from the first look, which is just before the start, to the end of the process, where it is known
+/// (`at_end_s`). Children that their parent did not wait for are in the looks only, up to the last one.
+pub(crate) fn used_s(samples: &[Sample], at_end_s: Option<f64>) -> Option<f64> {
+    let seen = samples
+        .iter()
+        .map(|sample| sample.cpu_s)
+        .fold(0.0, f64::max);
+    Some(at_end_s?.max(seen) - samples.first()?.cpu_s)
 }
 
 #[cfg(test)]
@@ -117,6 +147,18 @@ mod tests {
         assert_eq!(parse(&line(9, 7, 100)), Some(stat));
         assert_eq!(parse("9 (short) S 1"), None);
         assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn what_children_used_counts_though_nobody_waited_for_them() {
+        let at = |cpu_s| Sample {
+            cpu_s,
+            ..Sample::default()
+        };
+        assert_eq!(used_s(&[at(1.0), at(3.0)], Some(3.5)), Some(2.5));
+        assert_eq!(used_s(&[at(1.0), at(3.0)], Some(0.5)), Some(2.0));
+        assert_eq!(used_s(&[], Some(1.0)), None);
+        assert_eq!(used_s(&[at(1.0)], None), None);
     }
 
     #[test]

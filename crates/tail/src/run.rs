@@ -4,9 +4,10 @@
 use crate::course::{Asked, course};
 use crate::driver::{Driver, Found};
 use crate::error::TailError;
+use crate::host::{Correction, Host};
 use crate::messages::{Consumed, MOST_MESSAGES, Produced};
 use crate::process::{Ending, Process};
-use crate::resources::{Units, sample};
+use crate::resources::{self, Units, sample};
 use crate::stamps::{Reader, Received, Sent};
 use crate::tables::Receipts;
 use crate::{schedule, split, sums, tables};
@@ -15,8 +16,8 @@ use dyno_analyze::messages::record::{
     ConsumerRecord, DriverRecord, Measured, ProducerRecord, Resources, Sample, Settings,
 };
 use dyno_analyze::messages::{InFlight, QueuePlace, judge};
+use dyno_fleet::clock::{monotonic_ns, realtime_ns};
 use dyno_load::connect::{Connector, Control};
-use nix::time::{ClockId, clock_gettime};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 const READY_STEP: Duration = Duration::from_millis(100);
 /// From the word `start` to the start: every process has read it by then.
 const START_DELAY_NS: i64 = 200_000_000;
+/// The same where other hosts are told.
+const HOSTS_START_DELAY_NS: i64 = 1_000_000_000;
 /// Distance of the samples of resources.
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
 /// Time to end in order after `stop`.
@@ -34,21 +37,76 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// Exit code of a consumer that nothing came to any more.
 const IDLE: i32 = 5;
 
+/// The other hosts.
+#[derive(Debug, Default)]
+struct Hosts {
+    producers: Option<Host>,
+    consumers: Option<Host>,
+}
+
+impl Hosts {
+    fn open(bench: &Bench<'_>, settings: &Settings) -> Result<Hosts, TailError> {
+        let open = |name: &Option<String>| {
+            let host = name
+                .as_ref()
+                .map(|name| Host::open(name, bench.host_drivers));
+            host.transpose()
+        };
+        Ok(Hosts {
+            producers: open(&settings.producer_host)?,
+            consumers: open(&settings.consumer_host)?,
+        })
+    }
+
+    fn of(&mut self, role: Role) -> Option<&mut Host> {
+        match role {
+            Role::Produce => self.producers.as_mut(),
+            Role::Consume => self.consumers.as_mut(),
+        }
+    }
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Produce,
+    Consume,
+}
+
+impl Role {
+    fn as_str(self) -> &'static str {
+        match self {
+            Role::Produce => "produce",
+            Role::Consume => "consume",
+        }
+    }
+}
+
 struct Member {
     driver: Driver,
     process: Process,
+    role: Role,
+    /// Name of its files.
+    title: String,
+    /// Whether it is on another host.
+    is_there: bool,
+    /// Its process id, on its host.
+    id: u32,
     output: PathBuf,
     samples: Vec<Sample>,
 }
 
 impl Member {
-    /// What it used; CPU time from the first look on, which is just before the start.
+    /// What it used.
     fn resources(&mut self) -> Resources {
         let samples = std::mem::take(&mut self.samples);
-        let first = samples.first().map(|sample| sample.cpu_s);
-        let last = self.process.cpu_s();
+        let at_end_s = match self.is_there {
+            // Here is only the connection. What it used after the last look is not known.
+            true => Some(0.0),
+            false => self.process.cpu_s(),
+        };
         Resources {
-            cpu_s: first.zip(last).map(|(first, last)| (last - first).max(0.0)),
+            cpu_s: resources::used_s(&samples, at_end_s),
             samples,
         }
     }
@@ -63,6 +121,8 @@ pub struct Bench<'a> {
     pub found: &'a Found,
     /// Processes of the server on this machine that are looked at, too.
     pub server: &'a [u32],
+    /// Folder of the drivers on other hosts.
+    pub host_drivers: &'a Path,
     /// Asked now and then: whether it shall end, and keep what was measured until then.
     pub interrupted: &'a dyn Fn() -> bool,
 }
@@ -76,6 +136,7 @@ pub struct Bench<'a> {
 pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Measured, TailError> {
     check(settings)?;
     let (target, credentials) = dyno_plan::uri::parse(bench.uri)?;
+    let mut hosts = Hosts::open(bench, settings)?;
     let connector = Connector::new(&target, credentials)?;
     let mut control = connector.control()?;
     let capped = i64::try_from(settings.capped_bytes).unwrap_or(i64::MAX);
@@ -95,7 +156,9 @@ pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Meas
     }
     let create = doc! { "create": &settings.collection, "capped": true, "size": capped };
     control.run(&settings.database, create)?;
-    let result = with_collection(bench, settings, folder);
+    let result = with_collection(bench, &mut hosts, settings, folder);
+    // A producer that still ran would create the collection anew, and not a capped one.
+    drop(hosts);
     if !remove(&mut control, settings) {
         // The server may have been restarted meanwhile. The result stands whether or not it answers.
         if let Ok(mut control) = connector.control() {
@@ -132,22 +195,24 @@ fn check(settings: &Settings) -> Result<(), TailError> {
 
 fn with_collection(
     bench: &Bench<'_>,
+    hosts: &mut Hosts,
     settings: &Settings,
     folder: &Path,
 ) -> Result<Measured, TailError> {
     let mut consumers = Vec::new();
     for (number, name) in settings.consumers.iter().enumerate() {
         let options = consumer_options(settings);
-        let name = (name.as_str(), "consume", number);
-        consumers.push(start(bench, folder, name, options)?);
+        let name = (name.as_str(), Role::Consume, number);
+        consumers.push(start(bench, hosts, folder, name, options)?);
     }
-    let asked = Instant::now();
     let mut producers = Vec::new();
     for (number, name) in settings.producers.iter().enumerate() {
-        let options = producer_options(settings, folder, number)?;
-        let name = (name.as_str(), "produce", number);
-        producers.push(start(bench, folder, name, options)?);
+        let options = producer_options(settings, hosts, folder, number)?;
+        let name = (name.as_str(), Role::Produce, number);
+        producers.push(start(bench, hosts, folder, name, options)?);
     }
+    // Those on other hosts start one after the other.
+    let asked = Instant::now();
     for member in consumers.iter_mut().chain(&mut producers) {
         // In small steps, so that nobody waits for a runtime that he does not want any more.
         while !member.process.is_ready(READY_STEP)? {
@@ -158,13 +223,29 @@ fn with_collection(
                 return Err(member.process.late("is not ready", READY_LIMIT));
             }
         }
+        if let Some(host) = hosts.of(member.role) {
+            member.id = host.process_id(&member.title)?;
+        }
     }
-    let at_ns = monotonic_ns() + START_DELAY_NS;
+    // An offset is known for each host before the start is said.
+    let mut ahead_ns = [0; 2];
+    for (ahead_ns, role) in ahead_ns.iter_mut().zip([Role::Produce, Role::Consume]) {
+        if let Some(host) = hosts.of(role) {
+            *ahead_ns = host.compare_clocks()?.offset_ns;
+        }
+    }
+    let at_ns = match settings.is_here() {
+        true => monotonic_ns() + START_DELAY_NS,
+        false => realtime_ns() + HOSTS_START_DELAY_NS,
+    };
     for member in consumers.iter_mut().chain(&mut producers) {
-        member.process.say_start(at_ns)?;
+        member
+            .process
+            .say_start(at_ns + ahead_ns[member.role as usize])?;
     }
     let mut watch = Watch {
         bench,
+        hosts,
         began: Instant::now(),
         units: Units::read(),
         server: Vec::new(),
@@ -186,22 +267,18 @@ fn with_collection(
         quiet,
     };
     let stopped = watch.until(most, &mut consumers, &mut [])?;
-    let mut measured = gather(settings, producers, consumers, folder)?;
+    let (server, interrupted) = (watch.server(), watch.interrupted);
+    let mut measured = gather(settings, hosts, producers, consumers, folder)?;
     for consumer in &mut measured.consumers {
         consumer.stopped = stopped && consumer.sum.lost > 0;
     }
-    measured.server = watch.server();
-    measured.interrupted = watch.interrupted;
+    measured.server = server;
+    measured.interrupted = interrupted;
     Ok(measured)
 }
 
 fn total_messages(settings: &Settings) -> u64 {
     settings.messages * settings.producers.len() as u64
-}
-
-fn monotonic_ns() -> i64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |now| now.tv_sec() * 1_000_000_000 + now.tv_nsec())
 }
 
 fn pairs(options: &[(&str, String)]) -> Vec<OsString> {
@@ -224,6 +301,7 @@ fn consumer_options(settings: &Settings) -> Vec<OsString> {
 
 fn producer_options(
     settings: &Settings,
+    hosts: &mut Hosts,
     folder: &Path,
     number: usize,
 ) -> Result<Vec<OsString>, TailError> {
@@ -242,7 +320,15 @@ fn producer_options(
         let path = schedule_path(folder, number);
         let producers = settings.producers.len() as u64;
         schedule::write(schedule, &path, number as u64, producers, settings.messages)?;
-        options.extend(["--schedule".into(), path.into()]);
+        let place = match hosts.of(Role::Produce) {
+            Some(host) => {
+                let name = format!("schedule-{number}");
+                host.put(&path, &name)?;
+                host.path(&name)
+            }
+            None => path.into(),
+        };
+        options.extend(["--schedule".into(), place]);
     }
     Ok(options)
 }
@@ -252,33 +338,62 @@ fn schedule_path(folder: &Path, number: usize) -> PathBuf {
 }
 
 fn common_options(settings: &Settings, messages: u64) -> Vec<OsString> {
+    let clock = if settings.is_here() {
+        "monotonic"
+    } else {
+        "realtime"
+    };
     pairs(&[
         ("database", settings.database.clone()),
         ("collection", settings.collection.clone()),
         ("messages", messages.to_string()),
         ("pool", settings.pool.to_string()),
-        ("clock", "monotonic".to_owned()),
+        ("clock", clock.to_owned()),
     ])
 }
 
 fn start(
     bench: &Bench<'_>,
+    hosts: &mut Hosts,
     folder: &Path,
-    (name, role, number): (&str, &str, usize),
+    (name, role, number): (&str, Role, usize),
     mut options: Vec<OsString>,
 ) -> Result<Member, TailError> {
-    let driver = bench.found.named(name, role)?.clone();
-    let output = folder.join(format!("{role}-{number}.stamps"));
-    options.extend(["--output".into(), output.clone().into()]);
-    let noun = if role == "produce" {
-        "producer"
-    } else {
-        "consumer"
+    if (bench.interrupted)() {
+        return Err(TailError::Interrupted);
+    }
+    let title = format!("{}-{number}", role.as_str());
+    let file = format!("{title}.stamps");
+    let output = folder.join(&file);
+    let noun = match role {
+        Role::Produce => "producer",
+        Role::Consume => "consumer",
     };
-    let title = format!("{noun} {number} ({name})");
-    let process = Process::start(&title, &driver.run, role, &options, bench.uri)?;
+    let long = format!("{noun} {number} ({name})");
+    let host = hosts.of(role);
+    let is_there = host.is_some();
+    let (driver, process) = match host {
+        Some(host) => {
+            let driver = host.driver(name, role.as_str())?;
+            options.extend(["--output".into(), host.path(&file)]);
+            let command = host.process(&title, &driver.run, role.as_str(), &options)?;
+            let long = format!("{long} on `{}`", host.name());
+            let process = Process::start_there(&long, command, bench.uri)?;
+            (driver, process)
+        }
+        None => {
+            let driver = bench.found.named(name, role.as_str())?.clone();
+            options.extend(["--output".into(), output.clone().into()]);
+            let process = Process::start(&long, &driver.run, role.as_str(), &options, bench.uri)?;
+            (driver, process)
+        }
+    };
     Ok(Member {
         driver,
+        role,
+        title,
+        is_there,
+        id: process.id(),
         process,
         output,
         samples: Vec::new(),
@@ -297,6 +412,7 @@ struct Limit {
 /// Looks at all processes until they have ended.
 struct Watch<'a> {
     bench: &'a Bench<'a>,
+    hosts: &'a mut Hosts,
     began: Instant,
     units: Units,
     /// Looks at the processes of the server, together.
@@ -324,8 +440,8 @@ impl Watch<'_> {
             }
             if now >= next || !running {
                 next = now + SAMPLE_EVERY;
-                self.sample(now, until, others);
-                let bytes = stamped_bytes(until);
+                self.sample(now, until, others)?;
+                let bytes = self.stamped_bytes(until);
                 if bytes > stamped {
                     (stamped, stamped_at) = (bytes, now);
                 }
@@ -361,17 +477,33 @@ impl Watch<'_> {
         }
     }
 
-    fn sample(&mut self, now: Duration, until: &mut [Member], others: &mut [Member]) {
-        let members = || until.iter().chain(others.iter());
-        let ids = members().map(|member| member.process.id());
-        let ids: Vec<u32> = ids.chain(self.bench.server.iter().copied()).collect();
-        let mut found = sample(Path::new("/proc"), &ids, now.as_secs_f64(), self.units).into_iter();
-        for (member, sample) in until.iter_mut().chain(others.iter_mut()).zip(&mut found) {
-            if sample.processes > 0 {
-                member.samples.push(sample);
-            }
+    fn sample(
+        &mut self,
+        now: Duration,
+        until: &mut [Member],
+        others: &mut [Member],
+    ) -> Result<(), TailError> {
+        let at_s = now.as_secs_f64();
+        let mut members: Vec<&mut Member> = until.iter_mut().chain(others).collect();
+        let ids = |members: &[&mut Member], of: &dyn Fn(&Member) -> bool| -> Vec<u32> {
+            let chosen = members.iter().filter(|member| of(member));
+            chosen.map(|member| member.id).collect()
+        };
+        for role in [Role::Produce, Role::Consume] {
+            let Some(host) = self.hosts.of(role) else {
+                continue;
+            };
+            let there = |member: &Member| member.is_there && member.role == role;
+            let found = host.sample(&ids(&members, &there), at_s)?;
+            keep(members.iter_mut().filter(|member| there(member)), found);
         }
-        let server = found.reduce(|sum, sample| Sample {
+        let here = |member: &Member| !member.is_there;
+        let own = ids(&members, &here);
+        let all: Vec<u32> = own.iter().chain(self.bench.server).copied().collect();
+        let mut found = sample(Path::new("/proc"), &all, at_s, self.units);
+        let server = found.split_off(own.len());
+        keep(members.iter_mut().filter(|member| here(member)), found);
+        let server = server.into_iter().reduce(|sum, sample| Sample {
             at_s: sum.at_s,
             cpu_s: sum.cpu_s + sample.cpu_s,
             rss_bytes: sum.rss_bytes + sample.rss_bytes,
@@ -379,6 +511,17 @@ impl Watch<'_> {
             processes: sum.processes + sample.processes,
         });
         self.server.extend(server.filter(|sum| sum.processes > 0));
+        Ok(())
+    }
+
+    /// What processes have stamped so far.
+    fn stamped_bytes(&mut self, members: &[Member]) -> u64 {
+        let here = members.iter().filter(|member| !member.is_there);
+        let here = here.flat_map(|member| std::fs::metadata(&member.output));
+        let here: u64 = here.map(|file| file.len()).sum();
+        let role = members.first().map(|member| member.role);
+        let there = role.and_then(|role| self.hosts.of(role).map(|host| host.stamped()));
+        here + there.unwrap_or(0)
     }
 
     fn server(&self) -> Option<Resources> {
@@ -390,12 +533,13 @@ impl Watch<'_> {
     }
 }
 
-/// What processes have stamped so far.
-fn stamped_bytes(members: &[Member]) -> u64 {
-    let files = members
-        .iter()
-        .map(|member| std::fs::metadata(&member.output));
-    files.flatten().map(|file| file.len()).sum()
+/// Gives each member its look, if it was there.
+fn keep<'a, 'b: 'a>(members: impl Iterator<Item = &'a mut &'b mut Member>, found: Vec<Sample>) {
+    for (member, sample) in members.zip(found) {
+        if sample.processes > 0 {
+            member.samples.push(sample);
+        }
+    }
 }
 
 fn sum_error(who: String) -> impl Fn(String) -> TailError {
@@ -411,19 +555,49 @@ fn ending(member: &mut Member, allowed: Option<i32>) -> Result<Ending, TailError
     }
 }
 
+/// Brings the stamps of a host to this one.
+fn fetch(host: Option<&mut Host>, members: &[Member]) -> Result<(), TailError> {
+    let Some(host) = host else { return Ok(()) };
+    members
+        .iter()
+        .try_for_each(|member| host.fetch(&format!("{}.stamps", member.title), &member.output))
+}
+
+/// What brings stamps of a host to the clock of this one.
+fn correction(host: Option<&mut Host>) -> Result<Option<Correction>, TailError> {
+    host.map(Host::correction).transpose()
+}
+
 fn gather(
     settings: &Settings,
+    hosts: &mut Hosts,
     mut producers: Vec<Member>,
     mut consumers: Vec<Member>,
     folder: &Path,
 ) -> Result<Measured, TailError> {
     let (mut produced, mut producer_sums) = (Vec::new(), Vec::new());
-    for (number, member) in producers.iter_mut().enumerate() {
-        let ending = ending(member, None)?;
+    let mut failures = Vec::new();
+    let endings = producers.iter_mut().map(|member| ending(member, None));
+    let endings = endings.collect::<Result<Vec<_>, _>>()?;
+    let sent_by = correction(hosts.producers.as_mut())?;
+    let received_by = match settings.producer_host == settings.consumer_host {
+        // Both are of one clock.
+        true => sent_by.clone(),
+        false => correction(hosts.consumers.as_mut())?,
+    };
+    let here = |clock: &Option<Correction>, there_ns| match clock {
+        Some(clock) => clock.to_here_ns(there_ns),
+        None => there_ns,
+    };
+    let sent_here = |there_ns| here(&sent_by, there_ns);
+    let received_here = |there_ns| here(&received_by, there_ns);
+    fetch(hosts.producers.as_mut(), &producers)?;
+    for (number, (member, ending)) in producers.iter().zip(endings).enumerate() {
         let wrong = sum_error(format!("producer {number} ({})", member.driver.name));
         let mut messages = Produced::new(settings.messages);
         for sent in Reader::<Sent>::open(&member.output)? {
-            messages.add(sent?).map_err(&wrong)?;
+            let sent = sent?.mapped(sent_here);
+            messages.add(sent).map_err(&wrong)?;
         }
         let sum = sums::of_producer(&messages);
         let said = ending.done("messages").zip(ending.done("failed"));
@@ -432,15 +606,22 @@ fn gather(
         sums::producer_agrees(&sum, acknowledged, failed).map_err(&wrong)?;
         produced.push(messages);
         producer_sums.push(sum);
+        failures.push(ending.failure());
     }
     let (mut had, mut consumer_records) = (Vec::new(), Vec::new());
     let mut receipts = Receipts::default();
-    for (number, member) in consumers.iter_mut().enumerate() {
-        let ending = ending(member, Some(IDLE))?;
+    let endings = consumers
+        .iter_mut()
+        .map(|member| ending(member, Some(IDLE)));
+    let endings = endings.collect::<Result<Vec<_>, _>>()?;
+    fetch(hosts.consumers.as_mut(), &consumers)?;
+    for (number, (member, ending)) in consumers.iter_mut().zip(endings).enumerate() {
         let wrong = sum_error(format!("consumer {number} ({})", member.driver.name));
-        let mut consumed = Consumed::new(&produced);
+        let mut consumed = Consumed::new(&produced, ending.done("workers").unwrap_or(1));
         for received in Reader::<Received>::open(&member.output)? {
-            let received = received?;
+            let mut received = received?;
+            received.send_ns = sent_here(received.send_ns);
+            received.received_ns = received_here(received.received_ns);
             consumed.add(&produced, received).map_err(&wrong)?;
             receipts.add(number, &received);
         }
@@ -464,6 +645,14 @@ fn gather(
         });
         had.push(consumed);
     }
+    let both = [
+        (&hosts.producers, &sent_by, Role::Produce),
+        (&hosts.consumers, &received_by, Role::Consume),
+    ];
+    let clocks = both.into_iter().filter_map(|(host, clock, role)| {
+        let (host, clock) = host.as_ref().zip(clock.as_ref())?;
+        Some(clock.record(host.name(), role.as_str()))
+    });
     let offered_per_s = settings
         .schedule
         .map(|schedule| schedule.rate_per_s / settings.producers.len() as f64);
@@ -483,6 +672,7 @@ fn gather(
         ProducerRecord {
             driver: record(&member.driver),
             sum,
+            failure: failures[number].clone(),
             split: split::of_producer(&produced[number], settings.points),
             verdict: judge(&course),
             course,
@@ -503,6 +693,7 @@ fn gather(
         consumers: consumer_records,
         server: None,
         interrupted: false,
+        clocks: clocks.collect(),
     })
 }
 

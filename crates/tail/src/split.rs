@@ -64,9 +64,15 @@ fn latency(values: &[Option<i64>], points: usize) -> Latency {
         clamped += u64::from(value > HIGHEST_NS);
         histogram.saturating_record(value.min(HIGHEST_NS));
     }
-    let count = histogram.len();
-    let at =
-        |quantile: f64| histogram.value_at_quantile(quantile).min(histogram.max()) as f64 / 1e3;
+    // Exact, also of those that are beyond the histogram.
+    let mut sorted: Vec<i64> = values.iter().flatten().copied().collect();
+    sorted.sort_unstable();
+    let count = sorted.len() as u64;
+    let at = |quantile: f64| {
+        let rank = (quantile * sorted.len() as f64).ceil() as usize;
+        let value = sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0);
+        value.max(0) as f64 / 1e3
+    };
     Latency {
         count,
         mean_us: sum as f64 / count.max(1) as f64 / 1e3,
@@ -113,7 +119,7 @@ mod tests {
             produced.add(stamp).unwrap();
         }
         let producers = [produced];
-        let mut consumed = Consumed::new(&producers);
+        let mut consumed = Consumed::new(&producers, 1);
         for n in [1, 2] {
             let send_ns = 1_000_000 + 10_000 * (n as i64 + 1);
             let receipt = Received {
@@ -149,6 +155,9 @@ mod tests {
             .unwrap();
         assert_eq!(read.len(), 3);
         assert_eq!(read.count_at(0), 1);
+        // Half of them took more than the histogram has.
+        let slow = latency(&[70, 80, 90].map(|seconds| Some(seconds * second)), 10);
+        assert_eq!((slow.p50_us, slow.p99_us, slow.clamped), (80e6, 90e6, 3));
         let none = latency(&[None], 10);
         assert_eq!((none.count, none.mean_us), (0, 0.0));
     }

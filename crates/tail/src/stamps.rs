@@ -35,6 +35,18 @@ pub struct Sent {
     pub failed: bool,
 }
 
+impl Sent {
+    /// The same message on another clock.
+    pub(crate) fn mapped(self, clock: impl Fn(i64) -> i64) -> Sent {
+        Sent {
+            intended_ns: clock(self.intended_ns),
+            send_ns: clock(self.send_ns),
+            end_ns: clock(self.end_ns),
+            ..self
+        }
+    }
+}
+
 /// What a consumer stamped of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {

@@ -97,7 +97,10 @@ pub fn what_is_wrong(measured: &Measured, settings: &Settings) -> Option<String>
         .map(|one| one.sum.unanswered)
         .sum();
     if failed > 0 {
-        wrong.push(format!("{failed} inserts failed"));
+        let mut why = measured.producers.iter();
+        let why = why.find_map(|producer| producer.failure.as_deref());
+        let why = why.map_or(String::new(), |why| format!(", the first with: {why}"));
+        wrong.push(format!("{failed} inserts failed{why}"));
     }
     if unanswered > 0 {
         wrong.push(format!(
@@ -186,7 +189,7 @@ mod tests {
     }
 
     fn consume(producers: &[Produced], order: &[(u32, u64)]) -> Consumed {
-        let mut consumed = Consumed::new(producers);
+        let mut consumed = Consumed::new(producers, 1);
         for &(producer, n) in order {
             consumed.add(producers, received(producer, n)).unwrap();
         }
@@ -243,6 +246,26 @@ mod tests {
     }
 
     #[test]
+    fn workers_of_a_consumer_have_an_order_each() {
+        let producers = producers();
+        // Number `n % 2` had it: 0 and 2, then 3 before 1.
+        let order = [(0, 0), (0, 2), (0, 3), (0, 1)];
+        let reordered = |workers| {
+            let mut consumed = Consumed::new(&producers, workers);
+            for (producer, n) in order {
+                consumed.add(&producers, received(producer, n)).unwrap();
+            }
+            of_consumer(&producers, &consumed).reordered
+        };
+        assert_eq!((reordered(1), reordered(2), reordered(0)), (1, 1, 1));
+        let mut consumed = Consumed::new(&producers, 2);
+        for n in [0, 2, 1, 3] {
+            consumed.add(&producers, received(0, n)).unwrap();
+        }
+        assert_eq!(of_consumer(&producers, &consumed).reordered, 0);
+    }
+
+    #[test]
     fn stamps_that_cannot_be_are_refused() {
         let mut producers = producers();
         assert!(
@@ -257,7 +280,7 @@ mod tests {
                 .unwrap_err()
                 .contains("not one of 4")
         );
-        let mut consumed = Consumed::new(&producers);
+        let mut consumed = Consumed::new(&producers, 1);
         for (producer, n) in [(2, 0), (0, 4)] {
             let unknown = consumed.add(&producers, received(producer, n)).unwrap_err();
             assert!(unknown.contains("never to be sent"), "{unknown}");

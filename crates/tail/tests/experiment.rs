@@ -7,6 +7,7 @@ use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS
 use dyno_tail::driver::{Found, find};
 use dyno_tail::run::{Bench, run};
 use dyno_testkit::{Skip, embedded, or_skip, project_dir};
+use std::path::Path;
 
 fn settings(driver: &str) -> Settings {
     Settings {
@@ -26,6 +27,8 @@ fn settings(driver: &str) -> Settings {
         delay_us: 0,
         limit_s: 60,
         points: 100,
+        producer_host: None,
+        consumer_host: None,
     }
 }
 
@@ -35,6 +38,7 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
         found,
         server: &[],
         interrupted: &|| false,
+        host_drivers: Path::new("."),
     }
 }
 

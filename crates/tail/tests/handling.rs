@@ -7,8 +7,8 @@ use dyno_analyze::messages::record::{Arrive, Measured, Mode, Schedule, Settings}
 use dyno_tail::driver::{Found, find_some};
 use dyno_tail::run::{Bench, run};
 use dyno_tail::sums::what_is_wrong;
-use dyno_testkit::{Skip, embedded, embedded_program, or_skip, project_dir};
-use std::net::{TcpListener, TcpStream};
+use dyno_testkit::{Skip, embedded, embedded_program, free_port, or_skip, project_dir};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -33,6 +33,8 @@ fn settings() -> Settings {
         delay_us: 0,
         limit_s: 60,
         points: 100,
+        producer_host: None,
+        consumer_host: None,
     }
 }
 
@@ -69,6 +71,7 @@ fn experiment_in(
         found: &found,
         server: &[],
         interrupted,
+        host_drivers: Path::new("."),
     };
     Some(run(&bench, settings, folder).unwrap())
 }
@@ -168,11 +171,10 @@ struct Restarted {
 
 impl Restarted {
     fn start(program: PathBuf) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
         let mut server = Restarted {
             program,
             folder: tempfile::tempdir().unwrap(),
-            port: port.unwrap().port(),
+            port: free_port(),
             process: None,
         };
         std::fs::write(server.path("empty.toml"), "").unwrap();
@@ -250,6 +252,7 @@ fn a_restart_of_the_server_in_mid_run_is_outlived_and_every_message_is_accounted
     let (producer, consumer) = (&measured.producers[0], &measured.consumers[0]);
     let sum = producer.sum;
     assert_eq!(sum.acknowledged + sum.failed + sum.unanswered, MESSAGES);
+    assert_eq!(producer.failure.is_some(), sum.failed > 0, "{producer:?}");
     // More than were sent before the restart, which comes a second after the 50th at the latest.
     assert!(sum.acknowledged >= 100, "{sum:?}");
     let again = consumer.reopened.unwrap() - consumer.reopened_empty.unwrap();

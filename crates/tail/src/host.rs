@@ -1,0 +1,610 @@
+//! Another host, on which producers or consumers run. It is reached by the `ssh` of this host, with whatever the user has
+//! configured for it; nothing is installed there but the folder of drivers, which has to be there.
+//!
+//! One session stays open from the beginning to the end. It makes a folder for the stamps, says the time (so that the
+//! clocks can be compared), and looks at the processes. When it ends, whatever the reason, it kills what still runs and
+//! removes the folder: a host that loses its controller is left clean.
+
+use crate::driver::{self, Driver};
+use crate::error::TailError;
+use crate::resources::{Stats, Units, families};
+use dyno_analyze::messages::record::{DriverVersion, HostClock, Sample};
+use dyno_fleet::clock::{Offset, OffsetEstimator, RoundTrip, realtime_ns};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Names a program that is called in place of `ssh`, with the same arguments.
+pub const SSH_VARIABLE: &str = "DYNO_SSH";
+/// A connection that is silent for three times this is given up.
+const OPTIONS: [&str; 8] = [
+    "-oBatchMode=yes",
+    "-oConnectTimeout=15",
+    "-oServerAliveInterval=5",
+    "-oServerAliveCountMax=3",
+    "-oControlPath=none",
+    "-oForwardX11=no",
+    "-oForwardAgent=no",
+    "-T",
+];
+/// Longest time for an answer of the session.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// Longest time for a command of its own: a Java runtime that says its version, stamps of many messages that are fetched.
+const COMMAND_LIMIT: Duration = Duration::from_secs(120);
+/// Round trips before the start, and after the end.
+const ROUND_TRIPS: usize = 30;
+/// Distance of the words that keep a session alive, while nothing else is said.
+const KEEP_EVERY: Duration = Duration::from_secs(30);
+/// Slowest transfer of stamps that is waited for, in bytes per second.
+const SLOWEST: u64 = 100_000;
+
+/// The session. `$EPOCHREALTIME` needs bash 5; one that hears nothing for two minutes has lost its controller.
+const SESSION: &str = r#"
+export LC_ALL=C
+umask 077
+[ -n "$EPOCHREALTIME" ] || { echo "bash 5 is needed" >&2; exit 1; }
+mkdir "$FOLDER" && cd "$FOLDER" || exit 1
+clean() {
+    for file in *.pid; do
+        [ -f "$file" ] && read -r id < "$file" && kill -KILL -- "-$id" "$id" 2>/dev/null
+    done
+    cd / && rm -rf "$FOLDER"
+}
+trap clean EXIT
+trap 'exit 1' HUP INT TERM
+echo "ready $(getconf CLK_TCK) $(getconf PAGESIZE)"
+while IFS= read -r -t 120 line; do
+    case $line in
+        time) echo "$EPOCHREALTIME" ;;
+        look\ *) cat /proc/[0-9]*/stat 2>/dev/null; stat -c "size %s %n" ./*.stamps 2>/dev/null; echo "${line#look }" ;;
+        pid\ *) cat "${line#pid }.pid" ;;
+    esac
+done
+"#;
+
+/// A host with its session. Dropped, it is left clean.
+#[derive(Debug)]
+pub struct Host {
+    name: String,
+    /// Folder of the drivers there.
+    drivers: PathBuf,
+    /// Folder of the stamps there, removed at the end.
+    folder: String,
+    session: Child,
+    input: Option<Arc<Mutex<ChildStdin>>>,
+    lines: Receiver<String>,
+    units: Units,
+    clock: OffsetEstimator,
+    /// Offsets with their instants here, from before the start to after the end.
+    offsets: Vec<(i64, Offset)>,
+    looks: u64,
+    /// What drivers there say of themselves.
+    versions: BTreeMap<String, DriverVersion>,
+    /// Bytes of all stamps at the last look.
+    stamped: u64,
+}
+
+/// Brings instants of a host's clock to that of this one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Correction {
+    /// Offsets with their instants here, in order; at least one.
+    offsets: Vec<(i64, Offset)>,
+}
+
+impl Correction {
+    /// The instant on the clock of this host: from one offset to the next it is taken to change evenly. Equal instants stay
+    /// equal.
+    pub fn to_here_ns(&self, there_ns: i64) -> i64 {
+        // By the clock of the host at each of them, so that the place does not depend on the offset that is looked for.
+        let next = self.offsets.partition_point(|(here_ns, offset)| {
+            here_ns.saturating_add(offset.offset_ns) <= there_ns
+        });
+        let (before, after) = (next.saturating_sub(1), next.min(self.offsets.len() - 1));
+        let ((from_ns, from), (to_ns, to)) = (self.offsets[before], self.offsets[after]);
+        let here_ns = from.to_local_ns(there_ns);
+        let whole = (to_ns - from_ns).max(1) as f64;
+        let share = ((here_ns - from_ns) as f64 / whole).clamp(0.0, 1.0);
+        let change = (to.offset_ns - from.offset_ns) as f64;
+        here_ns - (share * change).round() as i64
+    }
+
+    /// As it is recorded.
+    pub fn record(&self, host: &str, role: &str) -> HostClock {
+        let all = || self.offsets.iter().map(|(_, offset)| offset);
+        HostClock {
+            host: host.to_owned(),
+            role: role.to_owned(),
+            offset_start_ns: all().next().map_or(0, |offset| offset.offset_ns),
+            offset_end_ns: all().next_back().map_or(0, |offset| offset.offset_ns),
+            uncertainty_ns: all().map(|offset| offset.uncertainty_ns).max().unwrap_or(0),
+            round_trip_ns: all().map(|offset| offset.round_trip_ns).min().unwrap_or(0),
+            consistent: all().all(|offset| offset.consistent),
+        }
+    }
+}
+
+impl Host {
+    /// Opens a session on the host `name` (what `ssh` takes), where the drivers are in this folder.
+    ///
+    /// # Errors
+    /// [`TailError::Host`].
+    pub fn open(name: &str, drivers: &Path) -> Result<Host, TailError> {
+        if name.is_empty() || name.starts_with('-') {
+            return Err(fault(name, "it is no name of a host".to_owned()));
+        }
+        let folder = format!("/tmp/dyno-tail-{}-{}", std::process::id(), realtime_ns());
+        let script = format!("FOLDER={folder}\n{SESSION}");
+        let mut command = ssh(name, &["bash".as_ref(), "-c".as_ref(), script.as_ref()])?;
+        let mut session = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| fault(name, format!("`ssh` cannot be run: {error}")))?;
+        let (sender, lines) = channel();
+        let output = session.stdout.take();
+        std::thread::spawn(move || {
+            let lines = output
+                .into_iter()
+                .flat_map(|output| BufReader::new(output).lines());
+            // Nobody listens any more when the host is dropped.
+            lines
+                .map_while(Result::ok)
+                .all(|line| sender.send(line).is_ok())
+        });
+        let mut host = Host {
+            name: name.to_owned(),
+            drivers: drivers.to_owned(),
+            folder,
+            input: session
+                .stdin
+                .take()
+                .map(|input| Arc::new(Mutex::new(input))),
+            session,
+            lines,
+            units: Units::read(),
+            clock: OffsetEstimator::default(),
+            offsets: Vec::new(),
+            looks: 0,
+            versions: BTreeMap::new(),
+            stamped: 0,
+        };
+        let hello = host.line()?;
+        let mut words = hello.split(' ');
+        let units = match (words.next(), words.next(), words.next()) {
+            (Some("ready"), Some(ticks), Some(page)) => ticks.parse().ok().zip(page.parse().ok()),
+            _ => None,
+        };
+        let (ticks_per_s, page_bytes) =
+            units.ok_or_else(|| host.fault(format!("its session begins with `{hello}`")))?;
+        host.units = Units {
+            ticks_per_s,
+            page_bytes,
+        };
+        host.keep_alive();
+        Ok(host)
+    }
+
+    /// Says something now and then, so that the session does not take a long fetch for a lost controller.
+    fn keep_alive(&self) {
+        let Some(input) = self.input.as_ref().map(Arc::downgrade) else {
+            return;
+        };
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(KEEP_EVERY);
+                let Some(input) = input.upgrade() else { return };
+                let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
+                if writeln!(input, "ping")
+                    .and_then(|()| input.flush())
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Its name, as `ssh` takes it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The driver as it is on that host, where its version may be another.
+    ///
+    /// # Errors
+    /// [`TailError::Driver`] if it cannot run there, [`TailError::Host`].
+    pub fn driver(&mut self, name: &str, role: &str) -> Result<Driver, TailError> {
+        let run = self.drivers.join(name).join("run");
+        let cannot = |reason: String| TailError::Driver {
+            driver: name.to_owned(),
+            reason: format!("on `{}`: {reason}", self.name),
+        };
+        let version = match self.versions.get(name) {
+            Some(version) => version.clone(),
+            None => {
+                let words = [run.as_os_str(), "version".as_ref()];
+                let output = self.command(&words, &[], Stdio::piped(), COMMAND_LIMIT)?;
+                driver::understand_output(&output).map_err(cannot)?
+            }
+        };
+        if !version.roles.iter().any(|known| known == role) {
+            return Err(cannot(format!("it does not {role}")));
+        }
+        self.versions.insert(name.to_owned(), version.clone());
+        Ok(Driver {
+            name: name.to_owned(),
+            run,
+            version,
+        })
+    }
+
+    /// A command that runs `run role options…` there. It reads the connection string from the first line of its input,
+    /// so that it is in no argument. Files are in the folder of the host.
+    pub(crate) fn process(
+        &self,
+        title: &str,
+        run: &Path,
+        role: &str,
+        options: &[OsString],
+    ) -> Result<Command, TailError> {
+        let mut words = vec![run.as_os_str(), role.as_ref()];
+        words.extend(options.iter().map(OsString::as_os_str));
+        let script = format!(
+            "IFS= read -r DYNO_URI; export DYNO_URI; cd {folder} || exit 1; echo $$ > {title}.pid; \
+             {program}; code=$?; rm -f {title}.pid; exit $code",
+            folder = self.folder,
+            program = quoted(&words)?,
+        );
+        ssh(&self.name, &["sh".as_ref(), "-c".as_ref(), script.as_ref()])
+    }
+
+    /// Puts a file into the folder of the host.
+    ///
+    /// # Errors
+    /// [`TailError::Host`], [`TailError::File`].
+    pub(crate) fn put(&self, from: &Path, name: &str) -> Result<(), TailError> {
+        let bytes = std::fs::read(from).map_err(TailError::file(from))?;
+        let to = format!("cat > {}/{name}", self.folder);
+        let words = ["sh".as_ref(), "-c".as_ref(), to.as_ref()];
+        let output = self.command(&words, &bytes, Stdio::null(), COMMAND_LIMIT)?;
+        self.good(&output, "a file cannot be put there")
+    }
+
+    /// Fetches a file of the folder of the host.
+    ///
+    /// # Errors
+    /// [`TailError::Host`], [`TailError::File`].
+    pub(crate) fn fetch(&self, name: &str, to: &Path) -> Result<(), TailError> {
+        let from = format!("{}/{name}", self.folder);
+        let file = File::create(to).map_err(TailError::file(to))?;
+        let words = ["cat".as_ref(), from.as_ref()];
+        let limit = COMMAND_LIMIT + Duration::from_secs(self.stamped / SLOWEST);
+        let output = self.command(&words, &[], file.into(), limit)?;
+        self.good(&output, "its stamps cannot be fetched")
+    }
+
+    /// Process id of a process that runs.
+    ///
+    /// # Errors
+    /// [`TailError::Host`].
+    pub(crate) fn process_id(&mut self, title: &str) -> Result<u32, TailError> {
+        self.say(&format!("pid {title}"))?;
+        let line = self.line()?;
+        line.trim()
+            .parse()
+            .map_err(|_| self.fault(format!("`{title}` has the process id `{line}`")))
+    }
+
+    /// Compares the clocks before the start, by some round trips.
+    ///
+    /// # Errors
+    /// [`TailError::Host`].
+    pub(crate) fn compare_clocks(&mut self) -> Result<Offset, TailError> {
+        for _ in 0..ROUND_TRIPS {
+            self.round_trip()?;
+        }
+        self.keep_offset()
+    }
+
+    /// Compares the clocks after the end, and gives what brings stamps of this host to the clock of ours.
+    ///
+    /// # Errors
+    /// [`TailError::Host`].
+    pub(crate) fn correction(&mut self) -> Result<Correction, TailError> {
+        self.compare_clocks()?;
+        Ok(Correction {
+            offsets: self.offsets.clone(),
+        })
+    }
+
+    fn keep_offset(&mut self) -> Result<Offset, TailError> {
+        let offset = self.clock.estimate();
+        let offset = offset.ok_or_else(|| self.fault("its clock cannot be read".to_owned()))?;
+        self.offsets.push((realtime_ns(), offset));
+        Ok(offset)
+    }
+
+    fn round_trip(&mut self) -> Result<(), TailError> {
+        let sent_ns = realtime_ns();
+        self.say("time")?;
+        let line = self.line()?;
+        let received_ns = realtime_ns();
+        let remote_ns =
+            nanoseconds(&line).ok_or_else(|| self.fault(format!("its clock says `{line}`")))?;
+        self.clock.add(RoundTrip {
+            sent_ns,
+            remote_ns,
+            received_ns,
+        });
+        Ok(())
+    }
+
+    /// Looks at the processes with their descendants, and at the stamps.
+    ///
+    /// # Errors
+    /// [`TailError::Host`].
+    pub(crate) fn sample(&mut self, ids: &[u32], at_s: f64) -> Result<Vec<Sample>, TailError> {
+        self.round_trip()?;
+        self.keep_offset()?;
+        // Another one each time: what a process is called could look like an end.
+        self.looks += 1;
+        let end = format!(".{}-{}", self.looks, realtime_ns());
+        self.say(&format!("look {end}"))?;
+        let (mut stats, mut stamped) = (Stats::default(), 0);
+        loop {
+            let line = self.line()?;
+            if line == end {
+                break;
+            }
+            match line.strip_prefix("size ") {
+                Some(size) => {
+                    stamped += size
+                        .split(' ')
+                        .next()
+                        .and_then(|size| size.parse().ok())
+                        .unwrap_or(0);
+                }
+                None => stats.add(&line),
+            }
+        }
+        self.stamped = stamped;
+        Ok(families(&stats, ids, at_s, self.units))
+    }
+
+    /// Bytes of all stamps at the last look.
+    pub(crate) fn stamped(&self) -> u64 {
+        self.stamped
+    }
+
+    /// Where a file of this name is on the host.
+    pub(crate) fn path(&self, name: &str) -> OsString {
+        format!("{}/{name}", self.folder).into()
+    }
+
+    fn say(&mut self, line: &str) -> Result<(), TailError> {
+        let said = match &self.input {
+            Some(input) => {
+                let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
+                writeln!(input, "{line}").and_then(|()| input.flush())
+            }
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        said.map_err(|error| self.ended(&error.to_string()))
+    }
+
+    fn line(&mut self) -> Result<String, TailError> {
+        match self.lines.recv_timeout(ANSWER_LIMIT) {
+            Ok(line) => Ok(line),
+            Err(RecvTimeoutError::Timeout) => {
+                let limit_s = ANSWER_LIMIT.as_secs();
+                Err(self.fault(format!("it does not answer within {limit_s} s")))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(self.ended("it closed the connection")),
+        }
+    }
+
+    /// The error of a session that has ended, with what `ssh` said of it.
+    fn ended(&mut self, what: &str) -> TailError {
+        // Its input is closed, so that it ends.
+        self.input = None;
+        let said = self
+            .session
+            .stderr
+            .take()
+            .map(last_line)
+            .unwrap_or_default();
+        let said = if said.is_empty() {
+            what.to_owned()
+        } else {
+            said
+        };
+        self.fault(said)
+    }
+
+    fn fault(&self, reason: String) -> TailError {
+        fault(&self.name, reason)
+    }
+
+    fn good(&self, output: &Output, what: &str) -> Result<(), TailError> {
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(self.fault(format!("{what}: {}", last_line(output.stderr.as_slice())))),
+        }
+    }
+
+    /// Runs a command there to its end.
+    fn command(
+        &self,
+        words: &[&OsStr],
+        input: &[u8],
+        to: Stdio,
+        limit: Duration,
+    ) -> Result<Output, TailError> {
+        let mut command = ssh(&self.name, words)?;
+        let failed = |error: io::Error| self.fault(format!("`ssh` cannot be run: {error}"));
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(to)
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        if let Some(mut stream) = child.stdin.take() {
+            // One that does not read ends with a reason of its own.
+            let _ = stream.write_all(input);
+        }
+        let id = child.id();
+        let (sender, ended) = channel();
+        std::thread::spawn(move || {
+            // Nobody waits for it any more after the limit.
+            let _ = sender.send(child.wait_with_output());
+        });
+        match ended.recv_timeout(limit) {
+            Ok(output) => output.map_err(failed),
+            Err(_) => {
+                // It was not waited for, so that the number is its own.
+                let id = nix::unistd::Pid::from_raw(id as i32);
+                let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL);
+                let limit_s = limit.as_secs();
+                Err(self.fault(format!("a command does not end within {limit_s} s")))
+            }
+        }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // The session ends at the end of its input, and cleans up.
+        self.input = None;
+        let deadline = Instant::now() + ANSWER_LIMIT;
+        while matches!(self.session.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                // The host is out of reach, and cleans up by itself.
+                let _ = self.session.kill();
+                let _ = self.session.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn fault(host: &str, reason: String) -> TailError {
+    TailError::Host {
+        host: host.to_owned(),
+        reason,
+    }
+}
+
+/// A call of `ssh` that runs `words` there in place of the user's shell.
+fn ssh(host: &str, words: &[&OsStr]) -> Result<Command, TailError> {
+    let program = std::env::var_os(SSH_VARIABLE).unwrap_or_else(|| "ssh".into());
+    let mut command = Command::new(program);
+    let line = format!("exec {}", quoted(words)?);
+    command.args(OPTIONS).arg(host).arg("--").arg(line);
+    // Ctrl-C in the terminal is for this program, which then ends what runs there in order.
+    command.process_group(0);
+    Ok(command)
+}
+
+/// Words as a shell reads them.
+fn quoted(words: &[&OsStr]) -> Result<String, TailError> {
+    let mut line = String::new();
+    for word in words {
+        let word = word.to_str().and_then(|word| shlex::try_quote(word).ok());
+        let word = word.ok_or_else(|| {
+            TailError::Settings("paths and options of other hosts must be plain text".to_owned())
+        })?;
+        // A string takes everything.
+        let _ = write!(line, "{}{word}", if line.is_empty() { "" } else { " " });
+    }
+    Ok(line)
+}
+
+/// Nanoseconds of `1700000000.123456`.
+fn nanoseconds(text: &str) -> Option<i64> {
+    let (seconds, micros) = text.trim().split_once('.')?;
+    if micros.len() != 6 {
+        return None;
+    }
+    let seconds: i64 = seconds.parse().ok()?;
+    let micros: i64 = micros.parse().ok()?;
+    seconds
+        .checked_mul(1_000_000_000)?
+        .checked_add(micros * 1000)
+}
+
+fn last_line(stream: impl io::Read) -> String {
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    lines
+        .filter(|line| !line.trim().is_empty())
+        .last()
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offset(offset_ns: i64) -> Offset {
+        Offset {
+            offset_ns,
+            uncertainty_ns: 5,
+            round_trip_ns: 10,
+            samples: 1,
+            consistent: true,
+        }
+    }
+
+    #[test]
+    fn stamps_are_brought_here_by_an_offset_that_changes_evenly() {
+        let clock = Correction {
+            offsets: vec![
+                (1_000, offset(500)),
+                (2_000, offset(700)),
+                (3_000, offset(700)),
+            ],
+        };
+        assert_eq!(clock.to_here_ns(1_500), 1_000);
+        assert_eq!(clock.to_here_ns(2_100), 1_600 - 120);
+        assert_eq!(clock.to_here_ns(3_200), 2_500);
+        // Before the start and after the end it does not change.
+        assert_eq!(clock.to_here_ns(500), 0);
+        assert_eq!(clock.to_here_ns(10_700), 10_000);
+        let mut set = clock.clone();
+        set.offsets[1].1.consistent = false;
+        assert!(!set.record("db1", "consume").consistent);
+        let record = clock.record("db1", "consume");
+        assert_eq!((record.offset_start_ns, record.offset_end_ns), (500, 700));
+        assert_eq!((record.uncertainty_ns, record.consistent), (5, true));
+    }
+
+    #[test]
+    fn the_time_of_the_session_is_read_as_bash_writes_it() {
+        assert_eq!(
+            nanoseconds("1700000000.000123"),
+            Some(1_700_000_000_000_123_000)
+        );
+        assert_eq!(nanoseconds("1700000000,000123"), None);
+        assert_eq!(nanoseconds("1700000000.12"), None);
+        assert_eq!(nanoseconds(""), None);
+    }
+
+    #[test]
+    fn words_reach_the_program_as_they_are() {
+        let words = ["sh", "-c", "echo \"a  b\" $x 'c'", ""].map(OsStr::new);
+        let line = quoted(&words).unwrap();
+        assert_eq!(
+            shlex::split(&line).unwrap(),
+            ["sh", "-c", "echo \"a  b\" $x 'c'", ""]
+        );
+    }
+}
