@@ -60,6 +60,8 @@ missing_packages() {
     has redis-server || echo redis-server
     has ssh || echo openssh-client
     [ -x /usr/sbin/sshd ] || echo openssh-server
+    # A host whose clock is another.
+    has faketime || echo faketime
     has ip || echo iproute2
     python3 -c 'import ensurepip' 2>/dev/null || echo python3-venv
 }

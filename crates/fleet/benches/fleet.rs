@@ -10,11 +10,13 @@
 use dyno_fleet::clock::Offset;
 use dyno_fleet::controller::{Controller, ControllerOptions, Event};
 use dyno_fleet::endpoint::{Endpoint, EndpointSource};
-use dyno_fleet::merge::{DEFAULT_LAG, MergeOptions, Merger};
+use dyno_fleet::merge::{Began, DEFAULT_LAG, MergeOptions, Merger};
 use dyno_fleet::names::RunName;
-use dyno_fleet::protocol::{HostFacts, Registration, Up, Version, Work};
+use dyno_fleet::protocol::{HostFacts, Registration, Stage, Up, Version, Work};
+use dyno_fleet::readings::ReadingEncoder;
 use dyno_fleet::window::WindowEncoder;
 use dyno_record::interval::{FinePart, IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
 use dyno_record::model::PhaseKind;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -25,6 +27,8 @@ use std::time::{Duration, Instant};
 const PATTERNS: usize = 64;
 /// Operations per second and agent: 10 million of the fleet with 1,000 agents.
 const RATE: u64 = 10_000;
+/// Metrics of each host, as of a machine with some CPUs and disks.
+const METRICS: usize = 200;
 const VERSION: &str = "bench";
 
 struct Redis(Child, u16);
@@ -37,9 +41,7 @@ impl Drop for Redis {
 }
 
 fn redis() -> Redis {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = listener.local_addr().expect("bound").port();
-    drop(listener);
+    let port = dyno_testkit::free_port();
     let mut child = Command::new("redis-server")
         .arg("-")
         .stdin(Stdio::piped())
@@ -114,7 +116,12 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
     let patterns: Vec<_> = (0..PATTERNS)
         .map(|pattern| encoder.encode(&window(pattern, 0)))
         .collect();
+    let ids: Vec<MetricId> = (0..METRICS)
+        .map(|number| MetricId::of_instance("cpu", &number.to_string(), "busy_ratio"))
+        .collect();
+    let mut readings: Vec<_> = (0..agents).map(|_| ReadingEncoder::new(0)).collect();
     let mut connection = endpoint.connect(Duration::ZERO).expect("redis is there");
+    begin(&mut connection, run, agents);
     let began = Instant::now();
     for second in 0..seconds {
         // Ten batches a second: a fleet that starts together sends together, but not in one instant.
@@ -140,8 +147,19 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
                     .arg("MAXLEN")
                     .arg("~")
                     .arg(agents * 20);
-                add.arg("*").arg("i").arg(agent).arg("n").arg(second + 1);
+                add.arg("*").arg("i").arg(agent).arg("n").arg(second + 2);
                 add.arg("j").arg(text).arg("h").arg(blob).ignore();
+                let values: Vec<_> = (0_u32..)
+                    .zip(&ids)
+                    .map(|(number, id)| (id.clone(), f64::from(number * agent) / 7.0))
+                    .collect();
+                let at_ns = at * 1_000_000_000;
+                let account = serde_json::json!({ "cpu_s": 0.1, "missing": [] });
+                let (text, values) = readings[agent as usize].encode(at_ns, &values, account);
+                let add = pipe.cmd("XADD").arg(run.readings());
+                add.arg("MAXLEN").arg("~").arg(agents * 20).arg("*");
+                add.arg("i").arg(agent).arg("j").arg(text);
+                add.arg("v").arg(values).ignore();
                 pipe.zadd(run.beats(), agent, at * 1_000_000).ignore();
                 // Each agent asks for the time and looks for the controller too.
                 pipe.cmd("TIME").ignore();
@@ -155,6 +173,25 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
         .map(|(_, blob)| blob.len() as u64)
         .sum::<u64>()
         / PATTERNS as u64
+}
+
+/// All agents begin in time.
+fn begin(connection: &mut redis::Connection, run: &RunName, agents: u32) {
+    let text = serde_json::to_string(&Up::Begun {
+        work: 1,
+        stage: Stage::Run,
+        late_ns: 0,
+        uncertainty_ns: 1,
+        windows_from_ns: 0,
+    })
+    .expect("plain data");
+    let mut pipe = redis::pipe();
+    for agent in 0..agents {
+        let add = pipe.cmd("XADD").arg(run.up()).arg("*");
+        add.arg("i").arg(agent).arg("n").arg(1).arg("j").arg(&text);
+        add.ignore();
+    }
+    pipe.query::<()>(connection).expect("it takes it");
 }
 
 fn register(endpoint: &Endpoint, run: &RunName, agents: u32) {
@@ -225,11 +262,32 @@ fn setting(name: &str, default: u64) -> u64 {
     text.parse().unwrap_or(default)
 }
 
+/// Takes the readings that came, as `dyno fleet run` does each second; returns how many.
+fn write_readings(
+    controller: &mut Controller,
+    writers: &mut [MetricsWriter],
+    began: &Instant,
+) -> u64 {
+    let mut count = 0;
+    for reading in controller.readings().expect("redis is there") {
+        let row = Reading {
+            at_s: began.elapsed().as_secs_f64(),
+            duration_s: 1.0,
+            values: reading.values,
+        };
+        let writer = &mut writers[reading.agent as usize];
+        writer.record(&row).expect("there is room");
+        count += 1;
+    }
+    count
+}
+
 fn main() {
     let (agents, seconds) = (
         setting("DYNO_BENCH_AGENTS", 1_000) as u32,
         setting("DYNO_BENCH_SECONDS", 60),
     );
+    dyno_fleet::limits::raise_file_limit();
     let redis = redis();
     let source = EndpointSource {
         text: Some(format!("redis://:bench@127.0.0.1:{}", redis.1)),
@@ -272,6 +330,11 @@ fn main() {
     let (began, cpu_before) = (Instant::now(), thread_cpu_s());
     let expected = u64::from(agents) * seconds;
     let (mut windows, mut closed, mut redis_mib) = (0, 0, 0_f64);
+    let folder = tempfile::tempdir().expect("there is room");
+    let mut writers: Vec<_> = (0..agents)
+        .map(|agent| MetricsWriter::new(folder.path(), &format!("host-{agent}"), 1))
+        .collect();
+    let mut readings = 0_u64;
     let mut looked = Instant::now();
     while windows < expected && began.elapsed() < Duration::from_secs(seconds * 2 + 30) {
         match controller
@@ -282,15 +345,31 @@ fn main() {
                 merger.add(agent, window).expect("in bounds");
                 windows += 1;
             }
+            Some(Event::Begun {
+                agent,
+                late_ns,
+                uncertainty_ns,
+                windows_from_ns,
+                ..
+            }) => merger.begun(
+                agent,
+                Began {
+                    late_ns,
+                    uncertainty_ns,
+                    windows_from_ns,
+                },
+            ),
             Some(other) => println!("unexpected: {other:?}"),
             None => {}
         }
         if looked.elapsed() > Duration::from_millis(250) {
             closed += merger.closed().expect("in bounds").len();
+            readings += write_readings(&mut controller, &mut writers, &began);
             redis_mib = redis_mib.max(info(&endpoint, "used_memory") / f64::from(1 << 20));
             looked = Instant::now();
         }
     }
+    readings += write_readings(&mut controller, &mut writers, &began);
     let (cpu_s, took) = (thread_cpu_s() - cpu_before, began.elapsed().as_secs_f64());
     let bytes = replaying.join().expect("it sent everything");
     let in_bytes = info(&endpoint, "total_net_input_bytes");
@@ -299,9 +378,10 @@ fn main() {
     let (last, outcome) = merger.finish().expect("in bounds");
     closed += last.len();
     println!(
-        "agents                {agents}, for {seconds} s, 2 operations with 3 histograms each"
+        "agents                {agents}, for {seconds} s, 2 operations with 3 histograms each, {METRICS} metrics of the host"
     );
     println!("windows               {windows} of {expected}, in {closed} merged intervals");
+    println!("readings of hosts     {readings} of {expected}, written to files");
     println!(
         "operations            {}",
         outcome
@@ -330,6 +410,8 @@ fn main() {
         in_bytes / took / 1e6,
         out_bytes / took / 1e6
     );
-    println!("doubts                {:?}", outcome.doubts());
+    let doubts = outcome.doubts();
+    let first = doubts.first().map_or("", String::as_str);
+    println!("doubts                {} {first}", doubts.len());
     drop(controller);
 }

@@ -13,11 +13,13 @@ use crate::names::RunName;
 use crate::protocol::{
     Announcement, Down, HostFacts, Registration, Stage, Up, Version, Work, decode, encode,
 };
+use crate::readings::{self, ReadingEncoder};
 use crate::shares::Share;
 use crate::window::WindowEncoder;
 use dyno_record::interval::IntervalRecord;
+use dyno_record::metrics::MetricId;
+pub(crate) use listen::{Clocks, Reply, ask, beat, keep, measure};
 use listen::{Heard, Listener};
-pub(crate) use listen::{Reply, beat, keep, measure};
 use send::{Outgoing, Sender};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -56,8 +58,12 @@ pub struct Start {
     pub stage: Stage,
     /// The instant on the clock of Redis, in nanoseconds from 1970.
     pub at_ns: i64,
-    /// The instant on the monotonic clock of this host.
+    /// The instant on the monotonic clock of this host, as far as it was known when the start was heard of.
     pub local_ns: i64,
+    /// How far off `local_ns` may be, either way, by the last round trip before; see
+    /// [`Offset::uncertainty_ns`](crate::clock::Offset::uncertainty_ns) for what time adds. Later round trips know better, so a
+    /// stage may turn out to have begun early by as much.
+    pub uncertainty_ns: u64,
 }
 
 /// What the threads of an agent share.
@@ -113,6 +119,7 @@ pub struct Agent {
     sender: Sender,
     inbox: Receiver<Heard>,
     encoder: WindowEncoder,
+    readings: readings::Outlet,
     listening: Option<thread::JoinHandle<()>>,
     sending: Option<thread::JoinHandle<()>>,
 }
@@ -134,7 +141,8 @@ impl Agent {
             match options.endpoint.connect(Duration::ZERO) {
                 Ok(connection) => break connection,
                 Err(error) if Instant::now() >= deadline => return Err(error),
-                Err(_) => wait(&options)?,
+                // Who is ended meanwhile tells what it waited for.
+                Err(error) => wait(&options).map_err(|_| error)?,
             }
         };
         let announcement = announcement(&mut connection, &options, deadline)?;
@@ -159,6 +167,13 @@ impl Agent {
         });
         let (heard, inbox) = channel();
         let (sender, sending) = send::start(&options, announcement.unread, shared.clone());
+        let readings = readings::Outlet {
+            endpoint: options.endpoint.clone(),
+            run: options.run.clone(),
+            index: options.index,
+            unread: announcement.unread,
+            keep: keep(shared.lease),
+        };
         let listener = Listener::new(&options, announcement, shared.clone(), heard);
         drop(connection);
         let listening = thread::spawn(move || listener.run());
@@ -167,6 +182,7 @@ impl Agent {
             sender,
             inbox,
             encoder: WindowEncoder::default(),
+            readings,
             listening: Some(listening),
             sending: Some(sending),
         })
@@ -253,7 +269,8 @@ impl Agent {
     }
 
     fn start(&self, work: u32, stage: Stage, at_ns: i64) -> Result<Start, FleetError> {
-        let local_ns = self.monotonic_offset().to_local_ns(at_ns);
+        let offset = self.monotonic_offset();
+        let local_ns = offset.to_local_ns(at_ns);
         let late_ns = monotonic_ns() - local_ns;
         if late_ns > 0 {
             let late = Duration::from_nanos(late_ns as u64);
@@ -264,6 +281,7 @@ impl Agent {
             stage,
             at_ns,
             local_ns,
+            uncertainty_ns: offset.uncertainty_ns,
         })
     }
 
@@ -314,17 +332,24 @@ impl Agent {
         self.say(Up::Doing { what: what.clone() }, &what)
     }
 
-    /// Tells when a stage really began, on the monotonic clock of this host.
+    /// Tells when a stage really began, on the monotonic clock of this host, and what its windows count from, in nanoseconds
+    /// after the common instant.
     ///
     /// # Errors
     /// The run has ended.
-    pub fn begun(&self, start: &Start, began_ns: i64) -> Result<(), FleetError> {
+    pub fn begun(
+        &self,
+        start: &Start,
+        began_ns: i64,
+        windows_from_ns: i64,
+    ) -> Result<(), FleetError> {
         let offset = self.monotonic_offset();
         let message = Up::Begun {
             work: start.work,
             stage: start.stage,
             late_ns: offset.to_remote_ns(began_ns) - start.at_ns,
             uncertainty_ns: offset.uncertainty_ns,
+            windows_from_ns,
         };
         self.say(message, &start.stage.to_string())
     }
@@ -341,6 +366,17 @@ impl Agent {
             window: header,
         };
         self.put(message, blob, &last)
+    }
+
+    /// A way for readings of this host, for a thread of its own. It is to be dropped before this agent leaves.
+    pub fn readings(&self) -> Readings {
+        Readings {
+            shared: self.shared.clone(),
+            sender: readings::Sender::new(
+                self.readings.clone(),
+                ReadingEncoder::new(monotonic_ns() as u64),
+            ),
+        }
     }
 
     /// Tells that a stage has ended, with the record of this agent.
@@ -400,6 +436,36 @@ impl Agent {
         let error = self.shared.redis_gone("messages are not taken".into());
         self.shared.end(error.clone());
         Err(error)
+    }
+}
+
+/// Sends readings of a host. What cannot be sent is lost: they never hold up a run.
+pub struct Readings {
+    shared: Arc<Shared>,
+    sender: readings::Sender,
+}
+
+impl Readings {
+    /// Whether the agent is to end, or has left: nothing is sent any more.
+    pub fn is_over(&self) -> bool {
+        self.shared.stop.load(Ordering::SeqCst) || self.shared.leaving.load(Ordering::SeqCst)
+    }
+
+    /// Sends what was read at an instant of the monotonic clock of this host. `account` is for the caller of the controller.
+    ///
+    /// # Errors
+    /// Redis does not take it; a later one may go again.
+    pub fn send(
+        &mut self,
+        read_ns: i64,
+        values: &[(MetricId, f64)],
+        account: serde_json::Value,
+    ) -> Result<(), FleetError> {
+        if self.is_over() {
+            return Ok(());
+        }
+        let at_ns = lock(&self.shared.clocks).monotonic().to_remote_ns(read_ns);
+        self.sender.send(at_ns, values, account)
     }
 }
 

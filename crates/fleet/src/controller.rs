@@ -4,12 +4,13 @@
 mod lease;
 mod roster;
 
-use crate::agent::{Reply, Start, keep, measure};
+use crate::agent::{Clocks, Reply, Start, ask, keep, measure};
 use crate::clock::{Offset, monotonic_ns};
 use crate::endpoint::Endpoint;
 use crate::error::FleetError;
 use crate::names::RunName;
 use crate::protocol::{Announcement, Down, Registration, Stage, Up, Version, Work, decode, encode};
+use crate::readings::{HostReading, Inlet};
 use crate::shares::Share;
 use crate::window::WindowDecoder;
 use dyno_record::interval::IntervalRecord;
@@ -59,6 +60,8 @@ pub enum Event {
         late_ns: i64,
         /// How far that may be off.
         uncertainty_ns: u64,
+        /// What its windows count from, in nanoseconds after the common instant.
+        windows_from_ns: i64,
     },
     /// A window of an agent.
     Window {
@@ -105,6 +108,8 @@ pub struct Controller {
     events: VecDeque<Event>,
     work: u32,
     realtime: Offset,
+    clocks: Clocks,
+    readings: Inlet,
     heard: Instant,
     looked: Instant,
     is_closed: bool,
@@ -136,6 +141,7 @@ impl Controller {
         let lease = Lease::take(&mut connection, &options, &announcement)?;
         Ok(Controller {
             roster: Roster::new(&options.hosts),
+            readings: Inlet::new(&options.run),
             options,
             connection: Some(connection),
             lease,
@@ -144,6 +150,7 @@ impl Controller {
             events: VecDeque::new(),
             work: 0,
             realtime: clocks.realtime(),
+            clocks,
             heard: Instant::now(),
             looked: Instant::now(),
             is_closed: false,
@@ -218,7 +225,8 @@ impl Controller {
         let keep_ms = keep(self.options.lease).as_millis() as i64;
         self.ask(|connection| {
             let mut pipe = redis::pipe();
-            pipe.del(&key).ignore();
+            // No agent sees the old shares go before the new ones are there.
+            pipe.atomic().del(&key).ignore();
             for share in shares {
                 pipe.hset(&key, share.index, encode(share)).ignore();
             }
@@ -265,17 +273,17 @@ impl Controller {
         self.roster.first_gone().map_or(Ok(()), Err)
     }
 
-    /// Lets a stage begin `lead` from now at all agents. The instant on the clock of this host is off by at most half of
-    /// one round trip.
+    /// Lets a stage begin `lead` from now at all agents. The instant on the clock of this host comes from one round trip.
     ///
     /// # Errors
     /// Redis does not answer.
     pub fn start(&mut self, stage: Stage, lead: Duration) -> Result<Start, FleetError> {
-        let (now_ns, local_ns) = self.ask(|connection| {
+        let (now_ns, local_ns, half_ns) = self.ask(|connection| {
             let sent_ns = monotonic_ns();
             let (seconds, micros): (i64, i64) = redis::cmd("TIME").query(connection)?;
-            let middle_ns = (sent_ns + monotonic_ns()) / 2;
-            Ok(((seconds * 1_000_000 + micros) * 1_000, middle_ns))
+            let half_ns = (monotonic_ns() - sent_ns) / 2;
+            let now_ns = (seconds * 1_000_000 + micros) * 1_000;
+            Ok((now_ns, sent_ns + half_ns, half_ns.unsigned_abs()))
         })?;
         let lead_ns = lead.as_nanos() as i64;
         let start = Start {
@@ -283,6 +291,8 @@ impl Controller {
             stage,
             at_ns: now_ns + lead_ns,
             local_ns: local_ns + lead_ns,
+            // Redis leaves out less than a microsecond.
+            uncertainty_ns: half_ns + 1_000,
         };
         let (work, at_ns) = (start.work, start.at_ns);
         self.say(&Down::Start { work, stage, at_ns })?;
@@ -314,6 +324,31 @@ impl Controller {
             }
             self.poll()?;
         }
+    }
+
+    /// What agents have read of their hosts since this was asked last, in the order in which it came.
+    ///
+    /// # Errors
+    /// Redis has gone.
+    pub fn readings(&mut self) -> Result<Vec<HostReading>, FleetError> {
+        let mut found = Vec::new();
+        loop {
+            let question = self.readings.question();
+            let reply: Reply = self.ask(|connection| question.query(connection))?;
+            if !self.readings.take(reply, &mut found) {
+                break;
+            }
+        }
+        if !found.is_empty() {
+            let trim = self.readings.trim();
+            self.ask(|connection| trim.query::<()>(connection))?;
+        }
+        Ok(found)
+    }
+
+    /// An instant of the clock of Redis on the monotonic clock of this host, by the newest round trips.
+    pub fn local_ns(&self, at_ns: i64) -> i64 {
+        self.clocks.monotonic().to_local_ns(at_ns)
     }
 
     /// Ends the newest work; the agents stay.
@@ -416,9 +451,9 @@ impl Controller {
     fn look_for_silent(&mut self) -> Result<(), FleetError> {
         let beats = self.options.run.beats();
         let lease_us = self.options.lease.as_micros() as i64;
-        let (seconds, micros): (i64, i64) =
-            self.ask(|connection| redis::cmd("TIME").query(connection))?;
-        let now_us = seconds * 1_000_000 + micros;
+        let trips = self.ask(ask)?;
+        let now_us = trips.now_us();
+        self.clocks.add(trips);
         let silent: Vec<(u32, f64)> = self.ask(|connection| {
             redis::cmd("ZRANGEBYSCORE")
                 .arg(&beats)
@@ -477,11 +512,13 @@ impl Controller {
                 stage,
                 late_ns,
                 uncertainty_ns,
+                windows_from_ns,
             } if work == current => Event::Begun {
                 agent,
                 stage,
                 late_ns,
                 uncertainty_ns,
+                windows_from_ns,
             },
             Up::Done {
                 work,
@@ -524,9 +561,11 @@ impl Controller {
                     self.connection = None;
                     let since = *failing.get_or_insert_with(Instant::now);
                     if self.is_ending || since.elapsed() > self.options.lease {
+                        // Who asks once more, to end in order, does not wait again.
+                        self.is_ending = true;
                         return Err(FleetError::RedisGone {
                             silent: self.heard.elapsed(),
-                            reason: error.to_string(),
+                            reason: format!("`{}`, {error}", self.options.endpoint),
                             last: format!("work {}", self.work),
                         });
                     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+const MIB: f64 = (1_u64 << 20) as f64;
+
 /// A fleet, or one agent of it, cannot go on.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FleetError {
@@ -67,7 +69,10 @@ pub enum FleetError {
         expected: String,
     },
     /// A host has no room for its records.
-    #[error("`{host}` has {free_bytes} bytes of free disk, and {needed_bytes} are needed")]
+    #[error(
+        "`{host}` has {:.1} MiB of free disk, and {:.1} MiB are needed",
+        *free_bytes as f64 / MIB, *needed_bytes as f64 / MIB
+    )]
     Disk {
         /// The host.
         host: String,
@@ -192,6 +197,9 @@ impl FleetError {
             FleetError::Redis { .. } => Some("check address, password and certificate of Redis"),
             FleetError::RunTaken { .. } => Some("give the run another name, or wait for its lease"),
             FleetError::Version { .. } => Some("place the same `dyno` on all hosts"),
+            FleetError::Disk { .. } => {
+                Some("make room there, load less, or name another folder by `--host-folder`")
+            }
             FleetError::StartPassed { .. } => Some("raise `fleet.start_lead`"),
             FleetError::MessagesLost { .. } => {
                 Some("the controller or Redis was too slow; give them a CPU of their own")

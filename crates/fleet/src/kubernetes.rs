@@ -1,6 +1,7 @@
 //! Manifests for Kubernetes from a plan: a Kustomize base, and an overlay for the parts that change from cluster to cluster.
 //! Nothing here is applied, and no secret is in it: passwords are in a `Secret` that a person or `dyno` makes before.
 
+mod agent;
 mod clients;
 mod redis;
 mod servers;
@@ -11,13 +12,22 @@ use dyno_plan::file::to_toml;
 use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
 use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
+use dyno_plan::uri::redact;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Name of the `Secret` that the address of Redis and the password are read from.
 pub const SECRET: &str = "dyno-redis";
-/// Name of the `Secret` with the connection string of servers that need credentials; it may be absent.
-pub const SERVER_SECRET: &str = "dyno-server";
+/// Name of the `Job` of the clients.
+pub const JOB: &str = "dyno-client";
+/// Name of the `Deployment` and the `Service` of Redis.
+pub const REDIS: &str = "dyno-redis";
+/// Name of the `StatefulSet` and the `Service` of the servers.
+pub const SERVERS: &str = "dyno-server";
+/// Port of Redis.
+pub const REDIS_PORT: u16 = 6379;
+/// Port of the first `mongod` of a pod; the others have those that follow.
+pub const SERVER_PORT: u16 = 27_017;
 
 /// Why there are no manifests.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,17 +59,25 @@ struct Context<'a> {
     kubernetes: &'a KubernetesPlan,
     /// Name of the run, in the names of the keys in Redis.
     run: &'a str,
+    /// The same for the agents beside the servers.
+    watch_run: &'a str,
+}
+
+/// Name of the run of the agents beside servers that are started for the `start`th time: those of servers before are no part of
+/// it.
+pub fn watch_run(run: &str, start: u32) -> String {
+    format!("{run}.{start}")
 }
 
 /// The manifests of a run: `base/` with all objects and `overlays/cluster/`, in which names of images, the number of
-/// clients and the storage class are changed for one cluster.
+/// clients and the storage class are changed for one cluster. `start` counts how often the run has started servers, from 1.
 ///
 /// # Errors
 /// [`RenderError`] if the plan has no such fleet, or servers that manifests do not know.
-pub fn render(plan: &Plan, run: &str) -> Result<Vec<Manifest>, RenderError> {
+pub fn render(plan: &Plan, run: &str, start: u32) -> Result<Vec<Manifest>, RenderError> {
     let fleet = plan.fleet.as_ref().ok_or(RenderError::NoKubernetes)?;
     let kubernetes = fleet.kubernetes.as_ref().ok_or(RenderError::NoKubernetes)?;
-    let keys = unknown(plan, kubernetes);
+    let keys = unknown(plan);
     if !keys.is_empty() {
         return Err(RenderError::Unknown { keys });
     }
@@ -68,6 +86,7 @@ pub fn render(plan: &Plan, run: &str) -> Result<Vec<Manifest>, RenderError> {
         fleet,
         kubernetes,
         run,
+        watch_run: &watch_run(run, start),
     };
     let mut files = vec![
         ("namespace.yaml", vec![namespace(&context)]),
@@ -97,8 +116,49 @@ pub fn render(plan: &Plan, run: &str) -> Result<Vec<Manifest>, RenderError> {
     Ok(manifests)
 }
 
+/// A server in a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodServer {
+    /// Number of the pod.
+    pub pod: u32,
+    /// Number of its disk there.
+    pub disk: u32,
+    /// Its port there.
+    pub port: u16,
+    /// Its address, as all pods of the cluster find it.
+    pub address: String,
+}
+
+/// Name of a server pod.
+pub fn server_pod(pod: u32) -> String {
+    format!("{SERVERS}-{pod}")
+}
+
+/// The servers of all pods, those of a pod one after the other.
+pub fn pod_servers(kubernetes: &KubernetesPlan) -> Vec<PodServer> {
+    let namespace = &kubernetes.namespace;
+    let of_pod = |pod: u32| {
+        (0..kubernetes.disks).map(move |disk| {
+            let port = servers::port(disk);
+            let address = format!("{}.{SERVERS}.{namespace}.svc:{port}", server_pod(pod));
+            PodServer {
+                pod,
+                disk,
+                port,
+                address,
+            }
+        })
+    };
+    (0..kubernetes.server_pods).flat_map(of_pod).collect()
+}
+
+/// Whether an agent is beside the servers of each pod.
+pub fn watches_servers(plan: &Plan) -> bool {
+    plan.server.kind != ServerKind::Uri && plan.observe.host
+}
+
 /// Settings of servers that would be left out without a word.
-fn unknown(plan: &Plan, kubernetes: &KubernetesPlan) -> Vec<String> {
+fn unknown(plan: &Plan) -> Vec<String> {
     let server = &plan.server;
     let known = ServerPlan {
         kind: server.kind,
@@ -120,10 +180,6 @@ fn unknown(plan: &Plan, kubernetes: &KubernetesPlan) -> Vec<String> {
     let mut keys: Vec<String> = differs.map(|(key, _)| format!("server.{key}")).collect();
     if server.kind == ServerKind::Embedded {
         keys.push("server.kind = \"embedded\"".into());
-    }
-    // One data folder is on one disk.
-    if kubernetes.disks > 1 {
-        keys.push("fleet.kubernetes.disks".into());
     }
     keys
 }
@@ -172,6 +228,10 @@ fn overlay(context: &Context<'_>) -> Value {
 impl Context<'_> {
     fn starts_servers(&self) -> bool {
         !matches!(self.plan.server.kind, ServerKind::Uri)
+    }
+
+    fn watches_servers(&self) -> bool {
+        watches_servers(self.plan)
     }
 
     fn metadata(&self, name: &str, part: &str) -> Value {
@@ -251,11 +311,13 @@ fn namespace(context: &Context<'_>) -> Value {
 
 /// The plan itself, for those who look; agents get it from the controller.
 fn plan_map(context: &Context<'_>) -> Value {
+    let mut plan = context.plan.clone();
+    plan.server.uri = plan.server.uri.map(|uri| redact(&uri));
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": context.metadata("dyno-plan", "plan"),
-        "data": {"plan.toml": to_toml(context.plan)},
+        "data": {"plan.toml": to_toml(&plan)},
     })
 }
 
@@ -270,7 +332,7 @@ mod tests {
     }
 
     fn text(plan: &Plan, path: &str) -> String {
-        let manifests = render(plan, "r1").expect("it is a fleet");
+        let manifests = render(plan, "r1", 1).expect("it is a fleet");
         let found = manifests
             .iter()
             .find(|manifest| manifest.path.ends_with(path));
@@ -308,28 +370,58 @@ mod tests {
         let mut plan = plan("");
         plan.server.kind = ServerKind::Uri;
         plan.server.uri = Some("mongodb://db".into());
-        let manifests = render(&plan, "r").expect("it is a fleet");
+        let manifests = render(&plan, "r", 1).expect("it is a fleet");
         assert!(
             !manifests
                 .iter()
                 .any(|manifest| manifest.text.contains("StatefulSet"))
         );
         plan.fleet = None;
-        assert_eq!(render(&plan, "r"), Err(RenderError::NoKubernetes));
+        assert_eq!(render(&plan, "r", 1), Err(RenderError::NoKubernetes));
+    }
+
+    #[test]
+    fn each_disk_has_a_server_and_an_agent_looks_after_them() {
+        let mut plan = plan("disks = 2\nserver_pods = 2");
+        let text = |plan: &Plan| {
+            let manifests = render(plan, "r", 3).expect("it is a fleet");
+            let mut all = manifests.into_iter();
+            let found = all.find(|manifest| manifest.path.ends_with("servers.yaml"));
+            found.expect("servers are started").text
+        };
+        let servers = text(&plan);
+        let holds = |what: &str| assert!(servers.contains(what), "{what}: {servers}");
+        holds("\"27018\"");
+        holds("mountPath: \"/data/disk-1\"");
+        holds("\"27017=/data/disk-0\"");
+        holds("\"27018=/data/disk-1\"");
+        holds("\"r.3\"");
+        holds("shareProcessNamespace: true");
+        let kubernetes = plan
+            .fleet
+            .as_ref()
+            .and_then(|fleet| fleet.kubernetes.as_ref());
+        let found = pod_servers(kubernetes.expect("it is there"));
+        let found: Vec<(u32, u16)> = found
+            .iter()
+            .map(|server| (server.pod, server.port))
+            .collect();
+        assert_eq!(found, [(0, 27_017), (0, 27_018), (1, 27_017), (1, 27_018)]);
+        plan.observe.host = false;
+        assert!(!text(&plan).contains("--watch"));
     }
 
     #[test]
     fn what_manifests_do_not_know_is_refused() {
-        let mut plan = plan("disks = 3");
+        let mut plan = plan("");
         plan.server.auth = true;
-        let error = render(&plan, "r").expect_err("it has no place").to_string();
-        assert!(
-            error.contains("`server.auth`, `fleet.kubernetes.disks`"),
-            "{error}"
-        );
+        let error = render(&plan, "r", 1)
+            .expect_err("it has no place")
+            .to_string();
+        assert!(error.contains("`server.auth`"), "{error}");
         let embedded = dyno_plan::file::parse("base = \"a\"\n[fleet.kubernetes]\n", "t");
         let embedded = embedded.expect("it is valid");
-        let error = render(&embedded, "r")
+        let error = render(&embedded, "r", 1)
             .expect_err("there is no image")
             .to_string();
         assert!(error.contains("embedded"), "{error}");
@@ -349,7 +441,18 @@ mod tests {
 
     #[test]
     fn no_manifest_holds_a_secret() {
-        for manifest in render(&plan(""), "r").expect("it is a fleet") {
+        let mut plan = plan("");
+        plan.server.kind = ServerKind::Uri;
+        plan.server.uri = Some("mongodb://user:a-secret@db/".into());
+        let manifests = render(&plan, "r", 1).expect("it is a fleet");
+        let holds = |text: &str| {
+            manifests
+                .iter()
+                .any(|manifest| manifest.text.contains(text))
+        };
+        assert!(holds("plan.toml") && holds("@db"), "the plan is there");
+        assert!(!holds("a-secret"));
+        for manifest in manifests {
             assert!(
                 !manifest.text.contains("kind: \"Secret\""),
                 "{}",

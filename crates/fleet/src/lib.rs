@@ -11,9 +11,11 @@ pub mod endpoint;
 pub mod error;
 pub mod inventory;
 pub mod kubernetes;
+pub mod limits;
 pub mod merge;
 pub mod names;
 pub mod protocol;
+pub mod readings;
 pub mod shares;
 pub mod window;
 

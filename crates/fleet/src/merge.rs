@@ -5,18 +5,35 @@
 //! rate of the fleet is that of the common window: the intervals in which every agent of the fleet measured for the whole
 //! interval. Memory depends on the open intervals and the number of agents, not on the length of the run.
 
+mod outcome;
+
 use dyno_record::accumulate::PhaseAccumulator;
-use dyno_record::interval::{FinePart, IntervalRecord, OperationInterval};
-use dyno_record::model::{PhaseKind, PhaseRecord};
+use dyno_record::interval::IntervalRecord;
+use dyno_record::model::PhaseKind;
 use hdrhistogram::errors::AdditionError;
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use outcome::skew;
+pub use outcome::{AgentOutcome, CommonWindow, Outcome};
+use std::collections::BTreeMap;
 
 /// Open intervals behind the newest one. More wait longer for a slow agent and take more memory, about half a megabyte
 /// for each operation and interval.
 pub const DEFAULT_LAG: u64 = 10;
 /// A window is a full one from this share of the interval on.
 const FULL_RATIO: f64 = 0.999;
+/// An agent that begins up to this share of an interval after its start was there for the whole of it, and windows that are
+/// off by no more are aligned: threads of a busy machine wake up that late.
+const LATE_RATIO: f64 = 0.01;
+
+/// When an agent began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Began {
+    /// From the common instant to its real start, in nanoseconds.
+    pub late_ns: i64,
+    /// How far that may be off, in nanoseconds.
+    pub uncertainty_ns: u64,
+    /// From the common instant to the instant that its windows count from, in nanoseconds.
+    pub windows_from_ns: i64,
+}
 
 /// How the windows of a fleet are merged.
 #[derive(Clone, Debug)]
@@ -42,74 +59,14 @@ pub struct Merged {
     pub is_common: bool,
 }
 
-/// One agent in the result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AgentOutcome {
-    /// Number.
-    pub agent: u32,
-    /// Its host.
-    pub host: String,
-    /// What its share was.
-    pub share: String,
-    /// Operations of the measure phase that succeeded.
-    pub succeeded: u64,
-    /// Operations of the measure phase that failed.
-    pub failed: u64,
-    /// Windows of all phases.
-    pub windows: u64,
-    /// From the common instant to its real start, in nanoseconds; absent if it never began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_late_ns: Option<i64>,
-    /// How far that may be off, in nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_uncertainty_ns: Option<u64>,
-    /// Intervals of the measure phase by which it ended before the last agent.
-    pub ended_early: u64,
-    /// Why it did not go on to the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<String>,
-}
-
-/// Rates of a phase in the common window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CommonWindow {
-    /// Its first interval.
-    pub first_interval: u64,
-    /// Its intervals. None if the agents were never all there.
-    pub intervals: u64,
-    /// Operations that succeeded in it.
-    pub succeeded: u64,
-    /// Operations that failed in it.
-    pub failed: u64,
-    /// Successes per second in it; 0 without an interval.
-    pub rate_per_s: f64,
-}
-
-/// The result of a fleet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Phases with everything that arrived, in the order they ran.
-    pub phases: Vec<PhaseRecord>,
-    /// The common window of the measure phase.
-    pub common: CommonWindow,
-    /// The agents.
-    pub agents: Vec<AgentOutcome>,
-    /// From the first start of an agent to the last, in nanoseconds.
-    pub start_skew_ns: u64,
-    /// How far that may be off, in nanoseconds.
-    pub start_skew_uncertainty_ns: u64,
-    /// Windows that came when their interval was closed; they are in the sums of the phases, and in no interval.
-    pub late_windows: u64,
-    /// Windows that are known to be missing.
-    pub missing_windows: u64,
-}
-
 #[derive(Debug)]
 struct AgentState {
     /// Its newest window.
     progress: Option<(PhaseKind, u64)>,
     /// Intervals that its windows are moved by.
     shift: i64,
+    /// When it really began, and whether its windows are aligned with the intervals; absent as long as that is not known.
+    began: Option<(i64, bool)>,
     /// It sends no more windows.
     has_ended: bool,
     last_measured: Option<u64>,
@@ -133,6 +90,7 @@ pub struct Merger {
     closed_up_to: BTreeMap<PhaseKind, u64>,
     phases: BTreeMap<PhaseKind, PhaseAccumulator>,
     common: CommonWindow,
+    measured_intervals: u64,
     late_windows: u64,
     missing_windows: u64,
 }
@@ -143,6 +101,7 @@ impl Merger {
         let agent = |(number, (host, share)): (usize, &(String, String))| AgentState {
             progress: None,
             shift: 0,
+            began: None,
             has_ended: false,
             last_measured: None,
             outcome: AgentOutcome {
@@ -154,6 +113,7 @@ impl Merger {
                 windows: 0,
                 start_late_ns: None,
                 start_uncertainty_ns: None,
+                late_intervals: 0,
                 ended_early: 0,
                 lost: None,
             },
@@ -165,18 +125,23 @@ impl Merger {
             closed_up_to: BTreeMap::new(),
             phases: BTreeMap::new(),
             common: CommonWindow::default(),
+            measured_intervals: 0,
             late_windows: 0,
             missing_windows: 0,
         }
     }
 
-    /// An agent began this long after the common instant. Windows that come after this are aligned by it.
-    pub fn begun(&mut self, agent: u32, late_ns: i64, uncertainty_ns: u64) {
+    /// An agent has begun. Windows that come after this are aligned by it; without it, an agent is there for no whole
+    /// interval.
+    pub fn begun(&mut self, agent: u32, began: Began) {
         let interval_ns = self.options.interval_ns.max(1) as f64;
+        let late_by = began.windows_from_ns as f64 / interval_ns;
         if let Some(state) = self.agents.get_mut(agent as usize) {
-            state.shift = (late_ns as f64 / interval_ns).round() as i64;
-            state.outcome.start_late_ns = Some(late_ns);
-            state.outcome.start_uncertainty_ns = Some(uncertainty_ns);
+            state.shift = late_by.round() as i64;
+            let is_aligned = (late_by - late_by.round()).abs() <= LATE_RATIO;
+            state.began = Some((began.late_ns, is_aligned));
+            state.outcome.start_late_ns = Some(began.late_ns);
+            state.outcome.start_uncertainty_ns = Some(began.uncertainty_ns);
         }
     }
 
@@ -188,6 +153,11 @@ impl Merger {
         let Some(state) = self.agents.get_mut(agent as usize) else {
             return Ok(());
         };
+        let interval_ns = self.options.interval_ns as f64;
+        let latest_ns = window.start_ns as f64 + interval_ns * LATE_RATIO;
+        let is_there = state
+            .began
+            .is_some_and(|(began_ns, is_aligned)| is_aligned && began_ns as f64 <= latest_ns);
         let slot = window.index.saturating_add_signed(state.shift);
         let place = (window.phase, slot);
         state.progress = state.progress.max(Some(place));
@@ -195,9 +165,10 @@ impl Merger {
         if window.phase == PhaseKind::Measure {
             state.outcome.succeeded += window.succeeded;
             state.outcome.failed += window.failed;
+            state.outcome.late_intervals += u64::from(!is_there);
             state.last_measured = state.last_measured.max(Some(slot));
         }
-        let is_full = window.duration_ns as f64 >= self.options.interval_ns as f64 * FULL_RATIO;
+        let is_full = is_there && window.duration_ns as f64 >= interval_ns * FULL_RATIO;
         let open_from = self.closed_up_to.get(&window.phase).copied().unwrap_or(0);
         if slot < open_from {
             self.late_windows += 1;
@@ -205,7 +176,7 @@ impl Merger {
         }
         match self.open.get_mut(&place) {
             Some(open) => {
-                add_beside(&mut open.window, window)?;
+                open.window.add_beside(window)?;
                 open.agents += 1;
                 open.full += u32::from(is_full);
             }
@@ -278,8 +249,10 @@ impl Merger {
         self.closed_up_to.insert(phase, slot + 1);
         self.total(&open.window)?;
         let is_common = open.full as usize == self.agents.len();
+        self.measured_intervals += u64::from(phase == PhaseKind::Measure);
         if is_common && phase == PhaseKind::Measure {
             let common = &mut self.common;
+            common.last_interval = slot;
             if common.intervals == 0 {
                 common.first_interval = slot;
             }
@@ -339,6 +312,7 @@ impl Merger {
                 .map(PhaseAccumulator::to_record)
                 .collect(),
             common: self.common,
+            measured_intervals: self.measured_intervals,
             agents,
             start_skew_ns,
             start_skew_uncertainty_ns,
@@ -352,130 +326,6 @@ impl Merger {
     pub fn open_intervals(&self) -> usize {
         self.open.len()
     }
-}
-
-impl Outcome {
-    /// Reasons to doubt the result, one sentence each.
-    pub fn doubts(&self) -> Vec<String> {
-        let mut doubts = Vec::new();
-        for agent in &self.agents {
-            let AgentOutcome {
-                agent: number,
-                host,
-                share,
-                ..
-            } = agent;
-            if let Some(reason) = &agent.lost {
-                doubts.push(format!(
-                    "agent {number} on `{host}` was lost with its share of {share}: {reason}"
-                ));
-            } else if agent.ended_early > 1 {
-                doubts.push(format!(
-                    "agent {number} on `{host}` ended {} intervals before the last one",
-                    agent.ended_early
-                ));
-            }
-        }
-        if self.missing_windows > 0 {
-            doubts.push(format!(
-                "{} messages of agents are missing",
-                self.missing_windows
-            ));
-        }
-        if self.late_windows > 0 {
-            doubts.push(format!(
-                "{} windows came too late for their interval; they are in the sums alone",
-                self.late_windows
-            ));
-        }
-        let hosts: BTreeSet<&str> = self
-            .agents
-            .iter()
-            .map(|agent| agent.host.as_str())
-            .collect();
-        if self.common.intervals == 0 && !hosts.is_empty() {
-            doubts.push("there is no interval in which all agents measured".into());
-        }
-        doubts
-    }
-}
-
-/// From the first start to the last, and how far it may be off.
-fn skew(agents: &[AgentOutcome]) -> (u64, u64) {
-    let starts = agents.iter().filter_map(|agent| agent.start_late_ns);
-    let (first, last) = (starts.clone().min(), starts.max());
-    let uncertainty = |at: Option<i64>| {
-        let agent = agents
-            .iter()
-            .find(|agent| agent.start_late_ns == at && at.is_some());
-        agent
-            .and_then(|agent| agent.start_uncertainty_ns)
-            .unwrap_or(0)
-    };
-    match (first, last) {
-        (Some(low), Some(high)) => (high.abs_diff(low), uncertainty(first) + uncertainty(last)),
-        _ => (0, 0),
-    }
-}
-
-/// Adds a window of the same interval.
-fn add_beside(sum: &mut IntervalRecord, more: IntervalRecord) -> Result<(), AdditionError> {
-    sum.start_ns = sum.start_ns.min(more.start_ns);
-    sum.duration_ns = sum.duration_ns.max(more.duration_ns);
-    for operation in more.operations {
-        match sum
-            .operations
-            .iter_mut()
-            .find(|known| known.name == operation.name)
-        {
-            Some(known) => add_operation(known, &operation)?,
-            None => sum.operations.push(operation),
-        }
-    }
-    for error in more.errors {
-        let mut known = sum.errors.iter_mut();
-        match known.find(|known| known.operation == error.operation && known.kind == error.kind) {
-            Some(known) => known.count += error.count,
-            None => sum.errors.push(error),
-        }
-    }
-    sum.succeeded += more.succeeded;
-    sum.failed += more.failed;
-    sum.busy_ns += more.busy_ns;
-    sum.in_flight_ns += more.in_flight_ns;
-    sum.arrivals_due += more.arrivals_due;
-    sum.arrivals_started += more.arrivals_started;
-    sum.arrivals_dropped += more.arrivals_dropped;
-    sum.arrivals_late += more.arrivals_late;
-    sum.reconnects += more.reconnects;
-    sum.cpu_user_ns += more.cpu_user_ns;
-    sum.cpu_system_ns += more.cpu_system_ns;
-    // Of all processes together, so the sum.
-    sum.max_rss_bytes += more.max_rss_bytes;
-    if sum.fine.len() < more.fine.len() {
-        sum.fine.resize(more.fine.len(), FinePart::default());
-    }
-    for (part, more) in sum.fine.iter_mut().zip(&more.fine) {
-        part.ended += more.ended;
-        part.response_sum_ns += more.response_sum_ns;
-    }
-    Ok(())
-}
-
-fn add_operation(
-    sum: &mut OperationInterval,
-    more: &OperationInterval,
-) -> Result<(), AdditionError> {
-    sum.response.add(&more.response)?;
-    sum.service.add(&more.service)?;
-    sum.start_delay.add(&more.start_delay)?;
-    sum.response_sum_ns += more.response_sum_ns;
-    sum.service_sum_ns += more.service_sum_ns;
-    sum.start_delay_sum_ns += more.start_delay_sum_ns;
-    sum.documents += more.documents;
-    sum.errors += more.errors;
-    sum.clamped += more.clamped;
-    Ok(())
 }
 
 #[cfg(test)]

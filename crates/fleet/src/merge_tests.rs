@@ -1,7 +1,7 @@
 //! The whole is the sum of its parts, whoever is late, lost or out of step.
 
 use super::*;
-use dyno_record::interval::{ErrorCount, latency_histogram};
+use dyno_record::interval::{ErrorCount, FinePart, OperationInterval, latency_histogram};
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -50,12 +50,24 @@ fn measure(index: u64, values_us: &[u64]) -> IntervalRecord {
 
 fn merger(agents: u32) -> Merger {
     let agent = |number| (format!("c{number}"), "1 clients on server 0".to_owned());
-    Merger::new(MergeOptions {
+    let mut merger = Merger::new(MergeOptions {
         interval_ns: SECOND,
         lag: 4,
         offered_rate_per_s: None,
         agents: (0..agents).map(agent).collect(),
-    })
+    });
+    for agent in 0..agents {
+        merger.begun(agent, Began::default());
+    }
+    merger
+}
+
+fn began(late_ns: i64, uncertainty_ns: u64, windows_from_ns: i64) -> Began {
+    Began {
+        late_ns,
+        uncertainty_ns,
+        windows_from_ns,
+    }
 }
 
 #[test]
@@ -118,15 +130,20 @@ fn the_last_interval_of_a_phase_waits_for_all() {
 fn the_rate_is_that_of_the_window_in_which_all_measured() {
     let mut merger = merger(2);
     // One begins a second late and ends a second later, alone and unhindered.
-    merger.begun(0, 1_000, 500);
-    merger.begun(1, 1_000_200_000, 700);
+    merger.begun(0, began(1_000, 500, 0));
+    merger.begun(1, began(1_000_200_000, 700, 1_000_200_000));
+    let late = |index, values: &[u64]| {
+        let mut window = measure(index, values);
+        window.start_ns += 1_000_200_000;
+        window
+    };
     for index in 0..5 {
         merger.add(0, measure(index, &[10; 100])).expect("added");
     }
     for index in 0..4 {
-        merger.add(1, measure(index, &[10; 50])).expect("added");
+        merger.add(1, late(index, &[10; 50])).expect("added");
     }
-    merger.add(1, measure(4, &[10; 900])).expect("added");
+    merger.add(1, late(4, &[10; 900])).expect("added");
     let (last, outcome) = merger.finish().expect("merged");
     let common: Vec<u64> = last
         .iter()
@@ -138,12 +155,56 @@ fn the_rate_is_that_of_the_window_in_which_all_measured() {
         (outcome.common.first_interval, outcome.common.intervals),
         (1, 4)
     );
+    assert_eq!(
+        (outcome.common.last_interval, outcome.measured_intervals),
+        (4, 6)
+    );
     assert_eq!(outcome.common.rate_per_s, 150.0);
     assert_eq!(
         (outcome.start_skew_ns, outcome.start_skew_uncertainty_ns),
         (1_000_199_000, 1_200)
     );
     assert_eq!(outcome.agents[0].ended_early, 1);
+}
+
+#[test]
+fn an_agent_that_really_begins_late_is_not_there_before() {
+    let mut merger = merger(2);
+    merger.begun(0, began(9_000_000, 500, 0));
+    // It stood still; its windows are where they were planned.
+    merger.begun(1, began(2_500_000_000, 700, 0));
+    for index in 0..5 {
+        merger.add(0, measure(index, &[10; 100])).expect("added");
+        merger.add(1, measure(index, &[10; 50])).expect("added");
+    }
+    let (_, outcome) = merger.finish().expect("merged");
+    assert_eq!(
+        (outcome.common.first_interval, outcome.common.intervals),
+        (3, 2)
+    );
+    assert_eq!(outcome.start_skew_ns, 2_491_000_000);
+    let late: Vec<u64> = outcome
+        .agents
+        .iter()
+        .map(|agent| agent.late_intervals)
+        .collect();
+    assert_eq!(late, [0, 3]);
+    let doubts = outcome.doubts().join("\n");
+    assert!(doubts.contains("agent 1 on `c1` began late"), "{doubts}");
+}
+
+#[test]
+fn windows_that_are_out_of_step_or_of_an_unknown_start_are_in_no_common_interval() {
+    for begun in [Some(began(0, 1, 400_000_000)), None] {
+        let mut merger = merger(1);
+        merger.agents[0].began = None;
+        if let Some(begun) = begun {
+            merger.begun(0, begun);
+        }
+        merger.add(0, measure(1, &[10])).expect("added");
+        let (_, outcome) = merger.finish().expect("merged");
+        assert_eq!(outcome.common.intervals, 0, "{begun:?}");
+    }
 }
 
 #[test]

@@ -50,8 +50,13 @@ impl RunName {
         self.key("shares")
     }
 
+    /// Stream: what agents read of their hosts.
+    pub fn readings(&self) -> String {
+        self.key("readings")
+    }
+
     /// All keys that a run can have.
-    pub fn all(&self) -> [String; 6] {
+    pub fn all(&self) -> [String; 7] {
         [
             self.controller(),
             self.agents(),
@@ -59,6 +64,7 @@ impl RunName {
             self.up(),
             self.down(),
             self.shares(),
+            self.readings(),
         ]
     }
 

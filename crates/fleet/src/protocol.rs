@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Version of the messages. Raised when one side would misread the other.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 3;
 
 /// Who is in a version of the program and of its messages; both must be equal on all hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,9 +146,13 @@ pub struct Work {
     pub servers: Vec<String>,
     /// What is to be done, in order.
     pub stages: Vec<Stage>,
-    /// Worker threads of an agent, if somebody asked for a number; else as many as it has CPUs.
+    /// Worker threads of an agent, if somebody asked for a number; else as many as its part of the CPUs of its host. Several
+    /// servers divide them, with at least one for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
+    /// Agents on each host, which share its CPUs; 0 is taken for 1.
+    #[serde(default)]
+    pub agents_per_host: u32,
 }
 
 /// From an agent to the controller.
@@ -173,10 +177,12 @@ pub enum Up {
         work: u32,
         /// The stage.
         stage: Stage,
-        /// After the common instant, in nanoseconds, on the clock of Redis.
+        /// When it really had, after the common instant, in nanoseconds, on the clock of Redis.
         late_ns: i64,
         /// How far that may be off.
         uncertainty_ns: u64,
+        /// What its windows count from, after the common instant, in nanoseconds.
+        windows_from_ns: i64,
     },
     /// A window, with its histograms beside it.
     Window {

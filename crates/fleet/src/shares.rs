@@ -226,6 +226,21 @@ pub fn shares(plan: &Plan, agents: u32, servers: u32) -> Result<Vec<Share>, Shar
     Ok(shares)
 }
 
+/// Fewest `client.clients` of a plan with which everybody has something to do: one for each server that an agent loads, and
+/// of all agents if the plan counts in all. `None` if the plan has no fleet.
+pub fn least_clients(plan: &Plan, agents: u32, servers: u32) -> Option<u64> {
+    let fleet = plan.fleet.as_ref()?;
+    let per_agent = match fleet.mapping {
+        Mapping::AllToAll => servers,
+        Mapping::Deployment | Mapping::Pairs => 1,
+    };
+    let agents = match fleet.amounts {
+        Amounts::InAll => agents,
+        Amounts::PerAgent => 1,
+    };
+    Some(u64::from(agents) * u64::from(per_agent))
+}
+
 /// Who loads which server, with how many connections.
 fn places(
     plan: &Plan,
@@ -238,10 +253,7 @@ fn places(
         Mapping::AllToAll => servers,
         Mapping::Deployment | Mapping::Pairs => 1,
     };
-    let least = match fleet.amounts {
-        Amounts::InAll => u64::from(agents) * u64::from(per_agent),
-        Amounts::PerAgent => u64::from(per_agent),
-    };
+    let least = least_clients(plan, agents, servers).unwrap_or(1);
     let key = "client.clients";
     if amount < least {
         return Err(ShareError::TooFew { key, amount, least });
@@ -282,17 +294,19 @@ fn links(
     let in_all: u64 = places.iter().map(|place| place.clients).sum();
     let rate = plan.schedule.rate_per_s();
     let (mut taken, mut before, mut number) = (vec![0_u32; servers as usize], 0, 0);
+    let agents = places.last().map_or(0, |place| place.agent as usize + 1);
+    let (mut of_agent, mut of_agent_before) = (vec![0_u64; agents], vec![0_u64; agents]);
+    for place in places {
+        of_agent[place.agent as usize] += place.clients;
+    }
     let mut links: Vec<Link> = Vec::with_capacity(places.len());
     for place in places {
         // Weights are connections: of the fleet, or of the agent.
         let (total, first) = match fleet.amounts {
             Amounts::InAll => (in_all, before),
             Amounts::PerAgent => {
-                let own = |other: &&Place| other.agent == place.agent;
-                let earlier = links.len();
-                let total = places.iter().filter(own).map(|other| other.clients).sum();
-                let first = places[..earlier].iter().filter(own);
-                (total, first.map(|other| other.clients).sum())
+                let agent = place.agent as usize;
+                (of_agent[agent], of_agent_before[agent])
             }
         };
         let operations = plan
@@ -328,6 +342,7 @@ fn links(
             seed: seed(plan.client.seed, number),
         });
         before += place.clients;
+        of_agent_before[place.agent as usize] += place.clients;
         number += 1;
     }
     Ok(links)

@@ -44,6 +44,23 @@ fn a_fleet_of_one_does_what_a_local_run_does() {
 }
 
 #[test]
+fn the_fewest_clients_are_those_with_which_everybody_has_one() {
+    for (mapping, amounts, least) in [
+        (Mapping::AllToAll, Amounts::InAll, 6),
+        (Mapping::AllToAll, Amounts::PerAgent, 2),
+        (Mapping::Deployment, Amounts::InAll, 3),
+        (Mapping::Deployment, Amounts::PerAgent, 1),
+    ] {
+        let mut plan = plan(mapping, amounts);
+        assert_eq!(least_clients(&plan, 3, 2), Some(least));
+        plan.client.clients = least as u32;
+        assert!(shares(&plan, 3, 2).is_ok(), "{mapping:?} {amounts:?}");
+        plan.client.clients -= 1;
+        assert!(shares(&plan, 3, 2).is_err(), "{mapping:?} {amounts:?}");
+    }
+}
+
+#[test]
 fn constant_schedules_take_turns() {
     let mut plan = plan(Mapping::Deployment, Amounts::InAll);
     plan.client.clients = 4;

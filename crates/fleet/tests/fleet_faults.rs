@@ -61,7 +61,7 @@ fn child_agent() {
         .wait_start(work.number, Stage::Run, SOON)
         .unwrap()
         .unwrap();
-    agent.begun(&start, start.local_ns).unwrap();
+    agent.begun(&start, start.local_ns, 0).unwrap();
     for index in 0..3 {
         agent.window(work.number, &window(1, index, 3)).unwrap();
     }
@@ -89,7 +89,7 @@ fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
         .unwrap();
     let (mut agent, start) = waiting.join().unwrap();
     let start = start.expect("the stage begins");
-    agent.begun(&start, start.local_ns).unwrap();
+    agent.begun(&start, start.local_ns, 0).unwrap();
     let mut windows = 0;
     while windows < 3 {
         let event = controller.next(SOON).unwrap().expect("windows come");

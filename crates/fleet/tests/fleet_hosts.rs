@@ -106,8 +106,14 @@ fn hosts_are_made_ready_used_and_taken_away() {
         hosts.0.display()
     );
     fs::write(hosts.0.join("vars.yml"), variables).unwrap();
-    // Asking changes nothing.
-    assert_eq!(hosts.play("site.yml", &["--check"]).0, 2);
+    // Asking changes nothing, and tells what would be started, also where packages are still to be installed.
+    let packages = ["--check", "-e", "{dyno_node_packages: [no-such-package]}"];
+    let (changed, said) = hosts.play("site.yml", &packages);
+    assert_eq!(changed, 2, "{said}");
+    assert!(
+        said.contains("/opt/dyno/secantusd-rs would be started"),
+        "{said}"
+    );
     assert!(!hosts.ssh("client1", "test -e /opt/dyno").status.success());
     assert_eq!(hosts.play("site.yml", &[]).0, 2);
     let (changed, said) = hosts.play("site.yml", &[]);
@@ -124,6 +130,17 @@ fn hosts_are_made_ready_used_and_taken_away() {
     let cut = hosts.ssh("server1", "true");
     assert_eq!(cut.status.code(), Some(255), "{}", text(&cut));
     assert!(hosts.run("mend", &["server1"]).status.success());
+    assert_eq!(hosts.play("stop.yml", &[]).0, 1);
+    assert!(!hosts.ssh("server1", "pgrep secantusd-rs").status.success());
+    // After a new start of the machine the number in the file may be that of another program.
+    let other = "(sleep 617 >/dev/null 2>&1 & echo $! >/var/lib/dyno/server/server.pid)";
+    assert!(hosts.ssh("server1", other).status.success());
+    hosts.play("site.yml", &["--limit", "server1"]);
+    assert!(hosts.ssh("server1", "pgrep secantusd-rs").status.success());
+    assert!(
+        hosts.ssh("server1", "pgrep sleep").status.success(),
+        "it is not ours"
+    );
     assert_eq!(hosts.play("stop.yml", &[]).0, 1);
     assert!(!hosts.ssh("server1", "pgrep secantusd-rs").status.success());
     let left = hosts.ssh("server1", "find /var/lib/dyno -type f");

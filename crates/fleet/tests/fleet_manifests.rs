@@ -5,7 +5,10 @@
 use dyno_fleet::kubernetes::render;
 use dyno_plan::Plan;
 use dyno_testkit::{Skip, or_skip};
+use serde_json::{Value, json};
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -38,7 +41,7 @@ fn plans() -> Vec<(&'static str, Plan)> {
             "everything",
             plan(&format!(
                 "{mongod}cache = \"2GiB\"\nblock_compressor = \"zstd\"\nparameters = {{ ttlMonitorEnabled = \"false\" }}\n\
-                 [fleet.kubernetes]\nnamespace = \"bench\"\nclient_pods = 100\nserver_pods = 3\n\
+                 [fleet.kubernetes]\nnamespace = \"bench\"\nclient_pods = 100\nserver_pods = 3\ndisks = 2\n\
                  storage_class = \"fast\"\nhost_network = true\npin_cpus = false\ndisk_size = \"1.5GiB\"\n\
                  image = \"registry.example:5000/team/dyno@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n"
             )),
@@ -53,7 +56,7 @@ fn plans() -> Vec<(&'static str, Plan)> {
 }
 
 fn written(folder: &Path, plan: &Plan) -> Vec<PathBuf> {
-    let manifests = render(plan, "run-1").unwrap();
+    let manifests = render(plan, "run-1", 1).unwrap();
     let write = |manifest: &dyno_fleet::kubernetes::Manifest| {
         let path = folder.join(&manifest.path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -187,4 +190,168 @@ fn the_inventory_of_the_example_has_the_groups_of_a_plan() {
         inventory.hosts(&["servers".to_owned()]).unwrap(),
         ["server1"]
     );
+}
+
+/// Whether `kubectl` is installed. No script does it: that of Debian 12 has a Kustomize that takes no folders.
+fn has_kubectl() -> bool {
+    let version = Command::new("kubectl")
+        .args(["version", "--client"])
+        .output();
+    version.is_ok_and(|output| output.status.success())
+}
+
+/// What a cluster answers when it is asked which kinds it has, by path. It has no object.
+fn answer(path: &str) -> Option<Value> {
+    let group = |name: &str| {
+        let version = json!({"groupVersion": format!("{name}/v1"), "version": "v1"});
+        json!({"name": name, "versions": [version], "preferredVersion": version})
+    };
+    let kinds = |version: &str, kinds: &[(&str, &str)]| {
+        let resource = |(name, kind): &(&str, &str)| {
+            let is_namespaced = *kind != "Namespace";
+            json!({"name": name, "singularName": "", "namespaced": is_namespaced, "kind": kind,
+                   "verbs": ["create", "get", "patch"]})
+        };
+        let resources: Vec<Value> = kinds.iter().map(resource).collect();
+        json!({"kind": "APIResourceList", "groupVersion": version, "resources": resources})
+    };
+    Some(match path {
+        "/api" => json!({"kind": "APIVersions", "versions": ["v1"]}),
+        "/apis" => json!({"kind": "APIGroupList", "groups": [group("apps"), group("batch")]}),
+        "/api/v1" => kinds(
+            "v1",
+            &[
+                ("namespaces", "Namespace"),
+                ("services", "Service"),
+                ("configmaps", "ConfigMap"),
+            ],
+        ),
+        "/apis/apps/v1" => kinds(
+            "apps/v1",
+            &[
+                ("deployments", "Deployment"),
+                ("statefulsets", "StatefulSet"),
+            ],
+        ),
+        "/apis/batch/v1" => kinds("batch/v1", &[("jobs", "Job")]),
+        _ => return None,
+    })
+}
+
+/// Stands in for the API of an empty cluster, as long as this process lives. Its address.
+fn cluster() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let connection = connection.unwrap();
+            std::thread::spawn(move || answer_all(&connection));
+        }
+    });
+    address
+}
+
+fn answer_all(connection: &TcpStream) {
+    let mut lines = BufReader::new(connection).lines();
+    while let Some(Ok(request)) = lines.next() {
+        while lines
+            .next()
+            .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+        {}
+        let path = request.split([' ', '?']).nth(1).unwrap_or_default();
+        let missing = || json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
+        let (status, body) = match answer(path) {
+            Some(body) => ("200 OK", body),
+            None => ("404 Not Found", missing()),
+        };
+        let body = body.to_string();
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut writer = connection;
+        if writer.write_all((head + &body).as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_dry_run_of_kubectl_takes_every_object() {
+    if !has_kubectl() {
+        return;
+    }
+    let address = cluster();
+    let home = tempfile::tempdir().unwrap();
+    let dry_run = |files: &[PathBuf]| {
+        let mut kubectl = Command::new("kubectl");
+        kubectl
+            .env("HOME", home.path())
+            .env("KUBECONFIG", "/dev/null");
+        // Schemas are checked above: the stand-in has none.
+        let fixed = ["apply", "--dry-run=client", "--validate=false"];
+        kubectl.args(["--server", &address]).args(fixed);
+        for file in files {
+            kubectl.arg("-f").arg(file);
+        }
+        kubectl.output().unwrap()
+    };
+    for (name, plan) in plans() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = written(folder.path(), &plan);
+        files.retain(|path| !path.ends_with("kustomization.yaml"));
+        let output = dry_run(&files);
+        let said = text(&output);
+        assert!(output.status.success(), "{name}: {said}");
+        let texts = files.iter().map(|file| fs::read_to_string(file).unwrap());
+        let objects: usize = texts.map(|text| text.split("---\n").count()).sum();
+        assert_eq!(
+            said.matches("created (dry run)").count(),
+            objects,
+            "{name}: {said}"
+        );
+        // And it does not take what no cluster has.
+        let clients = files
+            .iter()
+            .find(|path| path.ends_with("clients.yaml"))
+            .unwrap();
+        let wrong = fs::read_to_string(clients)
+            .unwrap()
+            .replace("\"Job\"", "\"Jobs\"");
+        fs::write(clients, wrong).unwrap();
+        let output = dry_run(&files);
+        assert!(
+            !output.status.success() && text(&output).contains("no matches for kind"),
+            "{}",
+            text(&output)
+        );
+    }
+}
+
+#[test]
+fn kustomize_builds_the_overlay_with_everything_in_it_once() {
+    if !has_kubectl() {
+        return;
+    }
+    for (name, plan) in plans() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = written(folder.path(), &plan);
+        let mut kubectl = Command::new("kubectl");
+        let overlay = folder.path().join("overlays/cluster");
+        let output = kubectl.arg("kustomize").arg(overlay).output().unwrap();
+        assert!(output.status.success(), "{name}: {}", text(&output));
+        let built = String::from_utf8(output.stdout).unwrap();
+        let kinds_of = |text: &str| {
+            let kinds = text.lines().filter(|line| line.starts_with("kind: "));
+            let mut kinds: Vec<String> = kinds.map(|kind| kind.replace('"', "")).collect();
+            kinds.sort();
+            kinds
+        };
+        let is_object = |path: &&PathBuf| !path.ends_with("kustomization.yaml");
+        let texts = files.iter().filter(is_object);
+        let all: String = texts
+            .map(|path| fs::read_to_string(path).unwrap() + "\n")
+            .collect();
+        assert_eq!(kinds_of(&built), kinds_of(&all), "{name}");
+    }
 }

@@ -116,6 +116,8 @@ pub(super) struct Listener {
     heard: Sender<Heard>,
     /// Last entry of the stream that was read.
     position: String,
+    /// Number of the newest work: one that was sent again after a lost answer is not done twice.
+    work: u32,
     controller_seen: Instant,
 }
 
@@ -134,6 +136,7 @@ impl Listener {
             shared,
             heard,
             position: "0-0".into(),
+            work: 0,
             controller_seen: Instant::now(),
         }
     }
@@ -153,7 +156,8 @@ impl Listener {
                 Err(error) => {
                     connection = None;
                     if self.shared.silent() > self.shared.lease {
-                        self.shared.end(self.shared.redis_gone(error.to_string()));
+                        let reason = format!("`{}`, {error}", self.endpoint);
+                        self.shared.end(self.shared.redis_gone(reason));
                     }
                     thread::sleep(LOOK_EVERY * 5);
                 }
@@ -225,8 +229,12 @@ impl Listener {
 
     fn take(&mut self, connection: &mut Connection, text: &[u8]) -> Result<(), RedisError> {
         let heard = match decode::<Down>(text, "the controller") {
+            Ok(Down::Work(work)) if work.number <= self.work => return Ok(()),
             Ok(Down::Work(work)) => match self.share(connection)? {
-                Ok(share) => Heard::Work(work, share),
+                Ok(share) => {
+                    self.work = work.number;
+                    Heard::Work(work, share)
+                }
                 Err(error) => {
                     self.shared.end(error);
                     return Ok(());

@@ -84,7 +84,9 @@ impl Queue {
                 Err(error) => {
                     self.connection = None;
                     if began.elapsed() > self.shared.lease {
-                        let gone = self.shared.redis_gone(error.to_string());
+                        let gone = self
+                            .shared
+                            .redis_gone(format!("`{}`, {error}", self.endpoint));
                         self.shared.end(gone);
                         return false;
                     }

@@ -160,7 +160,11 @@ impl Roster {
             }
             Up::Done { stage, .. } => {
                 entry.is_measuring = false;
-                format!("ended {stage}")
+                match stage {
+                    // It has the servers up, and keeps them.
+                    Stage::Serve => stage.to_string(),
+                    Stage::Load | Stage::Run => format!("ended {stage}"),
+                }
             }
             Up::Failed { reason } => {
                 entry.has_left = true;

@@ -1,6 +1,6 @@
 //! The clients: an Indexed Job, one agent for each pod, spread over the nodes and away from the servers.
 
-use super::{Context, SECRET, SERVER_SECRET, container_security, pod_security, servers};
+use super::{Context, JOB, agent, container_security, pod_security};
 use serde_json::{Value, json};
 
 /// User of the image.
@@ -9,24 +9,12 @@ const USER: u32 = 65_532;
 pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
     let kubernetes = context.kubernetes;
     let labels = context.labels("client");
-    let mut environment = vec![
-        json!({"name": "DYNO_REDIS_FILE", "value": "/run/dyno/url"}),
-        json!({
-            "name": "DYNO_AGENT_INDEX",
-            "valueFrom": {"fieldRef": {
-                "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']",
-            }},
-        }),
-        json!({"name": "DYNO_AGENT_HOST", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}),
-        json!({
-            "name": "DYNO_URI",
-            "valueFrom": {"secretKeyRef": {"name": SERVER_SECRET, "key": "uri", "optional": true}},
-        }),
-    ];
-    if context.starts_servers() {
-        let addresses = servers::addresses(context).join(",");
-        environment.push(json!({"name": "DYNO_SERVERS", "value": addresses}));
-    }
+    // Pods with CPUs of their own are hosts of their own, whatever else is on the node.
+    let host = match kubernetes.pin_cpus {
+        true => "$(DYNO_NODE)/$(DYNO_AGENT_INDEX)",
+        false => "$(DYNO_NODE)",
+    };
+    let index = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
     let mut pod = json!({
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
@@ -46,22 +34,18 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
         "containers": [{
             "name": "dyno",
             "image": kubernetes.image,
-            "args": ["agent", "--run", context.run],
-            "env": environment,
+            "args": agent::arguments(context, context.run),
+            "env": agent::environment(index, host),
             "resources": context.resources(kubernetes.client_cpus, kubernetes.client_memory),
             "securityContext": container_security(),
             "volumeMounts": [
-                {"name": "redis", "mountPath": "/run/dyno", "readOnly": true},
+                agent::redis_mount(),
                 {"name": "work", "mountPath": "/work"},
             ],
             "workingDir": "/work",
         }],
         "volumes": [
-            {"name": "redis", "secret": {
-                "secretName": SECRET,
-                "defaultMode": 288,
-                "items": [{"key": "url", "path": "url"}],
-            }},
+            agent::redis_volume(),
             {"name": "work", "emptyDir": {}},
         ],
     });
@@ -70,7 +54,7 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
     vec![json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": context.metadata("dyno-client", "client"),
+        "metadata": context.metadata(JOB, "client"),
         "spec": {
             "completionMode": "Indexed",
             "completions": pods,

@@ -11,7 +11,7 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
     let deployment = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": context.metadata("dyno-redis", "redis"),
+        "metadata": context.metadata(super::REDIS, "redis"),
         "spec": {
             "replicas": 1,
             "strategy": {"type": "Recreate"},
@@ -46,7 +46,7 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": context.metadata("dyno-redis", "redis"),
+        "metadata": context.metadata(super::REDIS, "redis"),
         "spec": {
             "selector": selector,
             "ports": [{"name": "redis", "port": 6379, "targetPort": "redis"}],

@@ -1,57 +1,48 @@
-//! The servers under test: a StatefulSet, one volume for each disk, each pod on a node of its own.
+//! The servers under test: a StatefulSet, each pod on a node of its own, with a server and a volume for each disk.
 
-use super::{Context, container_security, pod_security, quantity};
+use super::{Context, SERVER_PORT, agent, container_security, pod_security, quantity};
 use dyno_plan::units::Bytes;
 use serde_json::{Value, json};
 
-/// Port of `mongod`.
-const PORT: u32 = 27_017;
 /// User of the images of MongoDB.
 const USER: u32 = 999;
-
-/// Names of the server pods, as they are found in the namespace.
-pub(super) fn addresses(context: &Context<'_>) -> Vec<String> {
-    let namespace = &context.kubernetes.namespace;
-    (0..context.kubernetes.server_pods)
-        .map(|pod| format!("dyno-server-{pod}.dyno-server.{namespace}.svc:{PORT}"))
-        .collect()
-}
+/// What the agent beside the servers gets: no whole CPU, so that the static policy takes none from them.
+const WATCHER_CPU: &str = "200m";
+const WATCHER_MEMORY: &str = "128Mi";
 
 pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
     let kubernetes = context.kubernetes;
     let selector = context.labels("server");
     let disks = 0..kubernetes.disks;
-    let mounts: Vec<Value> = disks
+    let ports: Vec<Value> = disks
         .clone()
-        .map(|disk| json!({"name": format!("disk-{disk}"), "mountPath": mount_path(disk)}))
-        .chain([json!({"name": "tmp", "mountPath": "/tmp"})])
+        .map(|disk| json!({"name": port_name(disk), "port": port(disk), "targetPort": port_name(disk)}))
         .collect();
-    let claims: Vec<Value> = disks.map(|disk| claim(context, disk)).collect();
+    let claims: Vec<Value> = disks.clone().map(|disk| claim(context, disk)).collect();
+    let mut containers: Vec<Value> = disks.map(|disk| server(context, disk)).collect();
+    let mut volumes =
+        vec![json!({"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}})];
+    if context.watches_servers() {
+        containers.push(watcher(context));
+        volumes.push(agent::redis_volume());
+    }
     let mut pod = json!({
         "automountServiceAccountToken": false,
         "terminationGracePeriodSeconds": 60,
+        // The agent sees the processes of the servers.
+        "shareProcessNamespace": context.watches_servers(),
         "securityContext": pod_security(USER),
         "affinity": apart(&selector),
-        "containers": [{
-            "name": "mongod",
-            "image": kubernetes.server_image,
-            "command": ["mongod"],
-            "args": arguments(context),
-            "ports": [{"name": "mongodb", "containerPort": PORT}],
-            "readinessProbe": {"tcpSocket": {"port": "mongodb"}, "periodSeconds": 2},
-            "resources": context.resources(kubernetes.server_cpus, kubernetes.server_memory),
-            "securityContext": container_security(),
-            "volumeMounts": mounts,
-        }],
-        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}}],
+        "containers": containers,
+        "volumes": volumes,
     });
     context.add_network(&mut pod);
     let set = json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": context.metadata("dyno-server", "server"),
+        "metadata": context.metadata(super::SERVERS, "server"),
         "spec": {
-            "serviceName": "dyno-server",
+            "serviceName": super::SERVERS,
             "replicas": kubernetes.server_pods,
             "podManagementPolicy": "Parallel",
             // Volumes go with the servers: a fleet leaves nothing.
@@ -64,27 +55,89 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": context.metadata("dyno-server", "server"),
+        "metadata": context.metadata(super::SERVERS, "server"),
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": true,
             "selector": selector,
-            "ports": [{"name": "mongodb", "port": PORT, "targetPort": "mongodb"}],
+            "ports": ports,
         },
     });
     vec![set, service]
 }
 
-fn mount_path(disk: u32) -> String {
-    match disk {
-        0 => "/data/db".into(),
-        disk => format!("/data/disk-{disk}"),
-    }
+fn volume(disk: u32) -> String {
+    format!("disk-{disk}")
 }
 
-fn arguments(context: &Context<'_>) -> Vec<String> {
+fn mount_path(disk: u32) -> String {
+    format!("/data/disk-{disk}")
+}
+
+fn port_name(disk: u32) -> String {
+    format!("mongodb-{disk}")
+}
+
+/// Port of the server of a disk.
+pub(super) fn port(disk: u32) -> u16 {
+    // There are 16 disks at most.
+    SERVER_PORT + disk as u16
+}
+
+/// The server of a disk.
+fn server(context: &Context<'_>, disk: u32) -> Value {
+    let kubernetes = context.kubernetes;
+    json!({
+        "name": format!("mongod-{disk}"),
+        "image": kubernetes.server_image,
+        "command": ["mongod"],
+        "args": arguments(context, disk),
+        "ports": [{"name": port_name(disk), "containerPort": port(disk)}],
+        "readinessProbe": {"tcpSocket": {"port": port_name(disk)}, "periodSeconds": 2},
+        "resources": context.resources(kubernetes.server_cpus, kubernetes.server_memory),
+        "securityContext": container_security(),
+        "volumeMounts": [
+            {"name": volume(disk), "mountPath": mount_path(disk)},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    })
+}
+
+/// The agent that reads the node and the servers of the pod. It has the user of the servers, whose processes it may look into,
+/// and leaves the exclusive CPUs to them.
+fn watcher(context: &Context<'_>) -> Value {
+    let disks = 0..context.kubernetes.disks;
+    let mounts = disks
+        .clone()
+        .map(|disk| json!({"name": volume(disk), "mountPath": mount_path(disk), "readOnly": true}));
+    let watched = disks.flat_map(|disk| {
+        let server = format!("{}={}", port(disk), mount_path(disk));
+        ["--watch".to_owned(), server]
+    });
+    let pod =
+        json!({"name": "DYNO_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
+    let index = "metadata.labels['apps.kubernetes.io/pod-index']";
+    let mut environment = vec![pod];
+    environment.extend(agent::environment(index, "$(DYNO_NODE)/$(DYNO_POD)"));
+    let arguments = agent::arguments(context, context.watch_run);
+    json!({
+        "name": "dyno",
+        "image": context.kubernetes.image,
+        "args": arguments.into_iter().chain(watched).collect::<Vec<_>>(),
+        "env": environment,
+        "resources": {
+            "requests": {"cpu": WATCHER_CPU, "memory": WATCHER_MEMORY},
+            "limits": {"cpu": WATCHER_CPU, "memory": WATCHER_MEMORY},
+        },
+        "securityContext": container_security(),
+        "volumeMounts": mounts.chain([agent::redis_mount()]).collect::<Vec<_>>(),
+    })
+}
+
+fn arguments(context: &Context<'_>, disk: u32) -> Vec<String> {
     let server = &context.plan.server;
-    let mut arguments: Vec<String> = ["--bind_ip_all", "--port", "27017", "--dbpath", "/data/db"]
+    let (port, path) = (port(disk).to_string(), mount_path(disk));
+    let mut arguments: Vec<String> = ["--bind_ip_all", "--port", &port, "--dbpath", &path]
         .map(str::to_owned)
         .into();
     // Without it the server would take its share of the memory of the node, not of the pod.
@@ -93,9 +146,6 @@ fn arguments(context: &Context<'_>) -> Vec<String> {
         .unwrap_or(default_cache(context.kubernetes.server_memory));
     arguments.push("--wiredTigerCacheSizeGB".into());
     arguments.push(format!("{:.2}", cache.0 as f64 / f64::from(1 << 30)));
-    if context.kubernetes.disks > 1 {
-        arguments.push("--directoryperdb".into());
-    }
     if let Some(compressor) = &server.block_compressor {
         arguments.push("--wiredTigerCollectionBlockCompressor".into());
         arguments.push(compressor.clone());
@@ -124,7 +174,7 @@ fn claim(context: &Context<'_>, disk: u32) -> Value {
     let mut claim = json!({
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": format!("disk-{disk}"), "labels": context.labels("server")},
+        "metadata": {"name": volume(disk), "labels": context.labels("server")},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": quantity(context.kubernetes.disk_size)}},

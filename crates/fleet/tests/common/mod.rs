@@ -9,9 +9,8 @@ use dyno_fleet::names::RunName;
 use dyno_fleet::protocol::{HostFacts, Version};
 use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
 use dyno_record::model::PhaseKind;
-use dyno_testkit::{Skip, or_skip};
+use dyno_testkit::{Skip, free_port, or_skip};
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -63,11 +62,7 @@ impl RedisServer {
         )?;
         // Another program may take the port between the two: then the next one is tried.
         for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0")
-                .unwrap()
-                .local_addr()
-                .unwrap()
-                .port();
+            let port = free_port();
             let mut child = Command::new("redis-server")
                 .arg("-")
                 .stdin(Stdio::piped())
