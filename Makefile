@@ -41,7 +41,7 @@ test: ## install what is missing and run every test, with real servers
 	@scripts/smoke.sh target/debug/dyno target/smoke
 	@DYNO_DRIVERS_FOR=tests scripts/drivers.sh
 	@DYNO_REQUIRE_SERVERS=1 DYNO_REQUIRE_TRACE=$$(scripts/can-trace.sh) $(CARGO) test --locked --workspace --no-fail-fast
-	@cd drivers && python3 -m unittest --quiet conformance.test_checks
+	@cd drivers && python3 -m unittest --quiet conformance.test_checks && DYNO_DRIVERS_FOR=tests python3 -m conformance
 	@cd web && npm run --silent check
 	@cd web && npm test --silent -- ../target/smoke/report.html ../target/smoke/screenshots
 	@cd web && npm run --silent test-trace -- ../target/tmp/report ../target/smoke/screenshots

@@ -73,3 +73,69 @@ fn a_plan_without_hosts_and_one_about_one_machine_are_refused() {
     run("many.toml", &listen).says("`server.listen` is about one machine");
     assert!(!bench.path("runs").exists());
 }
+
+#[test]
+fn an_experiment_whose_plans_need_other_hosts_is_refused_before_anything_starts() {
+    let bench = bench();
+    let fleet = ["--inventory", "none.yml", "--redis", "redis://127.0.0.1:1"];
+    let sweep = |set: &str| {
+        let fixed = ["fleet", "sweep", "many.toml", "--set", set];
+        bench.dyno(&[&fixed[..], &fleet].concat()).expect(2)
+    };
+    let refused = sweep("fleet.agents_per_host=1,2").says("another table `[fleet]`");
+    assert_eq!(refused.stderr.matches("error: ").count(), 1);
+    sweep("server.kind=mongod,embedded").says("another `server.kind`");
+    let other = PLAN.replace("[\"c\"]", "[\"d\"]");
+    std::fs::write(bench.path("other.toml"), other).unwrap();
+    let ab = ["fleet", "ab", "many.toml", "other.toml"];
+    let refused = bench.dyno(&[&ab[..], &fleet].concat()).expect(2);
+    refused.says("another table `[fleet]`");
+    assert_eq!(bench.entries(), ["many.toml", "other.toml"]);
+}
+
+#[test]
+fn an_experiment_goes_on_where_it_began() {
+    let bench = bench();
+    let responder = common::Responder::with_documents(&[]);
+    let uri = responder.uri();
+    let sweep = [
+        "sweep",
+        "read",
+        "--records",
+        "1000",
+        "-p",
+        "insertorder=ordered",
+        "--warmup",
+        "0s",
+        "--duration",
+        "1s",
+        "--clients",
+        "1,2",
+        "--out",
+        "sweep",
+        "--uri",
+        &uri,
+    ];
+    bench.dyno(&sweep).expect(0);
+    let path = bench.path("sweep/experiment.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let fleet = [
+        "fleet",
+        "resume",
+        "sweep",
+        "--inventory",
+        "none.yml",
+        "--redis",
+        "redis://127.0.0.1:1",
+    ];
+    document["status"] = "partial".into();
+    document["points"][1]["figures"].take();
+    std::fs::write(&path, document.to_string()).unwrap();
+    let refused = bench.dyno(&fleet).expect(2);
+    refused.says("`dyno resume sweep`");
+    document["options"]["fleet"] = true.into();
+    std::fs::write(&path, document.to_string()).unwrap();
+    let refused = bench.dyno(&["resume", "sweep"]).expect(2);
+    refused.says("`dyno fleet resume sweep --inventory …`");
+}

@@ -32,9 +32,6 @@ rate_per_s = 900
 [phases]
 warmup = "1s"
 duration = "8s"
-[observe]
-host = false
-server = false
 [fleet]
 clients = ["clients"]
 servers = ["servers"]
@@ -160,7 +157,13 @@ impl Hosts {
 
     fn assert_clean_but_redis(&self) {
         for host in CLIENTS.iter().chain(&SERVERS) {
-            let left = text(&self.ssh(host, &format!("ls {PLACE}; pgrep -l 'dyno|secantusd'")));
+            let output = self.ssh(host, &format!("ls {PLACE}; pgrep -l 'dyno|secantusd'"));
+            let left = text(&output);
+            // What `pgrep` says; with another status nobody has looked.
+            assert!(
+                matches!(output.status.code(), Some(0 | 1)),
+                "{host}: {left}"
+            );
             assert!(
                 !left.contains("dyno") && !left.contains("secantusd"),
                 "{host}: {left}"
@@ -222,6 +225,20 @@ fn phase<'a>(phases: &'a Value, name: &str) -> &'a Value {
     phases.find(|phase| phase["name"] == name).unwrap()
 }
 
+/// Files below a folder that hold a text.
+fn files_with(folder: &Path, wanted: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files_with(&path, wanted));
+        } else if String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains(wanted) {
+            found.push(path);
+        }
+    }
+    found
+}
+
 /// A figure of a phase of all agents, added up.
 fn sum(document: &Value, name: &str, figure: &str) -> u64 {
     let agents = document["fleet"]["agents"].as_array().unwrap().iter();
@@ -235,9 +252,15 @@ fn three_clients_load_two_servers_as_one() {
         return;
     };
     let run = hosts.bench.path("whole");
-    let ended = hosts
-        .run("run", &["--out", "whole", "--host-logs", "logs"])
-        .expect(0);
+    let mut child = hosts.spawn("run", &["--out", "whole", "--host-logs", "logs"]);
+    hosts.wait_for_load(&run, &mut child);
+    // While all of them run, on all hosts.
+    assert!(!processes_with("--remove-folder").is_empty());
+    let secret = processes_with(PASSWORD);
+    assert!(secret.is_empty(), "{secret:?}");
+    let mode = hosts.ssh("client1", &format!("stat -c %a {PLACE}/dyno-*/redis-url"));
+    assert_eq!(text(&mode).trim(), "400");
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(0);
     assert!(
         ended.stdout.contains("agent 2 on client3"),
         "{}",
@@ -271,15 +294,76 @@ fn three_clients_load_two_servers_as_one() {
     let rate = measure["achieved_rate_per_s"].as_f64().unwrap();
     assert!((rate - 900.0).abs() < 45.0, "{rate}");
     assert!(fleet["common_intervals"].as_u64().unwrap() >= 6, "{fleet}");
+    // The servers of both hosts are one resource, for the laws.
+    let used = document["resources"].as_array().unwrap().iter();
+    let mut used = used.filter(|one| one["phase"] == "measure");
+    let server = used.next().unwrap_or_else(|| panic!("{document}"));
+    assert_eq!(server["resource"], "server_cpu");
+    let cpus = |server: &Value| server["cpus"].as_u64().unwrap();
+    let all: u64 = fleet["servers"].as_array().unwrap().iter().map(cpus).sum();
+    assert_eq!(server["units"], all);
+    let number = |name: &str| server[name].as_f64().unwrap();
+    let most_s = all as f64 * number("duration_s");
+    assert!((0.01..most_s).contains(&number("busy_s")), "{server}");
     let fleet_caveats = |caveat: &&Value| caveat["kind"] == "fleet";
     let doubts = document["caveats"].as_array().unwrap().iter();
     assert_eq!(doubts.filter(fleet_caveats).count(), 0, "{document}");
+    assert_hosts_are_watched(&run, &document);
     assert!(run.join("report.html").is_file());
     let logs = names(&hosts.bench.path("logs"));
     assert!(logs.contains(&"client1-agent-0.log".to_owned()), "{logs:?}");
     hosts.assert_clean();
-    let secret = processes_with(PASSWORD);
-    assert!(secret.is_empty(), "{secret:?}");
+    for folder in ["whole", "logs", "state"] {
+        let told = files_with(&hosts.bench.path(folder), PASSWORD);
+        assert!(told.is_empty(), "{told:?}");
+    }
+}
+
+/// Every host was read by its agent, at the times of the run.
+fn assert_hosts_are_watched(run: &Path, document: &Value) {
+    let (tables, _) = dyno_record::metrics::read(run).unwrap();
+    let sources = document["sources"].as_array().unwrap().iter();
+    let of_agents: Vec<&Value> = sources.filter(|source| source["kind"] == "agent").collect();
+    assert_eq!(of_agents.len(), CLIENTS.len() + SERVERS.len());
+    let of_kind = |kind: &str| {
+        let sources = document["sources"].as_array().unwrap().iter();
+        sources.filter(|source| source["kind"] == kind).count()
+    };
+    assert_eq!(of_kind("server"), SERVERS.len(), "what each server tells");
+    let measure = phase(&document["phases"], "measure");
+    let start_s = measure["start_s"].as_f64().unwrap();
+    let end_s = start_s + measure["duration_s"].as_f64().unwrap();
+    for host in CLIENTS.iter().chain(&SERVERS) {
+        let name = format!("host-{host}");
+        let source = of_agents.iter().find(|source| source["name"] == *name);
+        let source = source.unwrap_or_else(|| panic!("{name}: {of_agents:?}"));
+        assert_eq!(source["health"], "healthy", "{source}");
+        let (readings, missed) = (&source["readings"], &source["missed"]);
+        assert!(
+            missed.as_u64() <= readings.as_u64().map(|all| all / 4),
+            "{source}"
+        );
+        assert_eq!(source["of_server"], SERVERS.contains(host), "{source}");
+        let table = tables.iter().find(|table| table.source == name).unwrap();
+        let inside = table
+            .at_s
+            .iter()
+            .filter(|at_s| (start_s..end_s).contains(at_s));
+        let planned = end_s - start_s;
+        assert!(
+            inside.count() as f64 > planned / 2.0,
+            "{name}: {:?}",
+            table.at_s
+        );
+        let process = match SERVERS.contains(host) {
+            true => "process.server.cpu_ratio",
+            false => "process.client.cpu_ratio",
+        };
+        for metric in ["cpu.all.busy_ratio", process] {
+            let id = dyno_record::metrics::MetricId::parse(metric).unwrap();
+            assert!(table.column(&id).is_some(), "{name} has no {metric}");
+        }
+    }
 }
 
 #[test]
@@ -403,9 +487,10 @@ fn a_controller_that_is_killed_leaves_nothing_and_one_that_is_interrupted_keeps_
                 host,
                 &format!("ls -d {PLACE}/dyno-*; pgrep 'dyno|secantusd'"),
             );
-            left.stdout.is_empty()
+            left.status.code() == Some(1) && left.stdout.is_empty()
         });
     }
+    hosts.assert_keys_expire();
 }
 
 #[test]

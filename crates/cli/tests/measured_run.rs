@@ -11,6 +11,7 @@ use common::{
     Bench, Finished, Responder, names, processes_with, reads, run_schema, signal, wait_for,
     wait_for_windows,
 };
+use dyno_testkit::free_port;
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -492,12 +493,7 @@ fn a_killed_run_is_readable_up_to_its_last_window() {
 #[test]
 fn a_server_that_is_not_there_is_the_surroundings_and_leaves_nothing() {
     let bench = Bench::new();
-    // A port that was free a moment ago.
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = free_port();
     let uri = format!("mongodb://me:secret@127.0.0.1:{port}/");
     let finished = bench.dyno(&reads(&uri, &["--operations", "5"])).expect(3);
     let finished = finished

@@ -6,11 +6,10 @@ mod common;
 
 use common::scrape::{Endpoint, get};
 use common::{Bench, Responder, reads, signal, wait_for};
-use dyno_testkit::{Skip, embedded_program, or_skip, project_dir};
+use dyno_testkit::{Skip, embedded_program, free_port, or_skip, project_dir};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -80,11 +79,7 @@ impl Prometheus {
         let file = folder.join("prometheus.yml");
         fs::write(&file, configuration).unwrap();
         // It does not say which port it took, so it is told one that was free just now.
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = free_port();
         let child = Command::new(program)
             .arg(format!("--config.file={}", file.display()))
             .arg(format!(

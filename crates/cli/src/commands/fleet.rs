@@ -3,7 +3,7 @@
 use crate::args::{FleetArguments, FleetCommand, HostArguments, RenderArguments, RenderSystem};
 use crate::commands::{ab, resume, run, slo, soak, sweep, xmax};
 use crate::exit::{Exit, Failure};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, check_run};
 use crate::messages::print_data;
 use crate::session::execute::Hands;
 use crate::session::output;
@@ -61,9 +61,10 @@ fn on_hosts(
 
 fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
     let run = RunName::new(&arguments.run)?.to_string();
+    check_run(&run)?;
     let plan = resolve::resolve(&arguments.plan, &Overrides::default())?.plan;
     let manifests = match arguments.system {
-        RenderSystem::Kubernetes => kubernetes::render(&plan, &run),
+        RenderSystem::Kubernetes => kubernetes::render(&plan, &run, 1),
     };
     let manifests = manifests.map_err(|error| {
         Failure::of(Exit::BadInput, error).with_hint("an empty one is enough, see docs/plans.md")

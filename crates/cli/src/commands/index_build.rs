@@ -36,11 +36,9 @@ pub(crate) fn index_build(
     let embedded = arguments.start.embedded_server.as_deref();
     let failure = perform(&task, hands, embedded, folder)?;
     let analysed = AnalysedBuilds::of(&path)?;
-    analysed.write(&path)?;
-    let options = output::terminal_options(hands.surroundings);
-    print_data(&analysed.render(arguments.format.into(), &options)?)?;
-    let note = format!("the experiment is in `{}`", path.display());
-    hands.messages.note(&note);
+    output::present(&path, arguments.format.into(), hands, |format, options| {
+        analysed.render(format, options)
+    })?;
     failure.map_or(Ok(Exit::Done), Err)
 }
 

@@ -30,10 +30,8 @@ pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, 
     let path = folder.path().to_owned();
     let failure = perform(&task, arguments, hands, folder)?;
     let analysed = AnalysedTail::of(&path)?;
-    analysed.write(&path)?;
-    let options = output::terminal_options(hands.surroundings);
-    print_data(&analysed.render(arguments.format.into(), &options)?)?;
-    let note = format!("the experiment is in `{}`", path.display());
-    hands.messages.note(&note);
+    output::present(&path, arguments.format.into(), hands, |format, options| {
+        analysed.render(format, options)
+    })?;
     failure.map_or(Ok(Exit::Done), Err)
 }

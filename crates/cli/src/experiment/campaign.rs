@@ -4,6 +4,7 @@
 use super::folder::ExperimentFolder;
 use super::outcome;
 use crate::exit::{Exit, Failure};
+use crate::fleet::{self, Fleet};
 use crate::progress::Progress;
 use crate::session::analysis::stolen_ratio;
 use crate::session::collection::Wishes;
@@ -13,10 +14,10 @@ use crate::session::place::Place;
 use crate::session::server::ServerPlaces;
 use crate::session::task::{self, Task};
 use dyno_analyze::experiment::figures::{self, Figures};
-use dyno_analyze::experiment::{Experiment, Point, Side};
+use dyno_analyze::experiment::{Experiment, Point, Side, Verb};
 use dyno_load::backend::RetryRule;
 use dyno_plan::Plan;
-use dyno_plan::model::{Backend, DataPlan, FreshData, ServerPlan};
+use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::resolve::PlanError;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
@@ -58,6 +59,8 @@ pub(crate) struct Campaign<'a> {
 #[derive(Clone, PartialEq)]
 struct LabKey {
     server: ServerPlan,
+    /// What hosts of servers read of themselves for the run.
+    observe: Option<ObservePlan>,
     backend: Backend,
     namespace: (String, String),
 }
@@ -66,6 +69,7 @@ impl LabKey {
     fn of(plan: &Plan) -> Self {
         LabKey {
             server: plan.server.clone(),
+            observe: plan.fleet.is_some().then(|| plan.observe.clone()),
             backend: plan.client.backend,
             namespace: (plan.data.database.clone(), plan.data.collection.clone()),
         }
@@ -94,7 +98,31 @@ impl<'a> Campaign<'a> {
         for task in campaign.tasks() {
             task::check_loads_what_it_drops(&task.plan, campaign.bench.no_load)?;
         }
-        campaign.varies_data = campaign.check_data()?;
+        let planned = campaign.planned()?;
+        let hands = campaign.bench.hands;
+        if let Some(fleet) = hands.fleet {
+            fleet::check_same(planned.iter().map(|task| &task.plan))?;
+            if matches!(campaign.document.verb, Verb::Xmax | Verb::Slo) {
+                let verb = campaign.document.verb.as_str();
+                let mut plans = planned.iter().map(|task| &task.plan);
+                plans.try_for_each(|plan| fleet::check_amounts(plan, verb))?;
+            }
+            if campaign.document.verb == Verb::Xmax {
+                // The number of clients in its plan is of no account: it is searched for.
+                let (least, most) = (campaign.least_clients()?, campaign.option("max_clients"));
+                if most < least {
+                    let text = format!(
+                        "`--max-clients` is {most}, but must be at least {least}: one for each agent and server that it loads"
+                    );
+                    return Err(Failure::new(Exit::BadInput, text));
+                }
+            } else {
+                let plans = planned.iter();
+                let plans = plans.map(|task| (&task.plan, task.remote.as_ref()));
+                fleet.check_shares(plans, hands)?;
+            }
+        }
+        campaign.varies_data = campaign.check_data(&planned)?;
         campaign.document.status = RunStatus::Running;
         campaign.document.status_reason = None;
         campaign.save()?;
@@ -135,6 +163,15 @@ impl<'a> Campaign<'a> {
         Ok(task.plan.client.tolerated_error_ratio)
     }
 
+    /// Fewest clients that a run can have: on a fleet everybody needs one.
+    pub(crate) fn least_clients(&self) -> Result<u32, Failure> {
+        let hands = self.bench.hands;
+        let Some((fleet, task)) = hands.fleet.zip(self.tasks().next()) else {
+            return Ok(1);
+        };
+        fleet.least_clients(&task.plan, task.remote.as_ref(), hands)
+    }
+
     pub(crate) fn hands(&self) -> Hands<'a> {
         self.bench.hands
     }
@@ -155,6 +192,11 @@ impl<'a> Campaign<'a> {
                 Err(failure) => {
                     self.set_aside(index, &failure)?;
                     first.get_or_insert(failure);
+                    // Without them other points would be of another fleet.
+                    let fleet = self.bench.hands.fleet;
+                    if fleet.is_some_and(Fleet::has_lost_hosts) {
+                        break;
+                    }
                 }
             }
         }
@@ -370,11 +412,10 @@ impl<'a> Campaign<'a> {
             .note(&format!("{count}:{side} {what}{repeat}"));
     }
 
-    /// Whether the points work on different documents; an error where old ones would be measured in place of those of
-    /// the plan.
-    fn check_data(&self) -> Result<bool, Failure> {
-        // A search has the plans of its sides; the points of a sweep have plans of their own.
-        let plans: Result<Vec<Task>, Failure> = match self.document.axes.is_empty() {
+    /// What is known of the runs before the first one: a search has the plans of its sides; the points of a sweep have
+    /// plans of their own.
+    fn planned(&self) -> Result<Vec<Task>, Failure> {
+        match self.document.axes.is_empty() {
             true => self
                 .tasks()
                 .map(|task| plan_of(task, &as_planned()))
@@ -385,8 +426,12 @@ impl<'a> Campaign<'a> {
                     .map(|point| plan_of(&self.tasks[&point.side], point))
                     .collect()
             }
-        };
-        let plans = plans?;
+        }
+    }
+
+    /// Whether the points work on different documents; an error where old ones would be measured in place of those of
+    /// the plan.
+    fn check_data(&self, plans: &[Task]) -> Result<bool, Failure> {
         let differs = |one: &Task, other: &Task| documents(&one.plan) != documents(&other.plan);
         let place = |task: &Task| {
             (
@@ -495,13 +540,17 @@ impl<'a> Campaign<'a> {
         }
         let saved = self.conclude();
         let place = self.folder.path().display();
+        let resume = match self.bench.hands.fleet {
+            Some(_) => format!("dyno fleet resume {place} --inventory …"),
+            None => format!("dyno resume {place}"),
+        };
         let result = result.map_err(|failure| match failure.hint {
             None => failure.with_hint(format!(
-                "what was measured is in `{place}`; go on with `dyno resume {place}`"
+                "what was measured is in `{place}`; go on with `{resume}`"
             )),
             Some(hint) => Failure {
                 hint: Some(format!(
-                    "{hint}; what was measured is in `{place}`, and `dyno resume {place}` goes on with it"
+                    "{hint}; what was measured is in `{place}`, and `{resume}` goes on with it"
                 )),
                 ..failure
             },

@@ -11,6 +11,7 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Folder of all experiments, unless `--out` names one.
 const EXPERIMENTS: &str = "experiments";
@@ -181,16 +182,28 @@ fn is_inside(point: &Point) -> bool {
 /// Folder of the runs, inside that of the experiment.
 const RUNS: &str = "runs";
 
+/// How long the lock of a process that was killed may outlive it: a child that it was about to start holds a copy until its
+/// program runs.
+const LOCKED_AT_MOST: Duration = Duration::from_secs(1);
+
 /// Locks a folder for this process.
 fn lock(path: &Path) -> Result<Arc<File>, Failure> {
     let folder = File::open(path).map_err(|error| unusable(path, error))?;
-    match folder.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            let text = format!("another `dyno` is at work in `{}`", path.display());
-            Err(Failure::new(Exit::Environment, text).with_hint("wait until it has ended"))
+    let deadline = Instant::now() + LOCKED_AT_MOST;
+    loop {
+        match folder.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let text = format!("another `dyno` is at work in `{}`", path.display());
+                return Err(
+                    Failure::new(Exit::Environment, text).with_hint("wait until it has ended")
+                );
+            }
+            // Some file systems of networks have no locks.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(Arc::new(folder)),
         }
-        // Some file systems of networks have no locks.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(Arc::new(folder)),
     }
 }
 

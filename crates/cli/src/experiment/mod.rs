@@ -103,6 +103,9 @@ pub(crate) fn begin(
     let options = &mut document.options;
     options.insert("fresh".into(), arguments.data.fresh.into());
     options.insert("no_load".into(), arguments.no_load.into());
+    if hands.fleet.is_some() {
+        options.insert(ON_FLEET.into(), true.into());
+    }
     for (side, task) in &tasks {
         let threads = serde_json::to_value(task.threads).expect("it is plain data");
         options.insert(threads_option(*side).into(), threads);
@@ -127,6 +130,7 @@ pub(crate) fn resume(
 ) -> Result<Exit, Failure> {
     let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     let (folder, mut document) = ExperimentFolder::open(&arguments.experiment)?;
+    check_place(&document, &folder, hands)?;
     let sides: &[Option<Side>] = match document.verb {
         Verb::Ab => &[Some(Side::A), Some(Side::B)],
         Verb::Sweep | Verb::Xmax | Verb::Slo => &[None],
@@ -162,6 +166,31 @@ pub(crate) fn resume(
     perform(&mut campaign, arguments.format)
 }
 
+/// Runs of one machine and runs of a fleet answer no question together. What is complete needs no runs.
+fn check_place(
+    document: &Experiment,
+    folder: &ExperimentFolder,
+    hands: Hands<'_>,
+) -> Result<(), Failure> {
+    let option = document.options.get(ON_FLEET);
+    let on_fleet = option.and_then(|value| value.as_bool()).unwrap_or(false);
+    if document.status == RunStatus::Complete || on_fleet == hands.fleet.is_some() {
+        return Ok(());
+    }
+    let place = folder.path().display();
+    let (text, hint) = match on_fleet {
+        true => (
+            "the experiment began on a fleet",
+            format!("go on with `dyno fleet resume {place} --inventory …`"),
+        ),
+        false => (
+            "the experiment began on one machine",
+            format!("go on there with `dyno resume {place}`"),
+        ),
+    };
+    Err(Failure::new(Exit::BadInput, text).with_hint(hint))
+}
+
 /// Runs of different plans answer no question together.
 fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), Failure> {
     let known: Plan = serde_json::from_value(known.clone()).map_err(|error| {
@@ -190,6 +219,9 @@ fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, messag
 
 /// Name of the option that holds the plan of the side that is not that of the document.
 pub(crate) const PLAN_OF_B: &str = "plan_of_b";
+
+/// Name of the option that tells that the runs are those of a fleet.
+const ON_FLEET: &str = "fleet";
 
 /// Name of the option that holds the threads of a side.
 fn threads_option(side: Option<Side>) -> &'static str {

@@ -50,6 +50,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
     let repeats = campaign.option("repeat");
     let defaults = ClientsSettings::default();
     let mut search = ClientsSearch::new(ClientsSettings {
+        start_clients: campaign.least_clients()?,
         max_clients: campaign.option("max_clients"),
         repeats,
         // The limit is one of the search; what was asked for comes on top.

@@ -2,6 +2,7 @@
 
 use super::serve;
 use super::stage::{self, Course, Outlet, Said, merger};
+use super::watch::HostWatch;
 use crate::args::AgentArguments;
 use crate::exit::{Exit, Failure};
 use crate::fleet::{endpoint, version};
@@ -18,8 +19,10 @@ use dyno_load::engine::{Job, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
 use dyno_observe::usage::UsageSampler;
+use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
+use dyno_plan::uri::redact;
 use dyno_record::model::{PhaseKind, PhaseRecord, ResourceUse};
 use dyno_record::verdict::Level;
 use serde::{Deserialize, Serialize};
@@ -46,15 +49,19 @@ pub(super) struct Summary {
 /// See the module.
 pub(crate) fn agent(arguments: &AgentArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
     let stop = hands.interrupt.stop_flag()?;
-    let result = join(arguments, hands, stop.flag()).and_then(|agent| match arguments.serve {
-        true => serve::serve(agent, arguments, hands),
-        false => Worker {
-            agent,
-            folder: &arguments.folder,
-            hands,
-        }
-        .work_until_the_end(),
-    });
+    let is_of_server = arguments.serve || !arguments.watch.is_empty();
+    let result =
+        join(arguments, is_of_server, hands, stop.flag()).and_then(|agent| match is_of_server {
+            true => serve::serve(agent, arguments, hands),
+            false => Worker {
+                agent,
+                index: arguments.index,
+                folder: &arguments.folder,
+                hands,
+                watch: None,
+            }
+            .work_until_the_end(),
+        });
     if let (Err(failure), true) = (&result, arguments.remove_folder)
         && is_alone(failure)
     {
@@ -79,10 +86,11 @@ pub(super) fn is_alone(failure: &Failure) -> bool {
 
 fn join(
     arguments: &AgentArguments,
+    is_of_server: bool,
     hands: Hands<'_>,
     stop: Arc<AtomicBool>,
 ) -> Result<Agent, Failure> {
-    let run = match arguments.serve {
+    let run = match is_of_server {
         true => super::servers_run(&arguments.run)?,
         false => super::run_name(&arguments.run)?,
     };
@@ -91,26 +99,43 @@ fn join(
         run,
         index: arguments.index,
         version: version(),
-        host: host_facts(&arguments.folder, hands),
+        host: host_facts(arguments, hands),
         join_within: arguments.join_within.0,
         stop,
     };
     Ok(Agent::join(options)?)
 }
 
-fn host_facts(folder: &Path, hands: Hands<'_>) -> HostFacts {
+fn host_facts(arguments: &AgentArguments, hands: Hands<'_>) -> HostFacts {
     let surroundings = hands.surroundings;
-    let free = nix::sys::statvfs::statvfs(folder);
-    let free_disk_bytes = free.map_or(0, |disk| disk.blocks_available() * disk.fragment_size());
+    let free = |folder: &Path| {
+        let free = nix::sys::statvfs::statvfs(folder);
+        free.map_or(0, |disk| disk.blocks_available() * disk.fragment_size())
+    };
+    let watched = arguments.watch.iter().map(|server| free(&server.folder));
+    // The fullest disk is the one that has to be told.
+    let free_disk_bytes = watched.min().unwrap_or_else(|| free(&arguments.folder));
     let facts = doctor::observe(Path::new("/"), &Subject::default());
     let verdicts = doctor::examine(&facts);
     let bad = verdicts
         .iter()
         .filter(|verdict| verdict.level >= Level::Warn);
+    // Beside servers it has next to no CPU itself; their machine has all that are online.
+    let online = facts
+        .cpus
+        .as_ref()
+        .ok()
+        .filter(|_| !arguments.watch.is_empty());
+    let online = online.and_then(|cpus| u32::try_from(*cpus).ok());
+    let cpus = online.unwrap_or(surroundings.cores);
     HostFacts {
-        name: surroundings.hostname.clone().unwrap_or_default(),
+        name: arguments
+            .host
+            .clone()
+            .or(surroundings.hostname.clone())
+            .unwrap_or_default(),
         address: None,
-        cpus: surroundings.cores,
+        cpus,
         free_disk_bytes,
         findings: bad
             .map(|verdict| format!("{}: {}, {}", verdict.check, verdict.found, verdict.advised))
@@ -121,13 +146,19 @@ fn host_facts(folder: &Path, hands: Hands<'_>) -> HostFacts {
 /// An agent that loads.
 pub(super) struct Worker<'a> {
     pub(super) agent: Agent,
+    index: u32,
     folder: &'a Path,
     hands: Hands<'a>,
+    pub(super) watch: Option<HostWatch>,
 }
 
 impl Worker<'_> {
     fn work_until_the_end(mut self) -> Result<(), Failure> {
         let result = self.work();
+        match (self.watch.take(), &result) {
+            (Some(watch), Err(failure)) if is_alone(failure) => watch.abandon(),
+            (watch, _) => drop(watch),
+        }
         match &result {
             Ok(()) => self.agent.leave(),
             // Who ends because the others are gone has nobody to tell.
@@ -141,6 +172,7 @@ impl Worker<'_> {
         while let Some((work, share)) = self.agent.next_work(FOREVER)? {
             let plan = dyno_plan::file::parse(&work.plan, "the plan of the controller")
                 .map_err(|error| Failure::of(Exit::Internal, error))?;
+            self.watch_host(&work, &plan);
             for stage in &work.stages {
                 if !self.stage(&work, &share, &plan, *stage)? {
                     break;
@@ -148,6 +180,19 @@ impl Worker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The first agent of a host reads it for all.
+    fn watch_host(&mut self, work: &Work, plan: &Plan) {
+        let is_first = self.index.is_multiple_of(work.agents_per_host.max(1));
+        if !is_first || self.watch.as_ref().is_some_and(|watch| watch.fits(plan)) {
+            return;
+        }
+        let subject = HostSubject {
+            processes: vec![("client".to_owned(), std::process::id())],
+            ..HostSubject::default()
+        };
+        self.watch = HostWatch::start(plan, subject, self.agent.readings());
     }
 
     /// One stage; `false` if the work was cancelled.
@@ -162,6 +207,7 @@ impl Worker<'_> {
         let (said, inbox) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (mut parts, mut threads) = (Vec::new(), 0);
+        let mut servers = Vec::new();
         self.agent.doing(&format!("connecting for {stage}"))?;
         for link in &share.links {
             let outlet = Outlet {
@@ -177,6 +223,8 @@ impl Worker<'_> {
                     .map(|pair| pair.threads as u64)
                     .sum::<u64>();
                 parts.push(stage::start(job, outlet));
+                let server = work.servers.get(link.server as usize);
+                servers.push(redact(server.map_or("", String::as_str)));
             }
         }
         drop(said);
@@ -188,10 +236,12 @@ impl Worker<'_> {
             clock,
             stop: &stop,
             threads,
+            servers,
             phases: Vec::new(),
             merger: merger(count),
             sampler: UsageSampler::new(Path::new("/"), &[], None),
             start: None,
+            begun: Vec::new(),
         };
         let result = course.follow(&inbox, count);
         stop.store(true, Ordering::Relaxed);
@@ -251,8 +301,7 @@ impl Worker<'_> {
             (true, Some(all)) => scaled(all, link.clients, plan.client.clients),
             _ => link.clients,
         };
-        let shared = self.hands.surroundings.cores / links.max(1);
-        let threads = work.threads.unwrap_or(shared).clamp(1, clients) as usize;
+        let threads = threads_of_link(work, self.hands.surroundings.cores, links, clients);
         let (begun, ready) = (outlet.clone(), outlet.clone());
         Ok(Some(Job {
             phases: phases(&part, &workload, is_load),
@@ -280,10 +329,12 @@ impl Worker<'_> {
                 0 => usage,
                 _ => ProcessUsage::default,
             },
-            announce: Some(Box::new(move |starts| {
-                if let Some((_, start_ns)) = starts.first() {
-                    begun.say(Said::Begun(*start_ns));
-                }
+            announce: None,
+            awake: Some(Box::new(move |planned_ns, awake_ns| {
+                begun.say(Said::Begun {
+                    planned_ns,
+                    awake_ns,
+                });
             })),
             hold: Some(Box::new(move || {
                 let (answer, word) = sync_channel(1);
@@ -293,6 +344,13 @@ impl Worker<'_> {
             shift_ns: link.first_after_ns,
         }))
     }
+}
+
+/// Worker threads for one of several servers. They spin before each start, so that more than CPUs hinder each other.
+fn threads_of_link(work: &Work, cores: u32, links: u32, clients: u32) -> usize {
+    let own = cores / work.agents_per_host.max(1);
+    let threads = work.threads.unwrap_or(own) / links.max(1);
+    threads.clamp(1, clients.max(1)) as usize
 }
 
 /// `all` clients of the fleet, as many of them as a link with `own` of `planned` clients has.
@@ -328,6 +386,28 @@ fn phases(plan: &Plan, workload: &Workload, is_load: bool) -> Vec<PhaseSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_and_agents_of_a_host_share_its_threads() {
+        let with = |threads, agents_per_host| Work {
+            threads,
+            agents_per_host,
+            ..Work::default()
+        };
+        assert_eq!(threads_of_link(&with(None, 1), 16, 8, 100), 2);
+        assert_eq!(threads_of_link(&with(None, 4), 16, 2, 100), 2);
+        assert_eq!(threads_of_link(&with(Some(8), 1), 16, 8, 100), 1);
+        assert_eq!(
+            threads_of_link(&with(Some(1), 1), 16, 8, 100),
+            1,
+            "each has one"
+        );
+        assert_eq!(
+            threads_of_link(&with(None, 0), 16, 1, 3),
+            3,
+            "one for each client"
+        );
+    }
 
     #[test]
     fn clients_of_the_load_phase_are_divided_like_the_others() {

@@ -1,6 +1,7 @@
 //! Phases on a whole fleet, from shares to merged windows.
 
 use super::record::{self, Ended};
+use super::relays::Relays;
 use super::{Open, agent::Summary, plan_text, unbounded};
 use crate::exit::{Exit, Failure};
 use crate::session::execute::Hands;
@@ -9,7 +10,7 @@ use dyno_fleet::FleetError;
 use dyno_fleet::agent::Start;
 use dyno_fleet::clock::monotonic_ns;
 use dyno_fleet::controller::{Controller, Event};
-use dyno_fleet::merge::{DEFAULT_LAG, MergeOptions, Merged, Merger, Outcome};
+use dyno_fleet::merge::{Began, DEFAULT_LAG, MergeOptions, Merged, Merger, Outcome};
 use dyno_fleet::protocol::{Stage, Work};
 use dyno_fleet::shares::{Share, shares};
 use dyno_load::clock::Clock;
@@ -46,6 +47,8 @@ pub(crate) struct Phases<'a> {
     pub(crate) stop: &'a AtomicBool,
     /// Filled with what becomes of it, also with a fault.
     pub(crate) record: &'a std::cell::RefCell<FleetRecord>,
+    /// Where readings of hosts go, if the plan wants them.
+    pub(crate) relays: &'a std::cell::RefCell<Option<Relays>>,
 }
 
 impl Phases<'_> {
@@ -73,6 +76,14 @@ pub(super) fn perform(
             .map(|(share, agent)| (agent.host.name.clone(), share.describe()))
             .collect(),
     });
+    let agents_per_host = match open.is_on_hosts() {
+        true => fleet.agents_per_host,
+        false => 1,
+    };
+    if let Some(relays) = phases.relays.borrow_mut().as_mut() {
+        expect_hosts(open, agents_per_host, relays);
+    }
+    phases.record.borrow_mut().clients = shares.iter().map(Share::clients).sum();
     let threads = match phases.threads {
         Threads::Given(threads) => Some(threads),
         Threads::Shared(_) => None,
@@ -82,6 +93,7 @@ pub(super) fn perform(
         servers: open.uris.clone(),
         stages: vec![phases.stage],
         threads,
+        agents_per_host,
         ..Work::default()
     };
     clients(open)?.give(work, &shares)?;
@@ -100,6 +112,9 @@ pub(super) fn perform(
         losses: Vec::new(),
     };
     let result = course.run(sink);
+    if result.is_ok() {
+        course.collect();
+    }
     let finished = course.finish(sink);
     result.and(finished)
 }
@@ -107,6 +122,16 @@ pub(super) fn perform(
 fn clients(open: &mut Open) -> Result<&mut Controller, Failure> {
     let clients = open.clients.as_mut();
     clients.ok_or_else(|| Failure::new(Exit::Internal, "the fleet has been closed"))
+}
+
+/// The first agent of each host reads it, and that of a server reads its own.
+fn expect_hosts(open: &Open, agents_per_host: u32, relays: &mut Relays) {
+    for agent in open.agents.iter().step_by(agents_per_host.max(1) as usize) {
+        relays.expect((false, agent.index), &agent.host.name);
+    }
+    for server in &open.server_hosts {
+        relays.expect((true, server.index), &server.host.name);
+    }
 }
 
 /// Shares of all agents; of loading those of servers that lack documents.
@@ -260,12 +285,20 @@ impl Course<'_, '_> {
                 agent,
                 late_ns,
                 uncertainty_ns,
+                windows_from_ns,
                 ..
             } => {
                 if let Some(begun) = self.begun.get_mut(agent as usize) {
                     *begun = true;
                 }
-                self.merger.begun(agent, late_ns, uncertainty_ns);
+                self.merger.begun(
+                    agent,
+                    Began {
+                        late_ns,
+                        uncertainty_ns,
+                        windows_from_ns,
+                    },
+                );
             }
             Event::Window { agent, window } => {
                 self.merger.add(agent, window).map_err(unbounded)?;
@@ -292,19 +325,9 @@ impl Course<'_, '_> {
             Event::Gone { agent, error } => self.lose(agent, error)?,
         }
         for merged in self.merger.closed().map_err(unbounded)? {
-            self.pass(merged, sink)?;
+            pass(merged, self.base_ns, sink)?;
         }
         Ok(())
-    }
-
-    fn pass(&self, merged: Merged, sink: Sink<'_>) -> Result<(), Failure> {
-        let mut window = merged.window;
-        window.start_ns = window.start_ns.saturating_add(self.base_ns);
-        let window = Window {
-            merged: window,
-            pairs: Vec::new(),
-        };
-        sink(window).map_err(|error| dyno_load::LoadError::Sink(error).into())
     }
 
     /// An agent will not go on: loading is given up, a run goes on without it.
@@ -329,11 +352,20 @@ impl Course<'_, '_> {
 
     /// Looks after servers, and names who lags.
     fn check(&mut self) -> Result<(), Failure> {
-        if let Some(failure) = self.open.server_fault(Duration::from_millis(1))? {
-            self.cancel("a server host is lost")?;
-            return Err(failure);
+        match self.open.server_fault(Duration::from_millis(1))? {
+            Some(failure) if self.open.is_on_hosts() => {
+                self.cancel("a server host is lost")?;
+                return Err(failure);
+            }
+            // Only what reads the node is known to be lost: clients say whether the server is.
+            Some(failure) => {
+                let text = format!("{:#}", failure.error);
+                self.hands.messages.warning(&text);
+            }
+            None => {}
         }
         self.check_limits()?;
+        self.collect();
         let controller = clients(self.open)?;
         let hanging = controller.lagging(HANGING + self.phases.plan.client.give_up.0);
         for agent in controller.lagging(LAGGING) {
@@ -351,6 +383,37 @@ impl Course<'_, '_> {
             return Err(Failure::new(Exit::Environment, text));
         }
         Ok(())
+    }
+
+    /// Fetches what agents have read of their hosts. A run does not end for the sake of it: if Redis has gone, the next word to
+    /// the agents says so.
+    fn collect(&mut self) {
+        let mut relays = self.phases.relays.borrow_mut();
+        let Some(relays) = relays.as_mut() else {
+            return;
+        };
+        for (is_server, controller) in [
+            (false, &mut self.open.clients),
+            (true, &mut self.open.servers),
+        ] {
+            let Some(controller) = controller else {
+                continue;
+            };
+            match controller.readings() {
+                Ok(readings) => {
+                    for reading in readings {
+                        relays.take(is_server, controller.local_ns(reading.at_ns), reading);
+                    }
+                }
+                // The other controller would wait for it once more.
+                Err(error) => {
+                    let text = format!("readings of hosts are missing: {error}");
+                    self.hands.messages.warning(&text);
+                    return;
+                }
+            }
+        }
+        relays.heard();
     }
 
     /// Nobody is waited for without an end.
@@ -399,7 +462,7 @@ impl Course<'_, '_> {
             .error
             .downcast_ref::<FleetError>()
             .is_some_and(|error| matches!(error, FleetError::Failed { .. }));
-        Ok(match is_of_client {
+        Ok(match is_of_client && self.open.is_on_hosts() {
             true => self.open.server_fault(patience)?.unwrap_or(failure),
             false => failure,
         })
@@ -429,13 +492,8 @@ impl Course<'_, '_> {
             ..
         } = self;
         let (last, outcome): (Vec<Merged>, Outcome) = merger.finish().map_err(unbounded)?;
-        for mut merged in last {
-            merged.window.start_ns = merged.window.start_ns.saturating_add(base_ns);
-            let window = Window {
-                merged: merged.window,
-                pairs: Vec::new(),
-            };
-            sink(window).map_err(dyno_load::LoadError::Sink)?;
+        for merged in last {
+            pass(merged, base_ns, sink)?;
         }
         record::extend(
             &mut phases.record.borrow_mut(),
@@ -446,4 +504,15 @@ impl Course<'_, '_> {
         );
         Ok(())
     }
+}
+
+/// Hands on a window, which counts from the common instant.
+fn pass(merged: Merged, base_ns: u64, sink: Sink<'_>) -> Result<(), Failure> {
+    let mut window = merged.window;
+    window.start_ns = window.start_ns.saturating_add(base_ns);
+    let window = Window {
+        merged: window,
+        pairs: Vec::new(),
+    };
+    sink(window).map_err(|error| dyno_load::LoadError::Sink(error).into())
 }

@@ -1,15 +1,15 @@
 //! Programs on hosts, by Ansible: placed and started before a run, ended and taken away after it. The playbooks are those of
 //! `deploy/ansible/`, which are part of the program.
 
+use super::program::{self, Call};
 use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
 use dyno_fleet::inventory::Inventory;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::process::{Command, Output};
 use std::time::Duration;
 
 const START: &str = include_str!("../../../../deploy/ansible/fleet-start.yml");
@@ -33,6 +33,17 @@ pub(super) struct Started {
     pub(super) words: Vec<String>,
 }
 
+/// The address of Redis with its password.
+pub(super) enum RedisAddress {
+    /// In a file of this machine.
+    File(PathBuf),
+    /// As text. It reaches Ansible by the environment, so that nothing of it stays when this program is killed.
+    Text(String),
+}
+
+/// Variable that the address of Redis has for Ansible.
+const REDIS_VARIABLE: &str = "DYNO_FLEET_REDIS";
+
 /// What is to be on the hosts.
 pub(super) struct Wanted<'a> {
     pub(super) run: &'a str,
@@ -40,8 +51,8 @@ pub(super) struct Wanted<'a> {
     /// Program of the server, which is copied to the hosts of `servers`.
     pub(super) server_program: Option<PathBuf>,
     pub(super) servers: &'a [String],
-    /// File with the address of Redis.
-    pub(super) redis_file: PathBuf,
+    /// Where Redis is.
+    pub(super) redis: RedisAddress,
     /// File with the certificates that Redis is trusted by.
     pub(super) redis_ca: Option<PathBuf>,
     /// Folder of the runs on each host.
@@ -67,7 +78,10 @@ impl Hosts {
         path: Option<&OsStr>,
         folder: PathBuf,
     ) -> Result<Self, Failure> {
-        let inventory = std::path::absolute(inventory).unwrap_or_else(|_| inventory.into());
+        let inventory = match std::path::absolute(inventory) {
+            Ok(absolute) if !is_list(inventory) => absolute,
+            _ => inventory.into(),
+        };
         let hosts = Hosts {
             inventory,
             path: path.map(OsStr::to_owned),
@@ -88,8 +102,15 @@ impl Hosts {
     }
 
     /// The hosts as Ansible knows them.
-    pub(super) fn inventory(&self) -> Result<Inventory, Failure> {
-        let output = self.run("ansible-inventory", &["--list".as_ref()])?;
+    pub(super) fn inventory(&self, interrupt: &Interrupt) -> Result<Inventory, Failure> {
+        // Ansible takes a file that is not there for an empty inventory.
+        if !is_list(&self.inventory) && !self.inventory.exists() {
+            let text = format!("there is no inventory `{}`", self.inventory.display());
+            return Err(Failure::new(Exit::BadInput, text)
+                .with_hint("give `--inventory FILE`, as for `ansible-playbook`"));
+        }
+        let list = ["--list".as_ref()];
+        let output = self.run("ansible-inventory", &list, None, Some(interrupt))?;
         if !output.status.success() {
             return Err(failed(
                 &output,
@@ -101,13 +122,17 @@ impl Hosts {
         Inventory::parse(&text).map_err(|error| Failure::of(Exit::BadInput, error))
     }
 
-    /// Places and starts programs.
-    pub(super) fn start(&self, wanted: &Wanted<'_>) -> Result<(), Failure> {
+    /// Places and starts programs. A signal ends it, with what was started until then left to be stopped.
+    pub(super) fn start(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<(), Failure> {
         let mut programs: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         for program in wanted.programs {
             let entry = programs.entry(&program.host).or_default();
             entry.push(json!({"name": program.name, "words": program.words}));
         }
+        let (file, text) = match &wanted.redis {
+            RedisAddress::File(file) => (Some(file), None),
+            RedisAddress::Text(text) => (None, Some(text.as_str())),
+        };
         let variables = json!({
             "dyno_hosts": programs.keys().collect::<Vec<_>>(),
             "dyno_run": wanted.run,
@@ -116,10 +141,11 @@ impl Hosts {
             "dyno_programs": programs,
             "dyno_server_program": wanted.server_program,
             "dyno_server_hosts": wanted.servers,
-            "dyno_redis_url_file": wanted.redis_file,
+            "dyno_redis_url_file": file,
             "dyno_redis_ca_file": wanted.redis_ca,
         });
-        self.play("start.yml", &variables, "the hosts cannot be made ready")
+        let what = "the hosts cannot be made ready";
+        self.play("start.yml", &variables, what, text, Some(interrupt))
     }
 
     /// Ends what is left of a run and takes it away. `logs` takes the logs.
@@ -136,10 +162,18 @@ impl Hosts {
             "dyno_base": base,
             "dyno_logs": logs,
         });
-        self.play("stop.yml", &variables, "not all hosts could be cleaned up")
+        let what = "not all hosts could be cleaned up";
+        self.play("stop.yml", &variables, what, None, None)
     }
 
-    fn play(&self, book: &str, variables: &Value, what: &str) -> Result<(), Failure> {
+    fn play(
+        &self,
+        book: &str,
+        variables: &Value,
+        what: &str,
+        redis: Option<&str>,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<(), Failure> {
         let file = self.write(&format!("{book}.json"), &variables.to_string())?;
         let mut from = std::ffi::OsString::from("@");
         from.push(file);
@@ -147,6 +181,8 @@ impl Hosts {
         let output = self.run(
             "ansible-playbook",
             &[book.as_os_str(), "-e".as_ref(), &from],
+            redis,
+            interrupt,
         )?;
         match output.status.success() {
             true => Ok(()),
@@ -154,11 +190,20 @@ impl Hosts {
         }
     }
 
-    fn run(&self, program: &str, arguments: &[&OsStr]) -> Result<Output, Failure> {
+    fn run(
+        &self,
+        program: &str,
+        arguments: &[&OsStr],
+        redis: Option<&str>,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<Output, Failure> {
         let mut command = Command::new(program);
         command.arg("-i").arg(&self.inventory).args(arguments);
         if let Some(path) = &self.path {
             command.env("PATH", path);
+        }
+        if let Some(redis) = redis {
+            command.env(REDIS_VARIABLE, redis);
         }
         command
             .env("ANSIBLE_NOCOLOR", "1")
@@ -167,36 +212,21 @@ impl Hosts {
             .env("ANSIBLE_SSH_ARGS", SSH_ARGS)
             .env("ANSIBLE_FORKS", "50")
             .env("ANSIBLE_INTERPRETER_PYTHON", "auto_silent")
-            .env("ANSIBLE_LOCAL_TEMP", &self.folder)
-            // Ctrl-C is for this program, which then cleans up by another playbook.
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let child = command.spawn().map_err(|error| {
-            Failure::of(Exit::Environment, error)
-                .context(format!("cannot start `{program}`"))
-                .with_hint(HINT)
-        })?;
-        let group = child.id();
-        let (done, waiting) = channel::<()>();
-        let watch = std::thread::spawn(move || {
-            let is_late = waiting.recv_timeout(WITHIN) == Err(RecvTimeoutError::Timeout);
-            if is_late {
-                // It is a group of its own, so that those that it started end too.
-                let group = nix::unistd::Pid::from_raw(group as i32);
-                let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGTERM);
-            }
-            is_late
-        });
-        let output = child.wait_with_output();
-        drop(done);
-        if watch.join().unwrap_or(false) {
-            let text = format!("`{program}` did not end within {} s", WITHIN.as_secs());
-            return Err(Failure::new(Exit::Environment, text));
-        }
-        output.map_err(|error| Failure::of(Exit::Environment, error))
+            .env("ANSIBLE_LOCAL_TEMP", &self.folder);
+        let call = Call {
+            name: program,
+            within: WITHIN,
+            input: "",
+            interrupt,
+            hint: HINT,
+        };
+        program::output(command, call)
     }
+}
+
+/// Whether an inventory is no file, but names of hosts: those have a comma, as Ansible wants it.
+fn is_list(inventory: &Path) -> bool {
+    inventory.to_string_lossy().contains(',')
 }
 
 /// What Ansible says of hosts that failed or were not reached: each names its host.
@@ -225,7 +255,9 @@ fn reason(line: &str) -> Option<String> {
     let told = serde_json::from_str::<Value>(rest).ok();
     let text = |key: &str| Some(told.as_ref()?.get(key)?.as_str()?.trim().to_owned());
     let filled = |text: String| (!text.is_empty()).then_some(text);
-    let message = text("stderr").and_then(filled).or_else(|| text("msg"));
+    let errors = ["stderr", "module_stderr"].into_iter();
+    let mut errors = errors.filter_map(|key| text(key).and_then(filled));
+    let message = errors.next().or_else(|| text("msg"));
     let message = message.unwrap_or_else(|| rest.to_owned());
     Some(format!("`{host}`: {}", message.replace('\n', " ")))
 }

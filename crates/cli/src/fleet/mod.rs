@@ -2,44 +2,48 @@
 //! experiments ask it for servers and for phases, and otherwise do not know it.
 
 mod agent;
+mod checks;
+mod cluster;
 mod course;
 mod hosts;
 mod open;
+mod opening;
+mod program;
 mod record;
+mod relays;
 mod serve;
+mod server_use;
 mod stage;
+mod watch;
 
 pub(crate) use agent::agent;
+pub(crate) use checks::{check_amounts, check_same};
 pub(crate) use course::Phases;
+pub(crate) use opening::check_run;
 pub(crate) use record::caveats;
+pub(crate) use relays::Relays;
 
 use crate::args::{HostArguments, RedisArguments};
 use crate::exit::{Exit, Failure};
-use crate::session::collection;
 use crate::session::document::VERSION;
 use crate::session::execute::Hands;
-use crate::session::task::{self, Remote};
+use crate::session::task::Remote;
 use crate::surroundings::Surroundings;
+use checks::{check, check_fits};
 use dyno_fleet::FleetError;
-use dyno_fleet::controller::{Controller, ControllerOptions, forget};
+use dyno_fleet::controller::{Controller, forget};
 use dyno_fleet::endpoint::{Endpoint, EndpointSource};
-use dyno_fleet::inventory::Inventory;
 use dyno_fleet::names::RunName;
 use dyno_fleet::protocol::Version;
-use dyno_fleet::shares::shares;
+use dyno_fleet::shares::{least_clients, shares};
 use dyno_plan::Plan;
-use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
-use dyno_plan::model::ServerKind;
+use dyno_plan::fleet::Amounts;
 use dyno_plan::uri::redact;
-use dyno_servers::{EmbeddedPlaces, locate_embedded};
-use hosts::{Hosts, Started, Wanted};
-use open::{Open, PrivateFolder};
-use std::cell::RefCell;
+use open::{Open, Places, PrivateFolder};
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Free disk that a client host needs for its program and logs, and a server host besides its data.
-const NEEDED_DISK_BYTES: u64 = 64 << 20;
 /// Longest time for the end of agents, and of servers that write their last checkpoint.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 const STOP_WITHIN: Duration = Duration::from_secs(90);
@@ -118,6 +122,14 @@ pub(crate) struct Fleet<'a> {
     arguments: &'a HostArguments,
     surroundings: &'a Surroundings,
     state: RefCell<Option<Open>>,
+    size: Cell<Option<Size>>,
+}
+
+/// How many take part.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    agents: u32,
+    servers: u32,
 }
 
 impl<'a> Fleet<'a> {
@@ -127,6 +139,7 @@ impl<'a> Fleet<'a> {
             arguments,
             surroundings,
             state: RefCell::new(None),
+            size: Cell::new(None),
         }
     }
 
@@ -138,190 +151,94 @@ impl<'a> Fleet<'a> {
         embedded: Option<&Path>,
         hands: Hands<'_>,
     ) -> Result<Vec<Remote>, Failure> {
-        let fleet = check(plan, remote)?;
+        let fleet = check(plan, remote, self.arguments.kubernetes)?;
         let mut state = self.state.borrow_mut();
         if state.is_none() {
-            *state = Some(self.open(plan, fleet, embedded, hands)?);
+            *state = Some(match self.arguments.kubernetes {
+                true => self.open_cluster(plan, fleet, hands)?,
+                false => self.open(plan, fleet, embedded, hands)?,
+            });
         }
         let open = state.as_mut().expect("it was opened just now");
-        let remotes = match remote {
-            Some(remote) => vec![remote.clone()],
+        check_fits(plan, Some(&open.plan), open.kind)?;
+        let seen = match remote {
+            Some(remote) => vec![(remote.clone(), remote.target.to_string())],
             None => open.serve(plan, hands)?,
         };
+        open.start_clients(hands)?;
+        let (remotes, uris): (Vec<Remote>, Vec<String>) = seen.into_iter().unzip();
         // Who would have nothing to do is told before anything is recorded.
         shares(plan, open.agents.len() as u32, remotes.len() as u32)
             .map_err(|error| Failure::of(Exit::BadInput, error))?;
-        open.uris = remotes.iter().map(|one| one.target.to_string()).collect();
+        open.uris = uris;
         Ok(remotes)
     }
 
-    fn open(
+    /// How many agents and servers a plan has, before anything of it is started.
+    fn size(
         &self,
         plan: &Plan,
-        fleet: &FleetPlan,
-        embedded: Option<&Path>,
+        remote: Option<&Remote>,
         hands: Hands<'_>,
-    ) -> Result<Open, Failure> {
-        let endpoint = endpoint(&self.arguments.redis, self.surroundings)?;
-        let folder = PrivateFolder::create()?;
-        let path = self.surroundings.path.as_deref();
-        let hosts = Hosts::new(&self.arguments.inventory, path, folder.0.clone())?;
-        let inventory = hosts.inventory()?;
-        let bad = |error| Failure::of(Exit::BadInput, error).with_hint("see `fleet` in the plan");
-        let clients = inventory.hosts(&fleet.clients).map_err(bad)?;
-        let servers = inventory.hosts(&fleet.servers).map_err(bad)?;
-        check_servers(fleet, &servers)?;
-        let run = match &self.arguments.run {
-            Some(name) => name.clone(),
-            None => format!(
-                "{}-{:x}-{:x}",
-                plan.name.chars().take(30).collect::<String>(),
-                std::process::id(),
-                jiff::Timestamp::now().as_millisecond()
-            ),
-        };
-        let (client_run, server_run) = (run_name(&run)?, servers_run(&run)?);
-        let keys = [client_run.clone(), server_run.clone()];
-        let programs = self.programs(&run, fleet, &clients, &servers);
-        let controller = |run, hosts: &[String], needed| {
-            Controller::open(ControllerOptions {
-                endpoint: endpoint.clone(),
-                run,
-                version: version(),
-                lease: fleet.lease.0,
-                hosts: hosts.to_vec(),
-                needed_disk_bytes: needed,
-            })
-        };
-        let per_host = fleet.agents_per_host as usize;
-        let agent_hosts: Vec<String> = clients
-            .iter()
-            .flat_map(|host| std::iter::repeat_n(host.clone(), per_host))
-            .collect();
-        let data = collection::planned_bytes(&plan.data, plan.data.records).unwrap_or(0);
-        let mut open = Open {
-            clients: Some(controller(client_run, &agent_hosts, NEEDED_DISK_BYTES)?),
-            agents: Vec::new(),
-            servers: match servers.is_empty() {
-                true => None,
-                false => Some(controller(
-                    server_run,
-                    &servers,
-                    NEEDED_DISK_BYTES.saturating_add(data),
-                )?),
-            },
-            server_hosts: Vec::new(),
-            addresses: servers
-                .iter()
-                .map(|host| address(&inventory, host))
-                .collect::<Result<_, _>>()?,
-            uris: Vec::new(),
-            endpoint: endpoint.clone(),
-            keys,
-            names: clients.iter().chain(&servers).cloned().collect(),
-            run,
-            hosts,
-            _folder: folder,
-        };
-        let wanted = Wanted {
-            run: &open.run,
-            programs: &programs,
-            server_program: self.server_program(plan, &servers, embedded)?,
-            servers: &servers,
-            redis_file: self.redis_file(&open._folder.0)?,
-            redis_ca: self.arguments.redis.redis_ca.clone().map(absolute),
-            base: &self.arguments.host_folder,
-            program: self.surroundings.executable.clone().ok_or_else(|| {
-                Failure::new(Exit::Environment, "the path of this program is not known")
-            })?,
-        };
-        hands.messages.note(&format!(
-            "run `{}`: {} agents on {} hosts, {} servers",
-            open.run,
-            agent_hosts.len(),
-            clients.len(),
-            servers.len()
-        ));
-        let begun = open.hosts.start(&wanted);
-        let begun = begun.and_then(|()| open.gather(fleet.join_within.0, hands));
-        if let Err(failure) = begun {
-            self.end(open, &reason(&failure), hands);
-            return Err(failure);
+    ) -> Result<Size, Failure> {
+        if let Some(size) = self.size.get() {
+            return Ok(size);
         }
-        Ok(open)
+        let fleet = check(plan, remote, self.arguments.kubernetes)?;
+        let (agents, servers) = match self.arguments.kubernetes {
+            true => {
+                let pods = cluster::table(fleet)?;
+                (pods.client_pods, pods.server_pods * pods.disks)
+            }
+            false => {
+                let folder = PrivateFolder::create()?;
+                let found = self.hosts(fleet, &folder, hands)?;
+                (found.agents(fleet), found.servers.len() as u32)
+            }
+        };
+        let servers = if remote.is_some() { 1 } else { servers };
+        let size = Size { agents, servers };
+        self.size.set(Some(size));
+        Ok(size)
     }
 
-    /// What is started where. Agents of a host follow each other.
-    fn programs(
+    /// Refuses plans in which somebody of the fleet would have nothing to do, before anything is started.
+    pub(crate) fn check_shares<'p>(
         &self,
-        run: &str,
-        fleet: &FleetPlan,
-        clients: &[String],
-        servers: &[String],
-    ) -> Vec<Started> {
-        let word = |text: &str| text.to_owned();
-        let mut programs = Vec::new();
-        let indices = 0_u32..;
-        let hosts = clients
-            .iter()
-            .flat_map(|host| std::iter::repeat_n(host, fleet.agents_per_host as usize));
-        for (index, host) in indices.zip(hosts) {
-            programs.push(Started {
-                name: format!("agent-{index}"),
-                host: host.clone(),
-                words: vec![word("--run"), word(run), word("--index"), index.to_string()],
-            });
+        plans: impl Iterator<Item = (&'p Plan, Option<&'p Remote>)>,
+        hands: Hands<'_>,
+    ) -> Result<(), Failure> {
+        for (plan, remote) in plans {
+            let size = self.size(plan, remote, hands)?;
+            shares(plan, size.agents, size.servers)
+                .map_err(|error| Failure::of(Exit::BadInput, error))?;
         }
-        for (index, host) in servers.iter().enumerate() {
-            programs.push(Started {
-                name: format!("server-{index}"),
-                host: host.clone(),
-                words: vec![
-                    word("--run"),
-                    word(run),
-                    word("--index"),
-                    index.to_string(),
-                    word("--serve"),
-                ],
-            });
-        }
-        programs
+        Ok(())
     }
 
-    /// The embedded server is copied; `mongod` must be on the hosts.
-    fn server_program(
+    /// Fewest clients of a plan with which everybody has something to do.
+    pub(crate) fn least_clients(
         &self,
         plan: &Plan,
-        servers: &[String],
-        embedded: Option<&Path>,
-    ) -> Result<Option<PathBuf>, Failure> {
-        if servers.is_empty() || plan.server.kind != ServerKind::Embedded {
-            return Ok(None);
-        }
-        let executable = self.surroundings.executable.as_deref();
-        let found = locate_embedded(&EmbeddedPlaces {
-            explicit: embedded,
-            executable_dir: executable.and_then(Path::parent),
-            path_variable: self.surroundings.path.as_deref(),
-        })?;
-        Ok(Some(absolute(found)))
+        remote: Option<&Remote>,
+        hands: Hands<'_>,
+    ) -> Result<u32, Failure> {
+        let size = self.size(plan, remote, hands)?;
+        let least = least_clients(plan, size.agents, size.servers).unwrap_or(1);
+        Ok(u32::try_from(least).unwrap_or(u32::MAX))
     }
 
-    /// The address of Redis for the hosts, in a file that only this person can read.
-    fn redis_file(&self, folder: &Path) -> Result<PathBuf, Failure> {
-        let given = &self.arguments.redis.redis;
-        let secret = self.surroundings.redis.as_ref();
-        let text = given
-            .as_deref()
-            .or_else(|| secret.map(|secret| secret.reveal()));
-        let (Some(text), path) = (text, folder.join("redis-url")) else {
-            let file = self.surroundings.redis_file.clone();
-            return Ok(absolute(file.unwrap_or_default()));
-        };
-        std::fs::write(&path, text).map_err(|error| {
-            Failure::of(Exit::Environment, error).context("cannot keep the address of Redis")
-        })?;
-        Ok(path)
+    /// Whether hosts of clients or servers are lost, so that no other run can be like those before.
+    pub(crate) fn has_lost_hosts(&self) -> bool {
+        let state = self.state.borrow();
+        let open = state.as_ref();
+        let going =
+            |controller: &Option<Controller>| controller.as_ref().map_or(0, Controller::going);
+        open.is_some_and(|open| {
+            // In pods the agent beside a server is not the server.
+            going(&open.clients) < open.agents.len()
+                || open.is_on_hosts() && going(&open.servers) < open.server_hosts.len()
+        })
     }
 
     /// Ends agents and servers in order, and takes everything away from the hosts.
@@ -331,16 +248,18 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Ends everything: in order without a reason. What could not be ended is said.
-    fn end(&self, mut open: Open, reason: &str, hands: Hands<'_>) {
+    /// Ends everything: in order without a reason. What could not be ended is said. With a reason, the last line of each log
+    /// is returned, by the name of its file.
+    fn end(&self, mut open: Open, reason: &str, hands: Hands<'_>) -> Vec<(String, String)> {
         let mut left = Vec::new();
+        let mut is_redis_gone = false;
         // Servers last: agents may still talk to them.
         let both = [
             (open.clients.take(), LEAVE_WITHIN),
             (open.servers.take(), STOP_WITHIN),
         ];
         for (controller, within) in both {
-            let Some(controller) = controller else {
+            let Some(controller) = controller.filter(|_| !is_redis_gone) else {
                 continue;
             };
             let ended = match reason {
@@ -349,6 +268,11 @@ impl<'a> Fleet<'a> {
             };
             match ended {
                 Ok(silent) => left.extend(silent),
+                Err(FleetError::RedisGone { .. }) => {
+                    is_redis_gone = true;
+                    let text = "Redis has gone: agents end by their lease, and keys expire";
+                    hands.messages.warning(text);
+                }
                 Err(error) => hands.messages.warning(&error.to_string()),
             }
         }
@@ -359,21 +283,30 @@ impl<'a> Fleet<'a> {
         }
         let logs = self.arguments.logs.clone().map(absolute);
         let base = &self.arguments.host_folder;
-        if let Err(failure) = open
-            .hosts
-            .stop(&open.run, base, &open.names, logs.as_deref())
-        {
+        let (hosts, names) = match &mut open.places {
+            Places::Hosts(hosts, names) => (hosts, names),
+            // Redis goes with all others.
+            Places::Cluster(cluster) => {
+                cluster.end(logs.as_deref(), hands);
+                return Vec::new();
+            }
+        };
+        let own = open.folder.0.join("logs");
+        let logs = logs.or((!reason.is_empty()).then_some(own));
+        if let Err(failure) = hosts.stop(&open.run, base, names, logs.as_deref()) {
             hands.messages.warning(&format!("{:#}", failure.error));
             for line in &failure.log_tail {
                 hands.messages.warning(line);
             }
         }
         // Now that nobody is there any more: an agent may have said why it ended after its controller had gone.
-        for run in &open.keys {
+        for run in open.keys.iter().filter(|_| !is_redis_gone) {
             if let Err(error) = forget(&open.endpoint, run) {
                 hands.messages.warning(&error.to_string());
             }
         }
+        logs.filter(|_| !reason.is_empty())
+            .map_or_else(Vec::new, |logs| last_lines(&logs))
     }
 
     /// Offered rate of all agents together.
@@ -423,61 +356,14 @@ fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Address of a host as a number, which servers can listen on.
-fn address(inventory: &Inventory, host: &str) -> Result<String, Failure> {
-    use std::net::ToSocketAddrs;
-    let name = inventory.address(host);
-    let found = (name, 0)
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut all| all.next());
-    found.map(|found| found.ip().to_string()).ok_or_else(|| {
-        Failure::new(
-            Exit::Environment,
-            format!("`{name}`, of the host `{host}`, has no address"),
-        )
-        .with_hint("give it `ansible_host` or `dyno_address` in the inventory")
-    })
-}
-
-/// What a fleet cannot do, or what cannot be done without one.
-fn check<'a>(plan: &'a Plan, remote: Option<&Remote>) -> Result<&'a FleetPlan, Failure> {
-    let bad = |text: &str| Failure::new(Exit::BadInput, text.to_owned());
-    let Some(fleet) = &plan.fleet else {
-        return Err(bad("the plan has no table `[fleet]`")
-            .with_hint("see docs/fleet.md; `dyno run` needs none"));
+/// The last line of each log in a folder, by the name of its file.
+fn last_lines(folder: &Path) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let line = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let text = std::fs::read(entry.path()).ok()?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Some((name, text.lines().next_back()?.to_owned()))
     };
-    if fleet.clients.is_empty() {
-        return Err(bad("`fleet.clients` names no host"));
-    }
-    if remote.is_some_and(|remote| remote.credentials.is_some()) {
-        return Err(bad(
-            "credentials of servers are not given to the hosts of a fleet",
-        ));
-    }
-    if remote.is_some() && !fleet.servers.is_empty() {
-        return Err(bad(
-            "`fleet.servers` has no effect on servers that run already",
-        ));
-    }
-    if let Some(key) = record::unsupported(plan) {
-        return Err(bad(&format!(
-            "`{key}` is about one machine, and cannot be part of a fleet"
-        )));
-    }
-    task::check(plan)?;
-    Ok(fleet)
-}
-
-fn check_servers(fleet: &FleetPlan, servers: &[String]) -> Result<(), Failure> {
-    if fleet.mapping == Mapping::Deployment && servers.len() > 1 {
-        let text = format!(
-            "`fleet.mapping` is `deployment`, and {} hosts are named for its servers",
-            servers.len()
-        );
-        return Err(Failure::new(Exit::BadInput, text).with_hint(
-            "name one host, or map clients to independent servers by `pairs` or `all-to-all`",
-        ));
-    }
-    Ok(())
+    entries.filter_map(line).collect()
 }

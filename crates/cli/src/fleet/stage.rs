@@ -39,8 +39,13 @@ pub(super) fn merger(links: u32) -> Merger {
 pub(super) enum Said {
     /// All connections are made; it waits for the start.
     Ready(SyncSender<Option<u64>>),
-    /// It starts at this time of the clock.
-    Begun(u64),
+    /// All of its workers are there.
+    Begun {
+        /// Start that its windows count from, on the clock.
+        planned_ns: u64,
+        /// When the last worker was there.
+        awake_ns: u64,
+    },
     Window(Box<IntervalRecord>),
     Ended(Result<(), LoadError>),
 }
@@ -76,12 +81,16 @@ pub(super) struct Course<'a, 'b> {
     pub(super) clock: Clock,
     pub(super) stop: &'a AtomicBool,
     pub(super) threads: u64,
+    /// Address of the server of each engine.
+    pub(super) servers: Vec<String>,
     pub(super) phases: Vec<PhaseAccumulator>,
     /// Windows of several servers become one.
     pub(super) merger: Merger,
     pub(super) sampler: UsageSampler,
     /// The common instant, and the same on the clock.
     pub(super) start: Option<(Start, u64)>,
+    /// Planned and real start of each engine that has begun.
+    pub(super) begun: Vec<(u64, u64)>,
 }
 
 impl Course<'_, '_> {
@@ -110,7 +119,18 @@ impl Course<'_, '_> {
                         return Ok(false);
                     }
                 }
-                Ok((link, Said::Begun(at_ns))) => self.begun(link, at_ns)?,
+                Ok((
+                    _,
+                    Said::Begun {
+                        planned_ns,
+                        awake_ns,
+                    },
+                )) => {
+                    self.begun.push((planned_ns, awake_ns));
+                    if self.begun.len() as u32 == links {
+                        self.tell_begun()?;
+                    }
+                }
                 Ok((link, Said::Window(window))) => self.window(link, *window)?,
                 Ok((link, Said::Ended(result))) => {
                     going -= 1;
@@ -118,7 +138,7 @@ impl Course<'_, '_> {
                     self.send_merged()?;
                     if let Err(error) = result {
                         self.stop.store(true, Ordering::Relaxed);
-                        fault.get_or_insert(error);
+                        fault.get_or_insert((link, error));
                         // Those that still wait for the start would wait for ever.
                         waiting.clear();
                     }
@@ -129,8 +149,13 @@ impl Course<'_, '_> {
                 }
             }
         }
-        if let Some(error) = fault {
-            return Err(error.into());
+        if let Some((link, error)) = fault {
+            let server = self.servers.get(link as usize);
+            let server = server.map_or("?", String::as_str);
+            return Err(Failure::from(error).context(format!("on the server `{server}`")));
+        }
+        if let Some(watch) = &self.worker.watch {
+            watch.read_now();
         }
         let summary = serde_json::to_value(self.summary()).expect("figures are plain data");
         self.worker
@@ -155,11 +180,17 @@ impl Course<'_, '_> {
         Ok(true)
     }
 
-    fn begun(&mut self, link: u32, at_ns: u64) -> Result<(), Failure> {
-        if let (Some((start, start_ns)), 0) = (&self.start, link) {
-            let began_ns = start.local_ns + (at_ns as i64 - *start_ns as i64);
-            self.worker.agent.begun(start, began_ns)?;
-        }
+    /// The agent has begun once all of its engines have.
+    fn tell_begun(&mut self) -> Result<(), Failure> {
+        let Some((start, start_ns)) = &self.start else {
+            return Ok(());
+        };
+        let after_ns = |at_ns: u64| at_ns as i64 - *start_ns as i64;
+        let planned_ns = self.begun.iter().map(|begun| begun.0).max().unwrap_or(0);
+        let awake_ns = self.begun.iter().map(|begun| begun.1).max().unwrap_or(0);
+        let began_ns = start.local_ns + after_ns(awake_ns);
+        let windows_from_ns = after_ns(planned_ns);
+        self.worker.agent.begun(start, began_ns, windows_from_ns)?;
         Ok(())
     }
 

@@ -21,10 +21,10 @@ use dyno_load::connect::Control;
 use dyno_plan::Plan;
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy, Start};
 use dyno_record::index_build::{
-    CollectionFacts, DiskFacts, IndexBuildCaveat, IndexBuildDocument, IndexBuildServer,
-    RemedyRecord, SCHEMA_VERSION,
+    CollectionFacts, DiskFacts, IndexBuildCaveat, IndexBuildDocument, RemedyRecord, SCHEMA_VERSION,
 };
 use dyno_record::model::RunStatus;
+use dyno_record::server::ExperimentServer;
 use jiff::Timestamp;
 use std::path::Path;
 use std::sync::Mutex;
@@ -401,7 +401,7 @@ fn empty(plan: &Plan) -> IndexBuildDocument {
         status_reason: None,
         name: plan.name.clone(),
         plan: serde_json::to_value(plan).expect("it is plain data"),
-        server: IndexBuildServer::default(),
+        server: ExperimentServer::default(),
         collection: CollectionFacts::default(),
         disk: None,
         builds: Vec::new(),

@@ -3,18 +3,17 @@
 use crate::exit::{Exit, Failure};
 use crate::io_trace::roles::Tables;
 use crate::session::execute::Hands;
-use crate::session::lab::Lab;
+use crate::session::lab::{Lab, describe};
 use crate::session::server::ServerPlaces;
 use crate::session::task::{Remote, Task};
 use dyno_layout::LayoutError;
 use dyno_load::connect::{Connector, Control};
-use dyno_load::prepare;
 use dyno_observe::doctor::network;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::units::Bytes;
 use dyno_plan::uri::Host;
-use dyno_record::index_build::IndexBuildServer;
+use dyno_record::server::ExperimentServer;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -238,39 +237,16 @@ impl<'a> Place<'a> {
             .running
             .as_mut()
             .and_then(|running| running.lab.as_mut());
-        let Some((_, ended)) = lab.and_then(Lab::ended) else {
-            return failure;
-        };
-        let name = ended.name;
-        let mut failure = failure.context(format!("the server `{name}` ended ({})", ended.status));
-        failure.log_tail = ended.log_tail;
-        failure
+        match lab {
+            Some(lab) => lab.explain(failure),
+            None => failure,
+        }
     }
 
     /// What it says of itself.
-    pub(super) fn describe(&self) -> Result<IndexBuildServer, Failure> {
-        let mut control = self.control()?;
-        let facts = prepare::server_facts(&mut control)?;
-        let mut settings = facts.settings;
-        if let Some(lab) = &self.running().lab {
-            for member in lab.describe().0 {
-                settings.extend(member.asked);
-            }
-        }
-        let kind = match (self.is_own(), self.plan.server.kind) {
-            (true, ServerKind::Embedded) => Some("secantusd-rs".to_owned()),
-            (true, ServerKind::Mongod) => Some("mongod".to_owned()),
-            _ => None,
-        };
-        Ok(IndexBuildServer {
-            product: kind
-                .or(facts.product)
-                .unwrap_or_else(|| "MongoDB server".to_owned()),
-            version: facts.version,
-            address: control.endpoint().to_string(),
-            started: self.is_own(),
-            settings,
-        })
+    pub(super) fn describe(&self) -> Result<ExperimentServer, Failure> {
+        let lab = self.running().lab.as_ref();
+        describe(&mut self.control()?, &self.plan, lab, self.is_own())
     }
 }
 

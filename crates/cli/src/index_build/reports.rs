@@ -2,7 +2,6 @@
 
 use crate::exit::Failure;
 use crate::io_trace::reports::{Analysed, Asked};
-use crate::session::output::{HTML, MARKDOWN, write_file};
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::io_trace;
 use dyno_report::RenderOptions;
@@ -48,17 +47,5 @@ impl AnalysedBuilds {
                 .collect(),
         };
         Ok(render(&view, format, options)?)
-    }
-
-    /// Writes the reports into the folder.
-    pub(crate) fn write(&self, folder: &Path) -> Result<(), Failure> {
-        for (name, format) in [
-            (HTML, ExperimentFormat::Html),
-            (MARKDOWN, ExperimentFormat::Markdown),
-        ] {
-            let text = self.render(format, &RenderOptions::default())?;
-            write_file(&folder.join(name), &text)?;
-        }
-        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::TracePart;
 use crate::exit::{Exit, Failure};
-use crate::session::output::{HTML, MARKDOWN, write_file};
+use crate::session::output::write_both;
 use dyno_analyze::access_pattern::{
     AccessPatterns, Activity, Settings, Window, analyze, analyze_windows,
 };
@@ -105,14 +105,7 @@ impl Analysed {
 
     /// Writes the reports into the folder of the trace.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Failure> {
-        for (name, format) in [
-            (HTML, ExperimentFormat::Html),
-            (MARKDOWN, ExperimentFormat::Markdown),
-        ] {
-            let text = self.render(format, &RenderOptions::default())?;
-            write_file(&folder.join(name), &text)?;
-        }
-        Ok(())
+        write_both(folder, |format, options| self.render(format, options))
     }
 }
 
@@ -189,7 +182,7 @@ mod tests {
         let mut document = TraceDocument::new("0", "", TraceMode::Events);
         (document.start_s, document.duration_s) = (2.0, 10.0);
         let part = |from, to: Option<u64>| TracePart {
-            window: Some(crate::args::TraceWindow {
+            window: Some(crate::args::trace::TraceWindow {
                 from: Duration::from_secs(from),
                 to: to.map(Duration::from_secs),
             }),

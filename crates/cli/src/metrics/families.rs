@@ -253,5 +253,6 @@ fn kind_name(kind: SourceKind) -> &'static str {
         SourceKind::Host => "host",
         SourceKind::Server => "server",
         SourceKind::Exporter => "exporter",
+        SourceKind::Agent => "agent",
     }
 }

@@ -110,6 +110,7 @@ fn drive(
         stop: stop.flag(),
         usage,
         announce: None,
+        awake: None,
         hold: None,
         shift_ns: 0,
     };

@@ -8,10 +8,13 @@ use crate::session::observation::{self, Witness};
 use crate::session::place::Place;
 use crate::session::server::{ServerPlaces, ServerUnderTest};
 use crate::session::task::Remote;
+use dyno_load::connect::Control;
+use dyno_load::prepare;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::uri::Host;
 use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
+use dyno_record::server::ExperimentServer;
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
     DataDir, Deployment, DeploymentOptions, Duty, EmbeddedPlaces, EndedMember, Instance, Member,
@@ -133,6 +136,17 @@ impl Lab {
         let deployment = self.deployment.as_ref()?;
         let uri = deployment.uris().into_iter().next()?;
         Some(deployment.with_credentials(&with_options(&uri, plan)))
+    }
+
+    /// Says why a server ended, if one did.
+    pub(crate) fn explain(&mut self, failure: Failure) -> Failure {
+        let Some((_, ended)) = self.ended() else {
+            return failure;
+        };
+        let name = ended.name;
+        let mut failure = failure.context(format!("the server `{name}` ended ({})", ended.status));
+        failure.log_tail = ended.log_tail;
+        failure
     }
 
     /// Connection strings, one for each client, without credentials.
@@ -406,6 +420,34 @@ impl ServerPlaces<'_> {
             None => DataDir::Temporary(self.folder.join("server-data")),
         }
     }
+}
+
+/// What the server of an experiment says of itself, and what it was started with by `lab`.
+pub(crate) fn describe(
+    control: &mut Control,
+    plan: &Plan,
+    lab: Option<&Lab>,
+    started: bool,
+) -> Result<ExperimentServer, Failure> {
+    let facts = prepare::server_facts(control)?;
+    let mut settings = facts.settings;
+    for member in lab.into_iter().flat_map(|lab| lab.describe().0) {
+        settings.extend(member.asked);
+    }
+    let kind = match (started, plan.server.kind) {
+        (true, ServerKind::Embedded) => Some("secantusd-rs".to_owned()),
+        (true, ServerKind::Mongod) => Some("mongod".to_owned()),
+        _ => None,
+    };
+    Ok(ExperimentServer {
+        product: kind
+            .or(facts.product)
+            .unwrap_or_else(|| "MongoDB server".to_owned()),
+        version: facts.version,
+        address: control.endpoint().to_string(),
+        started,
+        settings,
+    })
 }
 
 #[cfg(test)]

@@ -2,13 +2,16 @@
 
 use crate::exit::{Exit, Failure};
 use crate::io_trace::reports::{Analysed, Asked};
+use crate::messages::print_data;
 use crate::session::analysis;
+use crate::session::execute::Hands;
 use crate::surroundings::Surroundings;
 use dyno_analyze::caveats::{IntervalTotals, caveats};
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::io_trace;
 use dyno_record::model::{Caveat, CaveatKind};
 use dyno_record::reader::Run;
+use dyno_report::experiment::ExperimentFormat;
 use dyno_report::{Format, RenderOptions, render, render_traced};
 use std::path::{Path, PathBuf};
 
@@ -121,6 +124,35 @@ pub(crate) fn write_reports(run: &Run) -> Result<Option<RunAnalysis>, Failure> {
         write_file(&run.directory.join(name), &text)?;
     }
     Ok(analysis)
+}
+
+/// Writes the reports of an experiment that is no run into its folder.
+pub(crate) fn write_both(
+    folder: &Path,
+    render: impl Fn(ExperimentFormat, &RenderOptions) -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    for (name, format) in [
+        (HTML, ExperimentFormat::Html),
+        (MARKDOWN, ExperimentFormat::Markdown),
+    ] {
+        let text = render(format, &RenderOptions::default())?;
+        write_file(&folder.join(name), &text)?;
+    }
+    Ok(())
+}
+
+/// The end of a command: the reports in the folder, one of them on standard output, and where they are.
+pub(crate) fn present(
+    folder: &Path,
+    format: ExperimentFormat,
+    hands: Hands<'_>,
+    render: impl Fn(ExperimentFormat, &RenderOptions) -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    write_both(folder, &render)?;
+    print_data(&render(format, &terminal_options(hands.surroundings))?)?;
+    let note = format!("the experiment is in `{}`", folder.display());
+    hands.messages.note(&note);
+    Ok(())
 }
 
 /// Writes a file, whole or not at all. A device or a pipe is written to, and a link stays one.

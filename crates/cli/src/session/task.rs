@@ -419,31 +419,46 @@ pub(crate) fn of_index_build(arguments: &IndexBuildArguments) -> Result<Task, Fa
         Some(_) => "existing",
         None => &arguments.layout,
     };
-    let mut plan = resolve::resolve_index_build(source, &overrides)?.plan;
+    let plan = resolve::resolve_index_build(source, &overrides)?.plan;
+    let mut task = on_one_server(plan, given, &arguments.start)?;
+    if let (Some(_), Some((database, _))) = (&task.remote, &arguments.collection) {
+        task.plan.data.database.clone_from(database);
+    }
+    Ok(task)
+}
+
+/// The task of a plan whose work is done on one server or deployment: on that of the address that was `given`, of the one that
+/// the plan names, or of one that is started.
+fn on_one_server(
+    mut plan: Plan,
+    given: Option<Remote>,
+    start: &StartArguments,
+) -> Result<Task, Failure> {
     let remote = match given {
         Some(remote) => Some(remote),
         None => plan.server.uri.as_deref().map(Remote::parse).transpose()?,
     };
     if let Some(remote) = &remote {
         aim(&mut plan, remote);
-        if let Some((database, _)) = &arguments.collection {
-            plan.data.database.clone_from(database);
-        }
     }
-    absolute(&mut plan, &arguments.start)?;
+    absolute(&mut plan, start)?;
     check(&plan)?;
     lab::settle_topology(&mut plan)?;
     if remote.is_none() && plan.server.pairs > 1 {
-        let text = "an index is built on one server or one deployment, not on several at once";
+        let text = match plan.tail {
+            Some(_) => {
+                "messages go through one server or one deployment, not through several at once"
+            }
+            None => "an index is built on one server or one deployment, not on several at once",
+        };
         return Err(Failure::new(Exit::BadInput, text).with_hint("leave `--pairs` out"));
     }
-    let threads = Threads::Given(plan.client.threads);
     Ok(Task {
+        threads: Threads::Given(plan.client.threads),
         plan,
         remote,
         warnings: Vec::new(),
         notes: Vec::new(),
-        threads,
     })
 }
 
@@ -478,6 +493,13 @@ pub(crate) fn of_tail(arguments: &TailArguments) -> Result<Task, Failure> {
         "consumers_at_once",
         arguments.consumers.map(|n| n.to_string()),
     );
+    for (key, text) in [
+        ("producer_host", &arguments.producer_host),
+        ("consumer_host", &arguments.consumer_host),
+        ("host_drivers", &arguments.host_drivers),
+    ] {
+        set(key, text.as_deref().map(toml_text));
+    }
     set("size", arguments.size.map(|size| size.0.to_string()));
     set(
         "capped_size",
@@ -497,29 +519,8 @@ pub(crate) fn of_tail(arguments: &TailArguments) -> Result<Task, Failure> {
         TailModeName::Poll => "poll",
     });
     set("mode", mode.map(str::to_owned));
-    let mut plan = resolve::resolve_tail(&arguments.plan, &overrides)?.plan;
-    let remote = match given {
-        Some(remote) => Some(remote),
-        None => plan.server.uri.as_deref().map(Remote::parse).transpose()?,
-    };
-    if let Some(remote) = &remote {
-        aim(&mut plan, remote);
-    }
-    absolute(&mut plan, &arguments.start)?;
-    check(&plan)?;
-    lab::settle_topology(&mut plan)?;
-    if remote.is_none() && plan.server.pairs > 1 {
-        let text = "messages go through one server or one deployment, not through several at once";
-        return Err(Failure::new(Exit::BadInput, text).with_hint("leave `--pairs` out"));
-    }
-    let threads = Threads::Given(plan.client.threads);
-    Ok(Task {
-        plan,
-        remote,
-        warnings: Vec::new(),
-        notes: Vec::new(),
-        threads,
-    })
+    let plan = resolve::resolve_tail(&arguments.plan, &overrides)?.plan;
+    on_one_server(plan, given, &arguments.start)
 }
 
 /// Refuses the plan of an index build or of messages where a load is asked for.

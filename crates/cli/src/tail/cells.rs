@@ -141,6 +141,8 @@ fn settings(
         delay_us: u64::try_from(tail.work.0.as_micros()).unwrap_or(u64::MAX),
         limit_s: tail.limit.0.as_secs(),
         points: POINTS,
+        producer_host: tail.producer_host.clone(),
+        consumer_host: tail.consumer_host.clone(),
     }
 }
 

@@ -9,16 +9,15 @@ use crate::exit::{Exit, Failure};
 use crate::experiment::folder::ExperimentFolder;
 use crate::session::document::VERSION;
 use crate::session::execute::Hands;
-use crate::session::lab::Lab;
+use crate::session::lab::{Lab, describe};
 use crate::session::server::ServerPlaces;
 use crate::session::task::Task;
 use crate::tail::reports::CELLS;
 use dyno_analyze::messages::record::{
-    Cell, CellStatus, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument, TailServer,
+    Cell, CellStatus, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument,
 };
-use dyno_load::prepare;
-use dyno_plan::model::ServerKind;
 use dyno_record::model::RunStatus;
+use dyno_record::server::ExperimentServer;
 use dyno_tail::TailError;
 use dyno_tail::document;
 use dyno_tail::driver::{Found, find_some};
@@ -29,6 +28,9 @@ use std::path::{Path, PathBuf};
 
 /// Data of a server, in the folder of the experiment.
 const SERVER_DATA: &str = "server-data";
+
+/// The clock where processes are on several hosts.
+const CLOCKS_OF_HOSTS: &str = "CLOCK_REALTIME of each host, brought to that of this one";
 
 /// Does what the plan says, in this folder, which is discarded with an error if nothing was measured. Gives what is wrong
 /// with what was measured, if something is.
@@ -82,7 +84,9 @@ fn measure(
         let mut names = plan.producers.iter().chain(&plan.consumers);
         plan.producers.is_empty() || names.any(|wanted| wanted == name)
     };
-    let found = find_some(&drivers_folder(arguments)?, named)?;
+    let drivers = drivers_folder(arguments)?;
+    let drivers = std::path::absolute(&drivers).unwrap_or(drivers);
+    let found = find_some(&drivers, named)?;
     let (wanted, skipped) = cells::cells(&task.plan, &plan, &found)?;
     for skipped in &skipped {
         let text = format!("`{}` is left out: {}", skipped.name, skipped.reason);
@@ -95,6 +99,10 @@ fn measure(
         );
     }
     document.skipped = skipped;
+    if wanted.iter().any(|cell| !cell.settings.is_here()) {
+        document.clock = CLOCKS_OF_HOSTS.to_owned();
+    }
+    let host_drivers = plan.host_drivers.map_or(drivers, PathBuf::from);
     hands.messages.note("starting the server");
     let places = ServerPlaces {
         surroundings: hands.surroundings,
@@ -109,25 +117,14 @@ fn measure(
         path,
         document,
         &mut lab,
-        (&found, wanted),
+        (&found, &host_drivers, wanted),
     );
-    let result = result.map_err(|failure| explain(&mut lab, failure));
+    let result = result.map_err(|failure| lab.explain(failure));
     let (stopped, caveats) = lab.stop();
     for caveat in caveats {
         hands.messages.warning(&caveat.message);
     }
     result.and(stopped)
-}
-
-/// Says why the server ended, if it did.
-fn explain(lab: &mut Lab, failure: Failure) -> Failure {
-    let Some((_, ended)) = lab.ended() else {
-        return failure;
-    };
-    let name = ended.name;
-    let mut failure = failure.context(format!("the server `{name}` ended ({})", ended.status));
-    failure.log_tail = ended.log_tail;
-    failure
 }
 
 fn in_lab(
@@ -137,7 +134,7 @@ fn in_lab(
     path: &Path,
     document: &mut TailDocument,
     lab: &mut Lab,
-    (found, wanted): (&Found, Vec<Cell>),
+    (found, host_drivers, wanted): (&Found, &Path, Vec<Cell>),
 ) -> Result<(), Failure> {
     let uri = match (lab.uri(&task.plan), &arguments.uri, &task.plan.server.uri) {
         (Some(uri), ..) => uri,
@@ -146,13 +143,19 @@ fn in_lab(
             return Err(Failure::new(Exit::Internal, "a server without an address"));
         }
     };
-    document.server = describe(lab, &task.plan)?;
+    let server = lab
+        .servers
+        .first()
+        .ok_or_else(|| Failure::new(Exit::Internal, "a deployment without servers"))?;
+    let started = lab.uri(&task.plan).is_some();
+    document.server = describe(&mut server.control()?, &task.plan, Some(lab), started)?;
     let processes = lab.processes();
     let interrupted = || hands.interrupt.requested();
     let bench = Bench {
         uri: &uri,
         found,
         server: &processes,
+        host_drivers,
         interrupted: &interrupted,
     };
     let all = wanted.len();
@@ -227,34 +230,6 @@ fn in_short(measured: &Measured) -> String {
     format!("  {received} messages received, {rate:.0}/s, median latency {median:.0} µs")
 }
 
-fn describe(lab: &Lab, plan: &dyno_plan::Plan) -> Result<TailServer, Failure> {
-    let server = lab
-        .servers
-        .first()
-        .ok_or_else(|| Failure::new(Exit::Internal, "a deployment without servers"))?;
-    let mut control = server.control()?;
-    let facts = prepare::server_facts(&mut control)?;
-    let started = lab.uri(plan).is_some();
-    let kind = match (started, plan.server.kind) {
-        (true, ServerKind::Embedded) => Some("secantusd-rs".to_owned()),
-        (true, ServerKind::Mongod) => Some("mongod".to_owned()),
-        _ => None,
-    };
-    let mut settings = facts.settings;
-    for member in lab.describe().0 {
-        settings.extend(member.asked);
-    }
-    Ok(TailServer {
-        product: kind
-            .or(facts.product)
-            .unwrap_or_else(|| "MongoDB server".to_owned()),
-        version: facts.version,
-        address: control.endpoint().to_string(),
-        started,
-        settings,
-    })
-}
-
 /// Where the drivers are.
 fn drivers_folder(arguments: &TailArguments) -> Result<PathBuf, Failure> {
     if let Some(folder) = &arguments.drivers {
@@ -298,7 +273,7 @@ fn empty(task: &Task) -> TailDocument {
         status_reason: None,
         name: task.plan.name.clone(),
         plan: serde_json::to_value(&task.plan).expect("it is plain data"),
-        server: TailServer::default(),
+        server: ExperimentServer::default(),
         clock: "CLOCK_MONOTONIC of this host".to_owned(),
         cpus,
         skipped: Vec::<SkippedDriver>::new(),

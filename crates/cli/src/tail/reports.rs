@@ -1,7 +1,6 @@
 //! What an experiment with messages means: its cells, and every message of them, put into words, tables and pictures.
 
 use crate::exit::Failure;
-use crate::session::output::{HTML, MARKDOWN, write_file};
 use dyno_analyze::messages::record::TailDocument;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
 use dyno_report::RenderOptions;
@@ -49,18 +48,6 @@ impl AnalysedTail {
             messages: &self.messages,
         };
         Ok(render(&view, format, options)?)
-    }
-
-    /// Writes the reports into the folder.
-    pub(crate) fn write(&self, folder: &Path) -> Result<(), Failure> {
-        for (name, format) in [
-            (HTML, ExperimentFormat::Html),
-            (MARKDOWN, ExperimentFormat::Markdown),
-        ] {
-            let text = self.render(format, &RenderOptions::default())?;
-            write_file(&folder.join(name), &text)?;
-        }
-        Ok(())
     }
 }
 

@@ -259,6 +259,15 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(status.unwrap().success());
 }
 
+/// To the whole group of processes that the child leads, as a terminal does.
+pub(crate) fn signal_group(child: &Child, name: &str) {
+    let group = format!("-{}", child.id());
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), "--", &group])
+        .status();
+    assert!(status.unwrap().success());
+}
+
 /// Processes whose command line holds this text.
 pub(crate) fn processes_with(text: &str) -> Vec<u32> {
     let mut found = Vec::new();

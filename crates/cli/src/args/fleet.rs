@@ -1,0 +1,170 @@
+//! Arguments of `dyno fleet` and of its agents.
+
+use super::experiments::{
+    AbArguments, ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
+};
+use super::run::RunArguments;
+use super::standing::SoakArguments;
+use super::values::span;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand, ValueEnum};
+use dyno_plan::units::Span;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct FleetArguments {
+    #[command(subcommand)]
+    pub(crate) command: FleetCommand,
+}
+
+/// What can be done on many hosts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FleetCommand {
+    /// As `dyno run`
+    Run(Box<OnHosts<RunArguments>>),
+    /// As `dyno soak`
+    Soak(Box<OnHosts<SoakArguments>>),
+    /// As `dyno sweep`
+    Sweep(Box<OnHosts<SweepArguments>>),
+    /// As `dyno xmax`
+    Xmax(Box<OnHosts<XmaxArguments>>),
+    /// As `dyno slo`
+    Slo(Box<OnHosts<SloArguments>>),
+    /// As `dyno ab`
+    Ab(Box<OnHosts<AbArguments>>),
+    /// As `dyno resume`, of an experiment that began on a fleet
+    Resume(Box<OnHosts<ResumeArguments>>),
+    /// Write what another system needs to run the fleet of a plan
+    Render(RenderArguments),
+}
+
+/// A verb, and the hosts that it is done on.
+#[derive(Debug, Args)]
+pub(crate) struct OnHosts<T: Args> {
+    #[command(flatten)]
+    pub(crate) hosts: HostArguments,
+    #[command(flatten)]
+    pub(crate) verb: T,
+}
+
+/// The hosts of a fleet, and where they meet.
+#[derive(Debug, Args)]
+pub(crate) struct HostArguments {
+    /// Inventory of Ansible with the hosts of the plan
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "kubernetes",
+        help_heading = "Fleet"
+    )]
+    pub(crate) inventory: Option<PathBuf>,
+    /// Pods of `[fleet.kubernetes]` in place of hosts, in the cluster that `kubectl` is set to
+    #[arg(long, conflicts_with_all = ["inventory", "redis", "redis_ca"], help_heading = "Fleet")]
+    pub(crate) kubernetes: bool,
+    #[command(flatten)]
+    pub(crate) redis: RedisArguments,
+    /// Name of the run in Redis and on the hosts, up to 56 letters, digits, `.`, `_` and `-`; default: one of its own
+    #[arg(long = "fleet-run", value_name = "NAME", help_heading = "Fleet")]
+    pub(crate) run: Option<String>,
+    /// Keep the logs of all hosts here; default: nothing is kept
+    #[arg(long = "host-logs", value_name = "DIR", help_heading = "Fleet")]
+    pub(crate) logs: Option<PathBuf>,
+    /// Folder on each host that a folder for the run is made in, and taken away from
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/tmp",
+        help_heading = "Fleet"
+    )]
+    pub(crate) host_folder: String,
+}
+
+/// The meeting point.
+#[derive(Debug, Args)]
+pub(crate) struct RedisArguments {
+    /// Redis that all meet at, `redis://HOST[:PORT]`, or `rediss://` with TLS
+    ///
+    /// One with a password is taken from the variable `DYNO_REDIS`, or from the file that `DYNO_REDIS_FILE` names.
+    #[arg(long, value_name = "URL", help_heading = "Fleet")]
+    pub(crate) redis: Option<String>,
+    /// Certificates (PEM) that Redis is trusted by with `rediss://`; default: those of the system
+    #[arg(long, value_name = "FILE", help_heading = "Fleet")]
+    pub(crate) redis_ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentArguments {
+    #[command(flatten)]
+    pub(crate) redis: RedisArguments,
+    /// Name of the run
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: String,
+    /// Number of this agent in the run, from 0
+    #[arg(long, value_name = "N", env = "DYNO_AGENT_INDEX")]
+    pub(crate) index: u32,
+    /// Name of this host in the record; default: its own
+    #[arg(long, value_name = "NAME", env = "DYNO_AGENT_HOST")]
+    pub(crate) host: Option<String>,
+    /// Start servers in place of loading them
+    #[arg(long)]
+    pub(crate) serve: bool,
+    /// Read this host, where the server that listens on PORT has its data in DIR, and start nothing; again for more servers
+    #[arg(long, value_name = "PORT=DIR", value_parser = watched, conflicts_with = "serve")]
+    pub(crate) watch: Vec<Watched>,
+    /// Folder for data and logs of servers
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Remove that folder when the controller or Redis has gone, and nobody else would
+    #[arg(long, requires = "folder")]
+    pub(crate) remove_folder: bool,
+    /// Longest wait for Redis and the controller
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "1m")]
+    pub(crate) join_within: Span,
+    /// Path of the embedded server `secantusd-rs`
+    #[arg(long, value_name = "PATH", env = "DYNO_EMBEDDED_SERVER")]
+    pub(crate) embedded_server: Option<PathBuf>,
+}
+
+/// A server of somebody else on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Watched {
+    pub(crate) port: u16,
+    pub(crate) folder: PathBuf,
+}
+
+fn watched(text: &str) -> Result<Watched, String> {
+    let parts = text
+        .split_once('=')
+        .filter(|(_, folder)| !folder.is_empty());
+    let port = parts.and_then(|(port, _)| port.parse().ok().filter(|port| *port > 0));
+    let (port, (_, folder)) = port
+        .zip(parts)
+        .ok_or("it must be a port and a folder, such as `27017=/data/db`")?;
+    Ok(Watched {
+        port,
+        folder: folder.into(),
+    })
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RenderArguments {
+    /// The system
+    #[arg(value_name = "SYSTEM")]
+    pub(crate) system: RenderSystem,
+    /// A plan with `[fleet.kubernetes]`
+    #[arg(value_name = "PLAN", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) plan: String,
+    /// Folder for the manifests, which must not exist or be empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Name of the run in Redis
+    #[arg(long = "fleet-run", value_name = "NAME", default_value = "fleet")]
+    pub(crate) run: String,
+}
+
+/// Systems that manifests are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RenderSystem {
+    /// Manifests for `kubectl apply -k`
+    Kubernetes,
+}

@@ -1,0 +1,317 @@
+//! Arguments of a run, and the groups of options that others share with it.
+
+use super::standing::{MetricsArguments, ObserveArguments};
+use super::values::{property, rate, setting, size, span};
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, ValueEnum};
+use dyno_plan::units::{Bytes, Rate, Span};
+use std::path::PathBuf;
+
+/// Options of servers that are started, which say nothing of one that runs already.
+pub(super) const OF_STARTED: [&str; 9] = [
+    "pairs",
+    "topology",
+    "placement",
+    "mongod",
+    "mongos",
+    "cache",
+    "tls",
+    "auth",
+    "data_dir",
+];
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) target: TargetArguments,
+    #[command(flatten)]
+    pub(crate) client: ClientArguments,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+    /// End the measure phase after this many operations
+    ///
+    /// Without `--duration` there is then no limit of time. Several servers share the sum of theirs.
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub(crate) operations: Option<u64>,
+    /// End the measure phase after this time, such as `90s` or `5m`; default of the built-in plans: 30s
+    ///
+    /// Without `--operations` there is then no limit of operations.
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    pub(crate) duration: Option<Span>,
+    /// Time under load before measuring starts; default of the built-in plans: 5s
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    pub(crate) warmup: Option<Span>,
+    /// Offered rate in operations per second, such as `20000` or `20k`
+    ///
+    /// Without `--schedule` it means a constant schedule.
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Load")]
+    pub(crate) rate: Option<Rate>,
+    /// When operations start
+    #[arg(long, value_name = "SCHEDULE", help_heading = "Load")]
+    pub(crate) schedule: Option<ScheduleName>,
+    /// Largest share of failed operations, 0 to 1, with which the exit status is still 0; default: 0
+    #[arg(long, value_name = "RATIO", help_heading = "Load")]
+    pub(crate) tolerate_errors: Option<f64>,
+    /// Run this shell command in the trace windows of the plan, or, if it has none, while measuring
+    ///
+    /// Such as `perf record -a -g`. Its output is kept in `traces/` of the run directory, in a folder that it
+    /// runs in. At the end of the window it gets SIGINT.
+    #[arg(long, value_name = "COMMAND", help_heading = "Load",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) trace: Option<String>,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArguments,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArguments,
+    /// Spread the packets that this network card receives over CPUs while the run lasts, as root
+    ///
+    /// Such as `eth0` for all CPUs online, or `eth0=0-3`. What was set before comes back at the end; after
+    /// SIGKILL, `dyno doctor` can bring it back.
+    #[arg(long, value_name = "INTERFACE[=CPULIST]", help_heading = "Server",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) rps: Option<String>,
+    /// Load nothing; the collection must hold the documents already
+    #[arg(long, help_heading = "Data", conflicts_with = "fresh")]
+    pub(crate) no_load: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    #[command(flatten)]
+    pub(crate) target: TargetArguments,
+    #[command(flatten)]
+    pub(crate) client: ClientArguments,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArguments,
+}
+
+/// What is run, and against which server.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TargetArguments {
+    /// A built-in plan, a plan file (TOML), or a YCSB property file
+    ///
+    /// Built-in: `a` to `f` (the mixes of YCSB), `90read10update`, `50read50update`, `30write70read`,
+    /// `read`, `write`, `gated`, `pkm`, `storage-compare`. May be left out with `--wsf`.
+    #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf")]
+    pub(crate) workload: Option<String>,
+    /// Take the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment
+    ///
+    /// `CLIENT_SERVER_PAIR`, `THREADS`, `NUMACTL_OPTION` and so on, by their names there; `TESTCASE` or
+    /// `WORKLOAD_FILE` names the workload. Options count more. `docs/wsf.md` has all of them.
+    #[arg(long, help_heading = "Load")]
+    pub(crate) wsf: bool,
+    #[command(flatten)]
+    pub(crate) start: StartArguments,
+    /// Aim at a server that runs already
+    ///
+    /// A connection string (`mongodb://…` or `mongodb+srv://…`). Its database, if it names one
+    /// other than `admin`, is used in place of the plan's. Credentials in it go to the server only.
+    /// The variable keeps them out of the list of processes.
+    #[arg(
+        long,
+        value_name = "URI",
+        env = "DYNO_URI",
+        hide_env_values = true,
+        help_heading = "Server",
+        conflicts_with_all = OF_STARTED
+    )]
+    pub(crate) uri: Option<String>,
+    /// YCSB property `NAME=VALUE`, laid over the plan; may be repeated, the last one wins
+    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property, help_heading = "Load")]
+    pub(crate) properties: Vec<(String, String)>,
+    /// Accept unknown YCSB property names, with a warning
+    #[arg(long, help_heading = "Load")]
+    pub(crate) lenient: bool,
+}
+
+/// Which servers are started, where, and with which settings.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StartArguments {
+    /// Start this many independent servers and load each with a client of its own, all at once
+    ///
+    /// Clients, threads, records and rate are those of one of them. Of `--operations` all do N times
+    /// that many together, a fast server more than a slow one. The result shows all together, with
+    /// merged latencies, and each alone.
+    #[arg(long, value_name = "N", help_heading = "Server",
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) pairs: Option<u32>,
+    /// Servers that are started and joined: `standalone`, `pairs=N`, `replica-set=N[+ARBITERS]`, `sharded=SHARDSxMEMBERS`
+    ///
+    /// With parts, such as `replica-set=3,priorities=2/1/0` or `sharded=2x3,key=_id:hashed,chunks=64,balancer=on`.
+    /// Replica sets and clusters need `--server mongod`.
+    #[arg(long, value_name = "TOPOLOGY", help_heading = "Server", conflicts_with = "pairs",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) topology: Option<String>,
+    /// Put servers and clients on CPUs and memory of this machine
+    ///
+    /// `none`, `interleave`, `spread`, `node=K`, `cores=LIST`, `cores-per-instance=N[,smt]` or `custom=…`, and for
+    /// the clients `client=same|other|LIST`, such as `'spread client=other'`. `dyno server plan` shows it.
+    #[arg(long, value_name = "POLICY", help_heading = "Server",
+          value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) placement: Option<String>,
+    /// Start this kind of server for the run; default: `embedded`, unless `--uri` is given
+    #[arg(long, value_name = "KIND", help_heading = "Server")]
+    pub(crate) server: Option<ServerName>,
+    /// Path of the `mongod` to start; default: `mongod` on `PATH`. Implies `--server mongod`
+    #[arg(long, value_name = "PATH", help_heading = "Server")]
+    pub(crate) mongod: Option<String>,
+    /// Path of the `mongos` of a sharded cluster; default: beside `mongod`, or on `PATH`
+    #[arg(long, value_name = "PATH", help_heading = "Server")]
+    pub(crate) mongos: Option<String>,
+    /// Cache of each server that is started, such as `2GiB`
+    ///
+    /// Default: the server's own; of several servers each a share of half the memory.
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Server")]
+    pub(crate) cache: Option<Bytes>,
+    /// Encrypt connections to the servers that are started, by certificates made for the run
+    #[arg(long, help_heading = "Server")]
+    pub(crate) tls: bool,
+    /// Authenticate at the servers that are started, as a user made for the run
+    #[arg(long, help_heading = "Server")]
+    pub(crate) auth: bool,
+    /// Data folder of the server that is started; it is kept
+    ///
+    /// Default: a temporary folder inside the run directory, removed at the end.
+    #[arg(long, value_name = "DIR", help_heading = "Server")]
+    pub(crate) data_dir: Option<String>,
+    /// Path of the embedded server `secantusd-rs`
+    ///
+    /// Default: where `make setup` puts it, beside `dyno`, or on `PATH`.
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "DYNO_EMBEDDED_SERVER",
+        help_heading = "Server"
+    )]
+    pub(crate) embedded_server: Option<PathBuf>,
+    /// Set any key of the plan, such as `server.block_compressor=zlib`; may be repeated, the last one wins
+    ///
+    /// Keys and values as in a plan file (docs/plans.md); a text needs no quotes.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting, help_heading = "Plan")]
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+/// How the client works.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ClientArguments {
+    /// Concurrent connections, each with at most one operation in flight (YCSB's threads); default: 16
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub(crate) clients: Option<u32>,
+    #[command(flatten)]
+    pub(crate) worker: WorkerArguments,
+}
+
+/// How a client works, whatever the number of clients.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WorkerArguments {
+    /// Worker threads that share the connections, at most one per connection
+    ///
+    /// Default: half of the cores if the server is on this machine, else all of them.
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub(crate) threads: Option<u32>,
+    /// Who speaks the protocol: `wire` is our own and cheapest path, `driver` the official driver
+    #[arg(long, value_name = "BACKEND", help_heading = "Client")]
+    pub(crate) backend: Option<BackendName>,
+    /// Start of all random sequences; the same seed repeats the same operations; default: 42
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub(crate) seed: Option<u64>,
+    /// An operation without an answer after this time has failed; default: 10s
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Client")]
+    pub(crate) timeout: Option<Span>,
+}
+
+/// Which documents there are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DataArguments {
+    /// Documents of the data set; default of the built-in plans: 100000
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    pub(crate) records: Option<u64>,
+    /// Documents per insert command of the load phase; default: 100
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    pub(crate) batch: Option<u32>,
+    /// Drop the collection first
+    #[arg(long, help_heading = "Data")]
+    pub(crate) fresh: bool,
+}
+
+/// What is written where.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OutputArguments {
+    /// Run directory; default: `runs/TIME-NAME`
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) out: Option<PathBuf>,
+    /// What is printed on standard output
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "human",
+        help_heading = "Output"
+    )]
+    pub(crate) format: RunFormat,
+    /// Print the resolved plan and do nothing
+    #[arg(long, help_heading = "Output")]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct YcsbArguments {
+    /// `load` or `run`, the binding `mongodb`, and YCSB's options
+    #[arg(
+        value_name = "ARGUMENTS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) arguments: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerName {
+    /// The embedded server `secantusd-rs`
+    Embedded,
+    /// MongoDB's own server
+    Mongod,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScheduleName {
+    /// Each client starts its next operation when its last one has ended
+    Closed,
+    /// Operations start at equal distances, whatever the server does
+    Constant,
+    /// Operations start at random, exponentially distributed distances, whatever the server does
+    Poisson,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderName {
+    /// At random, by the seed, so that a drift of the machine does not look like an effect
+    Random,
+    /// As given
+    Given,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BackendName {
+    /// Our own protocol path
+    Wire,
+    /// The official Rust driver
+    Driver,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunFormat {
+    /// Tables for people
+    Human,
+    /// One JSON document, as in `run.json`
+    Json,
+    /// The text that YCSB prints
+    Ycsb,
+    /// The key figures of the multi-instance benchmark, by its labels
+    Kpi,
+}

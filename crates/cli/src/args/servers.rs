@@ -1,0 +1,119 @@
+//! Arguments of `dyno server`.
+
+use super::run::StartArguments;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerArguments {
+    #[command(subcommand)]
+    pub(crate) command: ServerCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerCommand {
+    /// Show where servers and clients would be put on this machine, and the caches; starts nothing
+    ///
+    /// Takes what `dyno server start` takes.
+    Plan(Box<ServerPlanArguments>),
+    /// Start servers that stay, for other tools or for several runs
+    ///
+    /// They end with `dyno server stop`, or with their supervisor, a process of `dyno` that holds them. Their data goes
+    /// away then, unless `--data-dir` keeps it.
+    Start(Box<ServerStartArguments>),
+    /// Stop the servers of one deployment and remove what was made for them
+    Stop(ServerStopArguments),
+    /// Show one deployment and ask its servers whether they answer
+    ///
+    /// Exit status: 0 all answer; 1 one does not; 2 there is no such deployment.
+    Status(ServerStatusArguments),
+    /// Show all deployments that were started and not stopped
+    List(ServerListArguments),
+    /// Hold the servers of one deployment
+    #[command(hide = true)]
+    Supervise(ServerSuperviseArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerStartArguments {
+    /// A plan whose `[server]` table says what is started, as for `dyno run`; default: one embedded server
+    #[arg(value_name = "WORKLOAD", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) workload: Option<String>,
+    /// Name of the deployment
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) start: StartArguments,
+    /// What is printed on standard output
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "human",
+        help_heading = "Output"
+    )]
+    pub(crate) format: ServerFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerStopArguments {
+    /// Name of the deployment
+    #[arg(value_name = "NAME", default_value = DEFAULT_NAME)]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerStatusArguments {
+    /// Name of the deployment
+    #[arg(value_name = "NAME", default_value = DEFAULT_NAME)]
+    pub(crate) name: String,
+    /// Print the connection strings and nothing else, with the password if there is one
+    ///
+    /// Such as `DYNO_URI="$(dyno server status --uri)" dyno run a`, which keeps the password out of the list of processes. Of several pairs there is one on each line.
+    #[arg(long)]
+    pub(crate) uri: bool,
+    /// What is printed on standard output
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "human",
+        conflicts_with = "uri"
+    )]
+    pub(crate) format: ServerFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerListArguments {
+    /// What is printed on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: ServerFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerSuperviseArguments {
+    /// Folder of the deployment
+    pub(crate) folder: PathBuf,
+    /// Path of the embedded server
+    #[arg(long, value_name = "PATH")]
+    pub(crate) embedded_server: Option<PathBuf>,
+}
+
+/// Name of a deployment that has no other.
+const DEFAULT_NAME: &str = "default";
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerPlanArguments {
+    /// A plan whose `[server]` table says what would be started, as for `dyno server start`; default: one embedded server
+    #[arg(value_name = "WORKLOAD", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) workload: Option<String>,
+    #[command(flatten)]
+    pub(crate) start: StartArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerFormat {
+    /// A table for people
+    Human,
+    /// One JSON document
+    Json,
+}

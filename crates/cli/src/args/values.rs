@@ -1,0 +1,69 @@
+//! How values are read that have a form of their own.
+
+use dyno_plan::units::{Bytes, Rate, Span};
+
+pub(crate) fn span(text: &str) -> Result<Span, String> {
+    text.parse()
+        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+}
+
+/// A percentile above 0 and below 100 with a time: `75=5ms`.
+pub(super) fn percentile(text: &str) -> Result<(f64, Span), String> {
+    let (percent, time) = text
+        .split_once('=')
+        .ok_or("it must be `PERCENT=TIME`, such as `75=5ms`")?;
+    match percent.trim().parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok((percent, span(time.trim())?)),
+        _ => Err("the percentile must be above 0 and below 100, such as in `75=5ms`".into()),
+    }
+}
+
+pub(super) fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("it must be `KEY=VALUE`, such as `server.cache=1GiB`".into()),
+    }
+}
+
+/// A share above 0 and below 1: `5%` or `0.05`.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.trim().strip_suffix('%') {
+        Some(percent) => (percent, 0.01),
+        None => (text, 1.0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(value) if value > 0.0 && value * unit < 1.0 => Ok(value * unit),
+        _ => Err("it must be above 0 and below 1, such as `5%` or `0.05`".into()),
+    }
+}
+
+pub(super) fn size(text: &str) -> Result<Bytes, String> {
+    text.parse()
+        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+}
+
+pub(super) fn server_version(text: &str) -> Result<String, String> {
+    let numbers = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let release = text.split('-').next().unwrap_or_default();
+    if release.split('.').all(numbers) {
+        Ok(text.to_owned())
+    } else {
+        Err("a version is numbers with dots between, such as `8.0.3`".into())
+    }
+}
+
+pub(super) fn rate(text: &str) -> Result<Rate, String> {
+    text.parse()
+        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+}
+
+pub(crate) fn property(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.to_owned()))
+        }
+        _ => Err("expected NAME=VALUE".into()),
+    }
+}

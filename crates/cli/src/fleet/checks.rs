@@ -1,0 +1,131 @@
+//! What a fleet cannot do is refused before anything is started.
+
+use super::record;
+use crate::exit::{Exit, Failure};
+use crate::session::task::{self, Remote};
+use dyno_plan::Plan;
+use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
+use dyno_plan::model::ServerKind;
+
+/// All runs of an experiment have the hosts, the agents and the kind of server of the first one.
+pub(crate) fn check_same<'a>(plans: impl Iterator<Item = &'a Plan>) -> Result<(), Failure> {
+    let mut plans = plans.peekable();
+    let Some(first) = plans.peek().copied() else {
+        return Ok(());
+    };
+    plans.try_for_each(|plan| check_fits(plan, first.fleet.as_ref(), first.server.kind))
+}
+
+pub(super) fn check_fits(
+    plan: &Plan,
+    fleet: Option<&FleetPlan>,
+    kind: ServerKind,
+) -> Result<(), Failure> {
+    let what = match (plan.fleet.as_ref() == fleet, plan.server.kind == kind) {
+        (true, true) => return Ok(()),
+        (false, _) => "another table `[fleet]`",
+        (true, false) => "another `server.kind`",
+    };
+    let text = format!("a later plan has {what} than the first, whose hosts have been made ready");
+    Err(Failure::new(Exit::BadInput, text)
+        .with_hint("make an experiment of each, and compare their runs with `dyno compare`"))
+}
+
+/// What a fleet cannot do, or what cannot be done without one.
+pub(super) fn check<'a>(
+    plan: &'a Plan,
+    remote: Option<&Remote>,
+    in_cluster: bool,
+) -> Result<&'a FleetPlan, Failure> {
+    let bad = |text: &str| Failure::new(Exit::BadInput, text.to_owned());
+    let Some(fleet) = &plan.fleet else {
+        return Err(bad("the plan has no table `[fleet]`")
+            .with_hint("see docs/fleet.md; `dyno run` needs none"));
+    };
+    if fleet.clients.is_empty() && !in_cluster {
+        return Err(bad("`fleet.clients` names no host"));
+    }
+    if remote.is_some_and(|remote| remote.credentials.is_some()) {
+        return Err(bad(
+            "credentials of servers are not given to the hosts of a fleet",
+        ));
+    }
+    if remote.is_some() && !fleet.servers.is_empty() {
+        return Err(bad(
+            "`fleet.servers` has no effect on servers that run already",
+        ));
+    }
+    if remote.is_none() && fleet.servers.is_empty() && !in_cluster {
+        return Err(
+            bad("`fleet.servers` is empty, so that no server would be started").with_hint(
+                "name their hosts, or give the servers that run by `--uri` or `server.uri`",
+            ),
+        );
+    }
+    if let Some(key) = record::unsupported(plan) {
+        return Err(bad(&format!(
+            "`{key}` is about one machine, and cannot be part of a fleet"
+        )));
+    }
+    task::check(plan)?;
+    Ok(fleet)
+}
+
+/// A search for numbers of the whole fleet sets those of the plan.
+pub(crate) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Failure> {
+    let amounts = plan.fleet.as_ref().map(|fleet| fleet.amounts);
+    if amounts != Some(Amounts::PerAgent) {
+        return Ok(());
+    }
+    let text = format!(
+        "`fleet.amounts` is `per-agent`, and `dyno fleet {verb}` searches for numbers of the whole fleet"
+    );
+    Err(Failure::new(Exit::BadInput, text).with_hint("set `fleet.amounts` to `in-all`"))
+}
+
+pub(super) fn check_servers(fleet: &FleetPlan, servers: &[String]) -> Result<(), Failure> {
+    if fleet.mapping == Mapping::Deployment && servers.len() > 1 {
+        let text = format!(
+            "`fleet.mapping` is `deployment`, and {} hosts are named for its servers",
+            servers.len()
+        );
+        return Err(Failure::new(Exit::BadInput, text).with_hint(
+            "name one host, or map clients to independent servers by `pairs` or `all-to-all`",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(fleet: FleetPlan) -> Plan {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.fleet = Some(FleetPlan {
+            clients: vec!["c".to_owned()],
+            ..fleet
+        });
+        plan
+    }
+
+    #[test]
+    fn servers_are_named_or_run_already_and_not_both() {
+        let none = plan(FleetPlan::default());
+        let some = plan(FleetPlan {
+            servers: vec!["s".to_owned()],
+            ..FleetPlan::default()
+        });
+        let remote = Remote::parse("mongodb://db").expect("it is one");
+        let text = |plan: &Plan, remote: Option<&Remote>| {
+            let checked = check(plan, remote, false);
+            checked.err().map(|failure| failure.error.to_string())
+        };
+        assert_eq!(text(&none, Some(&remote)), None);
+        assert_eq!(text(&some, None), None);
+        let empty = text(&none, None).expect("no server would be started");
+        assert!(empty.contains("`fleet.servers` is empty"), "{empty}");
+        let both = text(&some, Some(&remote)).expect("servers that have no use");
+        assert!(both.contains("run already"), "{both}");
+    }
+}

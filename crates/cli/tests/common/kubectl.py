@@ -1,0 +1,161 @@
+"""Stands in for `kubectl` and a cluster in tests: the parts of a run are processes of this machine, and the names of services
+are those of a table of hosts that only the agents see. Needs root. DYNO_TEST_CLUSTER is the folder of all that it knows."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import yaml
+
+STATE = os.environ["DYNO_TEST_CLUSTER"]
+DYNO = os.environ["DYNO_TEST_PROGRAM"]
+SERVER = os.environ["DYNO_EMBEDDED_SERVER"]
+# A network of this machine alone for each test.
+NETWORK = "127.%d.%d" % (100 + int(os.environ["DYNO_TEST_NUMBER"]) % 100, int(os.environ["DYNO_TEST_NUMBER"]) // 100 % 250)
+REDIS, DATABASE = NETWORK + ".2", NETWORK + ".3"
+
+
+def at(name):
+    return os.path.join(STATE, name)
+
+
+def read(name):
+    with open(at(name)) as file:
+        return file.read()
+
+
+def write(name, text):
+    with open(at(name), "w") as file:
+        file.write(text)
+
+
+def start(name, command, text="", **variables):
+    with open(at(name + ".log"), "wb") as log:
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
+                                 env=dict(os.environ, **variables))
+    child.stdin.write(text.encode())
+    child.stdin.close()
+    write(name + ".pid", str(child.pid))
+
+
+def is_running(process):
+    try:
+        with open("/proc/%s/stat" % process) as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def stop(prefix):
+    names = [name for name in os.listdir(STATE) if name.startswith(prefix) and name.endswith(".pid")]
+    processes = [read(name) for name in names]
+    for process in filter(is_running, processes):
+        os.kill(int(process), signal.SIGTERM)
+    # As the real one: who deletes, waits.
+    for _ in range(600):
+        if not any(map(is_running, processes)):
+            break
+        time.sleep(0.05)
+    for name in names:
+        os.remove(at(name))
+
+
+def answers(place):
+    for _ in range(600):
+        try:
+            socket.create_connection(place, 1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    sys.exit("it does not answer")
+
+
+def copy(source, target):
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+    except OSError:
+        pass
+    target.close()
+
+
+def forward(place):
+    # Whoever looks at the port sees who forwards it.
+    with open("/proc/self/comm", "w") as name:
+        name.write("kubectl")
+    own = socket.create_server(("127.0.0.1", 0))
+    print("Forwarding from 127.0.0.1:%d -> %d" % (own.getsockname()[1], place[1]), flush=True)
+    while True:
+        near, _ = own.accept()
+        far = socket.create_connection(place)
+        for pair in ((near, far), (far, near)):
+            threading.Thread(target=copy, args=pair, daemon=True).start()
+
+
+def agent(name, container, index, host):
+    """Starts what a container with `dyno` runs, with the names of the cluster and a data folder of this machine."""
+    write("hosts", "%s dyno-redis\n%s dyno-server-0.dyno-server.dyno.svc\n" % (REDIS, DATABASE))
+    write("url", json.loads(read("secret.json"))["url"])
+    folder = at("work-" + name)
+    os.makedirs(folder, exist_ok=True)
+    script = 'mount --bind "$0" /etc/hosts && cd "$1" && shift && exec "$@"'
+    words = [word.replace("/data/disk-0", at("data")) for word in container["args"]]
+    start(name, ["unshare", "--mount", "sh", "-c", script, at("hosts"), folder, DYNO] + words,
+          DYNO_AGENT_INDEX=str(index), DYNO_AGENT_HOST=host, DYNO_REDIS_FILE=at("url"))
+
+
+def apply(path):
+    if path == "-":
+        secret = json.load(sys.stdin)
+        write("secret.json", json.dumps(secret["stringData"]))
+        return
+    with open(path) as file:
+        text = file.read()
+    name = os.path.basename(path)
+    if name == "redis.yaml":
+        password = json.loads(read("secret.json"))["password"]
+        start("redis", ["redis-server", "-"], "bind %s\nport 6379\nrequirepass %s\nsave \"\"\ndir %s\n" % (REDIS, password, STATE))
+    parts = {part["kind"]: part["spec"] for part in yaml.safe_load_all(text) if "spec" in part}
+    if name == "servers.yaml":
+        # Volumes are new with each set of servers.
+        shutil.rmtree(at("data"), ignore_errors=True)
+        os.makedirs(at("data"))
+        write("empty.toml", "")
+        start("server", [SERVER, "--config", at("empty.toml"), "--host", DATABASE, "--port", "27017",
+                         "--storage-path", at("data"), "--standalone"])
+        for container in parts["StatefulSet"]["template"]["spec"]["containers"]:
+            if container["name"] == "dyno":
+                agent("server-watch", container, 0, "node-9/dyno-server-0")
+    if name == "clients.yaml":
+        container = parts["Job"]["template"]["spec"]["containers"][0]
+        for pod in range(parts["Job"]["completions"]):
+            agent("client-%d" % pod, container, pod, "node-%d/%d" % (pod, pod))
+
+
+def main(words):
+    with open(at("calls"), "a") as calls:
+        calls.write(" ".join(words) + "\n")
+    words = words[2:]
+    part = {"clients": "client", "servers": "server", "redis": "redis"}
+    if words[0] == "apply":
+        apply(words[2])
+    elif words[:2] == ["rollout", "status"]:
+        answers((REDIS, 6379) if "redis" in words[2] else (DATABASE, 27017))
+    elif words[0] == "port-forward":
+        forward((REDIS, 6379) if "redis" in words[1] else (DATABASE, 27017))
+    elif words[:2] == ["delete", "-f"]:
+        stop(part.get(os.path.basename(words[2]).split(".")[0], "nothing"))
+    elif words[0] == "logs":
+        prefix = words[2].rsplit("=", 1)[1]
+        for name in sorted(os.listdir(STATE)):
+            if name.startswith(prefix) and name.endswith(".log"):
+                print("[pod/%s] %s" % (name, read(name)))
+
+
+main(sys.argv[1:])
