@@ -71,6 +71,7 @@ class Relay:
         self.answering = threading.Event()
         self.answering.set()
         self.skipped = None
+        self.tailing = set()
         self.lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -97,8 +98,13 @@ class Relay:
             self.with_inserts.add(client)
             self.unanswered.add(client)
             self.inserts.append(data)
+        is_get_more = b"\x12getMore\0" in data
+        if is_get_more or b"\x08tailable\0\x01" in data:
+            self.tailing.add(client)
+        else:
+            self.tailing.discard(client)
         with self.lock:
-            self.get_mores += b"\x12getMore\0" in data
+            self.get_mores += is_get_more
             is_find = b"\x02find\0" in data
             if is_find:
                 self.finds.append(time.monotonic())
@@ -115,8 +121,8 @@ class Relay:
             self.unanswered.discard(client)
 
     def skip(self, n):
-        """In the next reply with message `n`, its number is that of two before: to a consumer, that one is there twice and `n`
-        is not. Two processes that share the messages take the same one for both."""
+        """In the next reply of a tailable cursor with message `n`, its number is that of two before: to a consumer, that one is
+        there twice and `n` is not. Two processes that share the messages take the same one for both. Other queries find `n`."""
         self.skipped = n
 
     def _without_skipped(self, data):
@@ -148,7 +154,8 @@ class Relay:
                     look(source, data)
                 else:
                     look(target)
-                    data = data if self.skipped is None else self._without_skipped(data)
+                    if self.skipped is not None and target in self.tailing:
+                        data = self._without_skipped(data)
                 target.sendall(data)
         except OSError:
             pass

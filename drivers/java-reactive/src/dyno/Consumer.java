@@ -83,21 +83,22 @@ final class Consumer {
                 })
                 .build();
         collection = Reactive.connect(options, settings);
-        open(null);
+        CompletableFuture<Void> isOpened = open(null);
         try {
-            answered.join();
+            isOpened.join();
         } catch (CompletionException error) {
             throw error.getCause() instanceof MongoException cause ? cause : error;
         }
     }
 
-    private void open(Lost lost) {
+    /** Done when the source is open and that is noted. */
+    private CompletableFuture<Void> open(Lost lost) {
         int batchSize = (int) options.number("batch-size");
         long awaitMs = options.number("await-ms");
         // What a lost position left behind is read from the oldest message on.
         boolean everything = lost != null && lost.reason.equals("position-lost");
         answered = new CompletableFuture<>();
-        answered.thenRun(() -> isOpen(lost));
+        CompletableFuture<Void> isOpened = answered.thenRun(() -> isOpen(lost));
         hasMessages = false;
         opened++;
         openedNs = options.clock.getAsLong();
@@ -109,7 +110,7 @@ final class Consumer {
             watched = batchSize > 0 ? watched.batchSize(batchSize) : watched;
             watched = token != null ? watched.resumeAfter(token) : watched;
             Reactive.subscribe(watched, this::receiveEvent, this::end);
-            return;
+            return isOpened;
         }
         FindPublisher<Document> found = collection.find(everything ? new Document() : filter(true));
         found = batchSize > 0 ? found.batchSize(batchSize) : found;
@@ -119,6 +120,7 @@ final class Consumer {
             found = found.sort(Sorts.ascending("_id"));
         }
         Reactive.subscribe(found, message -> receive(message, false), this::end);
+        return isOpened;
     }
 
     private synchronized void isOpen(Lost lost) {
