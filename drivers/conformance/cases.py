@@ -264,6 +264,26 @@ class Cases(unittest.TestCase):
             self.collection += "x"
         self.none(late)
 
+    def test_heartbeats_are_polled_where_the_connection_string_says_so(self):
+        if not self.about.get("monitors", True):
+            self.skipTest(f"{self.name} does not monitor servers")
+        for mode in ("stream", "poll"):
+            relay = self.relayed()
+            uri = f"{relay.uri}{'&' if '?' in relay.uri else '/?'}serverMonitoringMode={mode}"
+            self.capped()
+            program = self.program("produce", uri=uri).ready()
+            streams = mode == "stream" and self.about["language"] == "java"
+            if streams:
+                self.until(lambda: relay.streamed, "heartbeats are streamed, as this case could not tell otherwise")
+            program.start()
+            self.assertEqual(program.wait(), 0, program.errors)
+            # Others may not know the option, which is no reason to say a word about it.
+            self.assertEqual([line for line in program.errors if line.strip()], [])
+            self.assertEqual(program.done()["failed"], 0)
+            if self.about["language"] == "java" and not streams:
+                self.assertEqual(relay.streamed, 0)
+            self.drop()
+
     def test_end_of_input_before_the_start_sends_nothing(self):
         self.capped()
         program = self.program("produce").ready()

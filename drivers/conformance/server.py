@@ -66,6 +66,8 @@ class Relay:
         self.unanswered = set()
         self.inserts, self.pings, self.awaits, self.get_mores = [], 0, set(), 0
         self.finds = []
+        # Heartbeats that the server shall stream.
+        self.streamed = 0
         self.reading = threading.Event()
         self.reading.set()
         self.answering = threading.Event()
@@ -105,6 +107,7 @@ class Relay:
             self.tailing.discard(client)
         with self.lock:
             self.get_mores += is_get_more
+            self.streamed += b"maxAwaitTimeMS\0" in data
             is_find = b"\x02find\0" in data
             if is_find:
                 self.finds.append(time.monotonic())

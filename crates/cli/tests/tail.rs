@@ -213,17 +213,58 @@ fn lost_messages_fail_the_check_and_are_kept() {
     assert!(findings.contains("CappedPositionLost"), "{findings}");
 }
 
+fn make_driver(drivers: &Path, name: &str, text: &str) {
+    let folder = drivers.join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = folder.join("run");
+    std::fs::write(&run, text).unwrap();
+    std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn drivers_that_monitor_poll_the_embedded_server() {
+    let Some(bench) = bench() else { return };
+    let wire = project_dir().join("drivers/wire/run");
+    let told = |name: &str| bench.path(&format!("{name}.uri"));
+    for (name, monitors) in [("calm", "false"), ("watching", "true")] {
+        let text = format!(
+            "#!/bin/sh\n\
+             [ $1 = version ] && {{ {wire} version | sed 's/\"monitors\":false/\"monitors\":{monitors}/'; exit; }}\n\
+             [ $1 = produce ] && echo $DYNO_URI >{told}\n\
+             DYNO_URI=${{DYNO_URI%[?&]serverMonitoringMode=poll}} exec {wire} \"$@\"\n",
+            wire = wire.display(),
+            told = told(name).display(),
+        );
+        make_driver(&bench.path("drivers"), name, &text);
+    }
+    let arguments = [
+        "tail",
+        "--drivers",
+        "drivers",
+        "--consumer",
+        "calm",
+        "--messages",
+        "200",
+        "--out",
+        "x",
+    ];
+    let finished = bench.dyno(&arguments).expect(0);
+    assert!(
+        finished.stdout.contains("polled by all drivers"),
+        "{}",
+        finished.stdout
+    );
+    assert_eq!(document(&bench.path("x"))["polls_heartbeats"], true);
+    let uri = |name| std::fs::read_to_string(told(name)).unwrap();
+    let polls = "serverMonitoringMode=poll\n";
+    assert!(uri("watching").ends_with(polls), "{}", uri("watching"));
+    assert!(!uri("calm").contains(polls), "{}", uri("calm"));
+}
+
 #[test]
 fn a_driver_of_ones_own_is_a_folder_and_a_broken_one_is_named() {
     let Some(bench) = bench() else { return };
-    let drivers = bench.path("drivers");
-    let make = |name: &str, text: &str| {
-        let folder = drivers.join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        let run = folder.join("run");
-        std::fs::write(&run, text).unwrap();
-        std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
-    };
+    let make = |name: &str, text: &str| make_driver(&bench.path("drivers"), name, text);
     let wire = project_dir().join("drivers/wire/run");
     let wire = wire.display();
     make("mine", &format!("#!/bin/sh\nexec {wire} \"$@\"\n"));

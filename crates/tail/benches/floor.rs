@@ -195,6 +195,7 @@ fn by_driver(uri: &str, found: &Found) -> f64 {
         server: &[],
         interrupted: &|| false,
         host_drivers: Path::new("."),
+        polls_heartbeats: true,
     };
     let measured = run(&bench, &settings, folder.path()).unwrap();
     let consumer = &measured.consumers[0];

@@ -18,6 +18,8 @@ use dyno_analyze::messages::record::{
 use dyno_analyze::messages::{InFlight, QueuePlace, judge};
 use dyno_fleet::clock::{monotonic_ns, realtime_ns};
 use dyno_load::connect::{Connector, Control};
+use dyno_plan::uri::with_option;
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -123,6 +125,8 @@ pub struct Bench<'a> {
     pub server: &'a [u32],
     /// Folder of the drivers on other hosts.
     pub host_drivers: &'a Path,
+    /// Whether drivers ask for each heartbeat, in place of having the server stream them.
+    pub polls_heartbeats: bool,
     /// Asked now and then: whether it shall end, and keep what was measured until then.
     pub interrupted: &'a dyn Fn() -> bool,
 }
@@ -378,13 +382,14 @@ fn start(
             options.extend(["--output".into(), host.path(&file)]);
             let command = host.process(&title, &driver.run, role.as_str(), &options)?;
             let long = format!("{long} on `{}`", host.name());
-            let process = Process::start_there(&long, command, bench.uri)?;
+            let process = Process::start_there(&long, command, &uri_for(bench, &driver))?;
             (driver, process)
         }
         None => {
             let driver = bench.found.named(name, role.as_str())?.clone();
             options.extend(["--output".into(), output.clone().into()]);
-            let process = Process::start(&long, &driver.run, role.as_str(), &options, bench.uri)?;
+            let uri = uri_for(bench, &driver);
+            let process = Process::start(&long, &driver.run, role.as_str(), &options, &uri)?;
             (driver, process)
         }
     };
@@ -398,6 +403,14 @@ fn start(
         output,
         samples: Vec::new(),
     })
+}
+
+/// The connection string that a driver is told.
+fn uri_for<'a>(bench: &Bench<'a>, driver: &Driver) -> Cow<'a, str> {
+    match bench.polls_heartbeats && driver.version.monitors {
+        true => with_option(bench.uri, "serverMonitoringMode", "poll").into(),
+        false => bench.uri.into(),
+    }
 }
 
 /// How long processes may go on.

@@ -39,6 +39,7 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
         server: &[],
         interrupted: &|| false,
         host_drivers: Path::new("."),
+        polls_heartbeats: true,
     }
 }
 

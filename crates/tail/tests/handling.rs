@@ -72,6 +72,7 @@ fn experiment_in(
         server: &[],
         interrupted,
         host_drivers: Path::new("."),
+        polls_heartbeats: true,
     };
     Some(run(&bench, settings, folder).unwrap())
 }

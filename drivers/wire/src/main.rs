@@ -19,7 +19,7 @@ fn version() {
         "contract": 1, "language": "rust", "driver": "dyno-wire", "driver_version": version,
         "runtime": "threads", "runtime_version": version, "roles": ["produce", "consume"],
         "in_flight": ["one", "bounded", "unbounded"], "unbounded": "program",
-        "modes": ["tailable", "change-stream", "poll"], "pool": true,
+        "modes": ["tailable", "change-stream", "poll"], "pool": true, "monitors": false,
         "build": if cfg!(debug_assertions) { "debug" } else { "release" },
     }));
 }

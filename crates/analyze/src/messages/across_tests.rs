@@ -24,6 +24,7 @@ fn driver(name: &str) -> DriverRecord {
             unbounded: Some("driver".into()),
             modes: texts(&["tailable"]),
             pool: true,
+            monitors: true,
             build: None,
         },
     }
@@ -165,6 +166,7 @@ fn document(cells: Vec<Cell>) -> TailDocument {
         name: "t".into(),
         plan: Value::Null,
         server: ExperimentServer::default(),
+        polls_heartbeats: false,
         clock: String::new(),
         cpus: 2,
         skipped: Vec::new(),

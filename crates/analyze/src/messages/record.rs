@@ -33,6 +33,10 @@ pub struct TailDocument {
     pub plan: Value,
     /// The server that the messages went through.
     pub server: ExperimentServer,
+    /// Whether drivers that monitor asked for each heartbeat (`serverMonitoringMode=poll`), because some of them refuse
+    /// those that this server streams.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub polls_heartbeats: bool,
     /// Clock of all stamps.
     pub clock: String,
     /// CPUs that this process may use.
@@ -78,9 +82,17 @@ pub struct DriverVersion {
     pub modes: Vec<String>,
     /// Whether it has a pool of connections whose size can be set.
     pub pool: bool,
+    /// Whether it asks servers for their state while it runs (heartbeats), and takes `serverMonitoringMode`.
+    #[serde(default = "monitors", skip_serializing_if = "bool::clone")]
+    pub monitors: bool,
     /// `release`, or how else it was built, where it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
+}
+
+/// The drivers of MongoDB do.
+fn monitors() -> bool {
+    true
 }
 
 /// A driver as it ran.

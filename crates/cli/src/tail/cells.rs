@@ -195,6 +195,7 @@ mod tests {
                 unbounded: None,
                 modes: texts(&["tailable"]),
                 pool: true,
+                monitors: true,
                 build: None,
             },
         }

@@ -149,6 +149,9 @@ fn in_lab(
         .ok_or_else(|| Failure::new(Exit::Internal, "a deployment without servers"))?;
     let started = lab.uri(&task.plan).is_some();
     document.server = describe(&mut server.control()?, &task.plan, Some(lab), started)?;
+    // Its streamed heartbeats answer the first question for ever, and not the heartbeat before. Java's drivers take that for
+    // an error, and for half a second of every twenty they have no server.
+    document.polls_heartbeats = document.server.product.starts_with("secantus");
     let processes = lab.processes();
     let interrupted = || hands.interrupt.requested();
     let bench = Bench {
@@ -156,6 +159,7 @@ fn in_lab(
         found,
         server: &processes,
         host_drivers,
+        polls_heartbeats: document.polls_heartbeats,
         interrupted: &interrupted,
     };
     let all = wanted.len();
@@ -274,6 +278,7 @@ fn empty(task: &Task) -> TailDocument {
         name: task.plan.name.clone(),
         plan: serde_json::to_value(&task.plan).expect("it is plain data"),
         server: ExperimentServer::default(),
+        polls_heartbeats: false,
         clock: "CLOCK_MONOTONIC of this host".to_owned(),
         cpus,
         skipped: Vec::<SkippedDriver>::new(),

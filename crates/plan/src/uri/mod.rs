@@ -262,6 +262,19 @@ impl fmt::Display for UnsupportedOption {
     }
 }
 
+/// The connection string with one more option, whose value needs no encoding. It is not looked at otherwise.
+pub fn with_option(uri: &str, name: &str, value: &str) -> String {
+    let uri = uri.trim_end();
+    let hosts = uri.find("://").map_or(0, |scheme| scheme + 3);
+    let between = match (uri.contains('?'), uri[hosts..].contains('/')) {
+        (true, _) if uri.ends_with(['?', '&']) => "",
+        (true, _) => "&",
+        (false, true) => "?",
+        (false, false) => "/?",
+    };
+    format!("{uri}{between}{name}={value}")
+}
+
 /// Splits a connection string into a target and, if it names a user, credentials.
 ///
 /// # Errors

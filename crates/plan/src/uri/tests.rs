@@ -385,3 +385,27 @@ fn database_names_that_mongodb_forbids_are_refused() {
         UriError::Database { .. }
     ));
 }
+
+#[test]
+fn one_more_option_is_put_where_it_belongs() {
+    let cases = [
+        ("mongodb://h", "mongodb://h/?a=b"),
+        ("mongodb://h:1,i:2/ ", "mongodb://h:1,i:2/?a=b"),
+        ("mongodb://h/db", "mongodb://h/db?a=b"),
+        ("mongodb://u:p@h/?", "mongodb://u:p@h/?a=b"),
+        ("mongodb://h/?c=d", "mongodb://h/?c=d&a=b"),
+        ("mongodb://h/?c=d&", "mongodb://h/?c=d&a=b"),
+        (
+            "mongodb://%2Ftmp%2Fm.sock",
+            "mongodb://%2Ftmp%2Fm.sock/?a=b",
+        ),
+    ];
+    for (given, expected) in cases {
+        assert_eq!(with_option(given, "a", "b"), expected, "{given}");
+    }
+    let given = with_option("mongodb://h", "serverMonitoringMode", "poll");
+    assert_eq!(
+        target(&given).to_driver_uri(),
+        given.replace("//h/", "//h:27017/")
+    );
+}

@@ -208,12 +208,21 @@ fn facts(document: &TailDocument) -> Vec<Fact> {
         Fact::new("Write concern", settings.write_concern.clone()),
         Fact::new("Server", server_of(&document.server)),
         Fact::new("Settings of the server", settings_of(&document.server, &[])),
+        Fact::new("Heartbeats", heartbeats(document)),
         Fact::new("Clock", document.clock.clone()),
         Fact::new("Clocks of other hosts", clocks(document)),
         Fact::new("CPUs", Quantity::count(document.cpus).to_string()),
         Fact::new("Drivers", drivers(document)),
         Fact::new("Left out", left_out(document)),
     ]
+}
+
+fn heartbeats(document: &TailDocument) -> String {
+    match document.polls_heartbeats {
+        true => "polled by all drivers that monitor: some refuse those that this server streams"
+            .to_owned(),
+        false => String::new(),
+    }
 }
 
 fn at_once(producers: usize, consumers: usize) -> String {
