@@ -264,25 +264,30 @@ class Cases(unittest.TestCase):
             self.collection += "x"
         self.none(late)
 
-    def test_heartbeats_are_polled_where_the_connection_string_says_so(self):
+    def test_the_monitoring_mode_is_taken_without_a_word(self):
         if not self.about.get("monitors", True):
             self.skipTest(f"{self.name} does not monitor servers")
-        for mode in ("stream", "poll"):
-            relay = self.relayed()
-            uri = f"{relay.uri}{'&' if '?' in relay.uri else '/?'}serverMonitoringMode={mode}"
-            self.capped()
-            program = self.program("produce", uri=uri).ready()
-            streams = mode == "stream" and self.about["language"] == "java"
-            if streams:
-                self.until(lambda: relay.streamed, "heartbeats are streamed, as this case could not tell otherwise")
-            program.start()
-            self.assertEqual(program.wait(), 0, program.errors)
-            # Others may not know the option, which is no reason to say a word about it.
-            self.assertEqual([line for line in program.errors if line.strip()], [])
-            self.assertEqual(program.done()["failed"], 0)
-            if self.about["language"] == "java" and not streams:
-                self.assertEqual(relay.streamed, 0)
-            self.drop()
+        # What it is for: Java's refuse what the embedded server streams. Others may ask for it all the same.
+        is_java = self.about["language"] == "java"
+        self.streamed("stream", until=is_java)
+        polled = self.streamed("poll")
+        if is_java:
+            self.assertEqual(polled, 0)
+
+    def streamed(self, mode, until=False):
+        """How many heartbeats a producer that is told this mode wants streamed; without a word, if it does not know it."""
+        relay = self.relayed()
+        uri = f"{relay.uri}{'&' if '?' in relay.uri else '/?'}serverMonitoringMode={mode}"
+        self.capped()
+        program = self.program("produce", uri=uri).ready()
+        if until:
+            self.until(lambda: relay.streamed, "no heartbeat is streamed, so that this case cannot tell")
+        program.start()
+        self.assertEqual(program.wait(), 0, program.errors)
+        self.assertEqual([line for line in program.errors if line.strip()], [])
+        self.assertEqual(program.done()["failed"], 0)
+        self.drop()
+        return relay.streamed
 
     def test_end_of_input_before_the_start_sends_nothing(self):
         self.capped()
@@ -701,15 +706,17 @@ class Cases(unittest.TestCase):
     def test_a_slow_consumer_asks_for_what_a_cursor_skipped(self):
         self.offers_mode("tailable")
         # A machine that holds a consumer up makes it quiet, and then when it asked says nothing.
+        longest = []
         for pause_s in PAUSES_S:
             time.sleep(pause_s)
-            if self.asked_by_a_slow_consumer():
+            longest.append(self.asked_by_a_slow_consumer())
+            if longest[-1] < QUIET_MS:
                 return
             self.drop()
-        self.fail(f"{len(PAUSES_S)} times this machine held the consumer up for longer than {QUIET_MS} ms")
+        self.fail(f"each time the consumer was without a message for longer than {QUIET_MS} ms: {longest} ms")
 
     def asked_by_a_slow_consumer(self):
-        """Whether the consumer was never so quiet that it could have asked because nothing more came."""
+        """The longest time without a message in ms; when it asked is looked at where it never was so quiet."""
         self.capped()
         # A server skips what is inserted while it opens a cursor: for a slow consumer that is still far ahead.
         backlog, count, skipped = 30, 60, 25
@@ -719,21 +726,25 @@ class Cases(unittest.TestCase):
         options = {"await_ms": 1000, "idle_s": 20, "delay_us": 20_000, "batch_size": 2, "messages": count}
         program = self.program("consume", uri=relay.uri, mode="tailable", **options).ready().start()
         for n in range(backlog, count):
-            time.sleep(0.03)
+            # Often enough for each process of a driver that has several.
+            time.sleep(0.03 / WORKERS)
             sent |= self.send(0, [n])
         self.assertEqual(program.wait(), 0, program.errors)
         stamps, done = program.stamps(), program.done()
         self.none(checks.consumed(stamps, sent, time.monotonic_ns()))
+        # Whichever came first, the query or what the cursor brings.
         self.assertEqual((done["messages"], done["caught_up"], done["duplicates_skipped"]), (count, 1, 1))
         received = {stamp[0]: stamp[2] for stamp in stamps}
-        workers = done.get("workers", 1)
+        workers, longest_ns = done.get("workers", 1), 0
         for worker in range(workers):
             order = [program.start_ns, *(received[n] for n in range(worker, count, workers) if n != skipped)]
-            if max(later - earlier for earlier, later in itertools.pairwise(order)) > QUIET_MS * 1_000_000:
-                return False
+            longest_ns = max(longest_ns, *(later - earlier for earlier, later in itertools.pairwise(order)))
+        longest_ms = longest_ns // 1_000_000
+        if longest_ms >= QUIET_MS:
+            return longest_ms
         self.assertLess(received[backlog - 1], received[skipped], "asked for before the cursor could have brought it")
         self.assertLess(received[skipped], received[count - 1], "asked for only when nothing more came")
-        return True
+        return longest_ms
 
     def test_the_last_message_of_a_producer_is_asked_for_when_nothing_more_comes(self):
         self.offers_mode("tailable")
@@ -755,6 +766,7 @@ class Cases(unittest.TestCase):
         self.offers_mode("tailable")
         self.capped(size=4096)
         sent = self.send(0, range(3), b"x" * 200)
+        # Idle for longer than a busy machine may hold the sender up.
         program = self.program(
             "consume", mode="tailable", await_ms=100, idle_s=3, delay_us=20_000, batch_size=2
         )

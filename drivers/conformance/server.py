@@ -66,7 +66,7 @@ class Relay:
         self.unanswered = set()
         self.inserts, self.pings, self.awaits, self.get_mores = [], 0, set(), 0
         self.finds = []
-        # Heartbeats that the server shall stream.
+        # Requests for heartbeats that the server shall stream.
         self.streamed = 0
         self.reading = threading.Event()
         self.reading.set()
@@ -124,8 +124,9 @@ class Relay:
             self.unanswered.discard(client)
 
     def skip(self, n):
-        """In the next reply of a tailable cursor with message `n`, its number is that of two before: to a consumer, that one is
-        there twice and `n` is not. Two processes that share the messages take the same one for both. Other queries find `n`."""
+        """In the next reply of a tailable cursor, or of any getMore, with message `n`, its number is that of two before: to a
+        consumer, that one is there twice and `n` is not. Two processes that share the messages take the same one for both.
+        What a query finds at once is as it is."""
         self.skipped = n
 
     def _without_skipped(self, data):

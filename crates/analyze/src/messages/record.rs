@@ -33,8 +33,8 @@ pub struct TailDocument {
     pub plan: Value,
     /// The server that the messages went through.
     pub server: ExperimentServer,
-    /// Whether drivers that monitor asked for each heartbeat (`serverMonitoringMode=poll`), because some of them refuse
-    /// those that this server streams.
+    /// Whether drivers that monitor were told `serverMonitoringMode=poll`, because some refuse the heartbeats that this
+    /// server streams. Those that do not know the option go on as they do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub polls_heartbeats: bool,
     /// Clock of all stamps.
@@ -82,7 +82,7 @@ pub struct DriverVersion {
     pub modes: Vec<String>,
     /// Whether it has a pool of connections whose size can be set.
     pub pool: bool,
-    /// Whether it asks servers for their state while it runs (heartbeats), and takes `serverMonitoringMode`.
+    /// Whether it asks servers for their state while it runs (heartbeats), and does not refuse `serverMonitoringMode`.
     #[serde(default = "monitors", skip_serializing_if = "bool::clone")]
     pub monitors: bool,
     /// `release`, or how else it was built, where it says so.
@@ -90,7 +90,7 @@ pub struct DriverVersion {
     pub build: Option<String>,
 }
 
-/// The drivers of MongoDB do.
+/// Default of `monitors`: the drivers of MongoDB do.
 fn monitors() -> bool {
     true
 }

@@ -16,6 +16,7 @@ use crate::tail::reports::CELLS;
 use dyno_analyze::messages::record::{
     Cell, CellStatus, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument,
 };
+use dyno_plan::uri::has_option;
 use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
 use dyno_tail::TailError;
@@ -149,9 +150,9 @@ fn in_lab(
         .ok_or_else(|| Failure::new(Exit::Internal, "a deployment without servers"))?;
     let started = lab.uri(&task.plan).is_some();
     document.server = describe(&mut server.control()?, &task.plan, Some(lab), started)?;
-    // Its streamed heartbeats answer the first question for ever, and not the heartbeat before. Java's drivers take that for
-    // an error, and for half a second of every twenty they have no server.
-    document.polls_heartbeats = document.server.product.starts_with("secantus");
+    // Java's drivers refuse the heartbeats that it streams: see `drivers/README.md`.
+    document.polls_heartbeats = document.server.product.starts_with("secantus")
+        && !has_option(&uri, "serverMonitoringMode");
     let processes = lab.processes();
     let interrupted = || hands.interrupt.requested();
     let bench = Bench {

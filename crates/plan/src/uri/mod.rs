@@ -262,17 +262,29 @@ impl fmt::Display for UnsupportedOption {
     }
 }
 
-/// The connection string with one more option, whose value needs no encoding. It is not looked at otherwise.
+/// Whether a connection string has an option, under any of its names. The string is not checked.
+pub fn has_option(uri: &str, name: &str) -> bool {
+    let query = uri.split_once('?').map_or("", |(_, query)| query);
+    query
+        .split(['&', ';'])
+        .filter_map(|piece| piece.split_once('='))
+        .any(|(given, _)| {
+            given.eq_ignore_ascii_case(name)
+                || (name == "journal" && given.eq_ignore_ascii_case("j"))
+        })
+}
+
+/// The connection string with one more option, whose value needs no encoding. The string is not checked.
 pub fn with_option(uri: &str, name: &str, value: &str) -> String {
-    let uri = uri.trim_end();
-    let hosts = uri.find("://").map_or(0, |scheme| scheme + 3);
-    let between = match (uri.contains('?'), uri[hosts..].contains('/')) {
-        (true, _) if uri.ends_with(['?', '&']) => "",
-        (true, _) => "&",
-        (false, true) => "?",
-        (false, false) => "/?",
+    let (base, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let hosts = base.split_once("://").map_or(base, |(_, hosts)| hosts);
+    let slash = if hosts.contains('/') { "" } else { "/" };
+    let ampersand = if query.is_empty() || query.ends_with(['&', ';']) {
+        ""
+    } else {
+        "&"
     };
-    format!("{uri}{between}{name}={value}")
+    format!("{base}{slash}?{query}{ampersand}{name}={value}")
 }
 
 /// Splits a connection string into a target and, if it names a user, credentials.

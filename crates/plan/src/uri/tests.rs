@@ -390,11 +390,12 @@ fn database_names_that_mongodb_forbids_are_refused() {
 fn one_more_option_is_put_where_it_belongs() {
     let cases = [
         ("mongodb://h", "mongodb://h/?a=b"),
-        ("mongodb://h:1,i:2/ ", "mongodb://h:1,i:2/?a=b"),
+        ("mongodb://h:1,i:2/", "mongodb://h:1,i:2/?a=b"),
         ("mongodb://h/db", "mongodb://h/db?a=b"),
         ("mongodb://u:p@h/?", "mongodb://u:p@h/?a=b"),
         ("mongodb://h/?c=d", "mongodb://h/?c=d&a=b"),
         ("mongodb://h/?c=d&", "mongodb://h/?c=d&a=b"),
+        ("mongodb://h?c=d;", "mongodb://h/?c=d;a=b"),
         (
             "mongodb://%2Ftmp%2Fm.sock",
             "mongodb://%2Ftmp%2Fm.sock/?a=b",
@@ -408,4 +409,13 @@ fn one_more_option_is_put_where_it_belongs() {
         target(&given).to_driver_uri(),
         given.replace("//h/", "//h:27017/")
     );
+}
+
+#[test]
+fn an_option_is_found_under_any_of_its_names() {
+    let uri = "mongodb://h/?J=true&servermonitoringmode=stream";
+    assert!(has_option(uri, "journal"));
+    assert!(has_option(uri, "serverMonitoringMode"));
+    assert!(!has_option(uri, "w"));
+    assert!(!has_option("mongodb://w=1", "w"));
 }

@@ -1,7 +1,7 @@
 //! The connection string: `mongodb.url` with the options that YCSB keeps in properties of their own.
 
 use super::reader::Reader;
-use crate::uri::{self, Credentials, Target};
+use crate::uri::{self, Credentials, Target, has_option, with_option};
 
 /// Where YCSB's MongoDB binding connects when nothing is said.
 pub(super) const DEFAULT_URL: &str = "mongodb://localhost:27017/ycsb?w=1";
@@ -121,30 +121,6 @@ fn source_of(option: &str) -> &'static str {
         "maxPoolSize" => "mongodb.maxconnections",
         _ => "mongodb.writeConcern",
     }
-}
-
-/// Whether a connection string has an option, under any of its names.
-fn has_option(url: &str, name: &str) -> bool {
-    let query = url.split_once('?').map_or("", |(_, query)| query);
-    query
-        .split(['&', ';'])
-        .filter_map(|piece| piece.split_once('='))
-        .any(|(given, _)| {
-            given.eq_ignore_ascii_case(name)
-                || (name == "journal" && given.eq_ignore_ascii_case("j"))
-        })
-}
-
-fn with_option(url: &str, name: &str, value: &str) -> String {
-    let (base, query) = url.split_once('?').unwrap_or((url, ""));
-    let hosts = base.split_once("://").map_or(base, |(_, hosts)| hosts);
-    let slash = if hosts.contains('/') { "" } else { "/" };
-    let ampersand = if query.is_empty() || query.ends_with('&') {
-        ""
-    } else {
-        "&"
-    };
-    format!("{base}{slash}?{query}{ampersand}{name}={value}")
 }
 
 /// Puts user and password into a connection string that has none.

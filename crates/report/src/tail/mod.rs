@@ -218,8 +218,18 @@ fn facts(document: &TailDocument) -> Vec<Fact> {
 }
 
 fn heartbeats(document: &TailDocument) -> String {
-    match document.polls_heartbeats {
-        true => "polled by all drivers that monitor: some refuse those that this server streams"
+    let measured = document
+        .cells
+        .iter()
+        .filter_map(|cell| cell.measured.as_ref());
+    let monitors = measured
+        .flat_map(|measured| {
+            let producers = measured.producers.iter().map(|one| &one.driver);
+            producers.chain(measured.consumers.iter().map(|one| &one.driver))
+        })
+        .any(|driver| driver.version.monitors);
+    match document.polls_heartbeats && monitors {
+        true => "drivers that monitor are told to poll: some refuse those that this server streams"
             .to_owned(),
         false => String::new(),
     }
