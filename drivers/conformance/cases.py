@@ -167,7 +167,7 @@ class Cases(unittest.TestCase):
         if held:
             relay, connections, seconds = held
             # The driver that has one limit for servers and connections shows it by this.
-            uri = f"{relay.uri}{'&' if '?' in relay.uri else '/?'}serverSelectionTimeoutMS=1000"
+            uri = relay.uri_with("serverSelectionTimeoutMS=1000")
         program = self.program("produce", uri=uri, **options).ready()
         if held:
             relay.hold()
@@ -279,9 +279,8 @@ class Cases(unittest.TestCase):
     def streamed(self, mode, until=False):
         """How many heartbeats a producer that is told this mode wants streamed; without a word, if it does not know it."""
         relay = self.relayed()
-        uri = f"{relay.uri}{'&' if '?' in relay.uri else '/?'}serverMonitoringMode={mode}"
         self.capped()
-        program = self.program("produce", uri=uri).ready()
+        program = self.program("produce", uri=relay.uri_with(f"serverMonitoringMode={mode}")).ready()
         if until:
             self.until(lambda: relay.streamed, "no heartbeat is streamed, so that this case cannot tell")
         program.start()

@@ -77,6 +77,9 @@ class Relay:
         self.lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def uri_with(self, option):
+        return f"{self.uri}{'&' if '?' in self.uri else '/?'}{option}"
+
     def _accept(self):
         while True:
             try:
