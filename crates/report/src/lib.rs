@@ -28,7 +28,7 @@ pub mod watched;
 pub mod ycsb;
 
 #[cfg(test)]
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod testdata;
 
 use dyno_analyze::experiment::run::RunAnalysis;

@@ -1,0 +1,393 @@
+//! `dyno compare` and `dyno history` over run directories whose figures are known.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+use crate::common::Bench;
+use crate::common::runs::MadeUp;
+use dyno_record::model::RunStatus;
+use std::path::Path;
+
+/// A series of runs, one a day, with these rates.
+fn series(folder: &Path, rates: &[(u64, u64)]) {
+    let rates = rates
+        .iter()
+        .flat_map(|(rate, count)| vec![*rate; *count as usize]);
+    for (day, rate) in rates.enumerate() {
+        let name = folder.join(format!("{day:03}"));
+        MadeUp::new(rate).of_day(day as u64).write(&name);
+    }
+}
+
+#[test]
+fn a_run_that_is_slower_fails_only_beyond_the_limit() {
+    let bench = Bench::new();
+    MadeUp::new(1000).write(&bench.path("a"));
+    let slower = MadeUp {
+        seed: 7,
+        ..MadeUp::new(880)
+    };
+    slower.write(&bench.path("b"));
+    let compare =
+        |a: &str, b: &str, more: &[&str]| bench.dyno(&[&["compare", a, b][..], more].concat());
+    let told = compare("a", "b", &[]).expect(0);
+    assert!(told.stdout.contains("B is slower"), "{}", told.stdout);
+    compare("a", "b", &["--fail-if-slower", "5%"])
+        .expect(1)
+        .says("B is slower by more than 5 %");
+    compare("a", "b", &["--fail-if-slower", "0.05"]).expect(1);
+    compare("a", "b", &["--fail-if-slower", "20%"]).expect(0);
+    compare("b", "a", &["--fail-if-slower", "5%"]).expect(0);
+    compare("a", "a", &["--fail-if-slower", "5%"]).expect(0);
+    for share in ["0", "-5%", "x", "100%"] {
+        compare("a", "b", &["--fail-if-slower", share]).expect(2);
+    }
+}
+
+#[test]
+fn a_slower_answer_at_an_offered_rate_fails_too() {
+    let bench = Bench::new();
+    let offered = MadeUp {
+        offered_per_s: Some(500),
+        ..MadeUp::new(500)
+    };
+    offered.write(&bench.path("a"));
+    let slower = MadeUp {
+        response_us: offered.response_us * 3 / 2,
+        ..offered.clone()
+    };
+    slower.write(&bench.path("b"));
+    let json = ["compare", "a", "b", "--format", "json"];
+    let found = bench.dyno(&json).expect(0).json();
+    let first = &found["answer"]["comparisons"][0];
+    assert_eq!(first["verdict"], "slower");
+    let ratio = first["ratio"]["value"].as_f64().unwrap();
+    assert!((ratio - 1.5).abs() < 0.02, "{ratio}");
+    bench
+        .dyno(&["compare", "a", "b", "--fail-if-slower", "10%"])
+        .expect(1);
+}
+
+#[test]
+fn runs_that_cannot_be_compared_are_told_apart_and_fail_where_it_counts() {
+    let bench = Bench::new();
+    let plain = MadeUp::new(1000);
+    plain.write(&bench.path("a"));
+    let other = MadeUp {
+        records: 2000,
+        ..plain.clone()
+    };
+    other.write(&bench.path("data"));
+    let stopped = MadeUp {
+        status: RunStatus::Partial,
+        ..plain.clone()
+    };
+    stopped.write(&bench.path("stopped"));
+    let open = MadeUp {
+        offered_per_s: Some(1000),
+        ..plain
+    };
+    open.write(&bench.path("open"));
+    let synced = MadeUp {
+        sync_on_commit: Some(true),
+        ..MadeUp::new(1000)
+    };
+    synced.write(&bench.path("synced"));
+    let foreign = MadeUp {
+        product: Some("another"),
+        ..MadeUp::new(1000)
+    };
+    foreign.write(&bench.path("foreign"));
+    for (b, what) in [
+        ("synced", "server.sync_on_commit"),
+        ("foreign", "server product"),
+        ("data", "data.records"),
+        ("stopped", "not complete"),
+        ("open", "schedule.kind"),
+    ] {
+        let told = bench.dyno(&["compare", "a", b]).expect(0);
+        assert!(told.stdout.contains("not comparable"), "{}", told.stdout);
+        assert!(told.stdout.contains(what), "{}", told.stdout);
+        bench
+            .dyno(&["compare", "a", b, "--fail-if-slower", "5%"])
+            .expect(1)
+            .says("not comparable");
+    }
+}
+
+#[test]
+fn a_difference_that_is_asked_about_can_be_allowed() {
+    let bench = Bench::new();
+    MadeUp::new(1000).write(&bench.path("a"));
+    let foreign = MadeUp {
+        product: Some("another"),
+        ..MadeUp::new(1000)
+    };
+    foreign.write(&bench.path("b"));
+    let judged = ["compare", "a", "b", "--fail-if-slower", "5%"];
+    let allowing = |what| bench.dyno(&[&judged[..], &["--allow", what]].concat());
+    allowing("server product").expect(0);
+    allowing("data.records")
+        .expect(1)
+        .says("the runs do not differ in `data.records`");
+}
+
+#[test]
+fn runs_that_are_too_short_to_compare_fail_only_where_it_counts() {
+    let bench = Bench::new();
+    let short = MadeUp {
+        windows: 1,
+        ..MadeUp::new(1000)
+    };
+    short.write(&bench.path("a"));
+    short.write(&bench.path("b"));
+    let compare = ["compare", "a", "b"];
+    bench
+        .dyno(&compare)
+        .expect(0)
+        .says("warning: the runs are too short to compare")
+        .says("`--duration`");
+    bench
+        .dyno(&[&compare[..], &["--fail-if-slower", "5%"]].concat())
+        .expect(1)
+        .says("error: the runs are too short to compare")
+        .says("hint: make them longer with `--duration`");
+}
+
+#[test]
+fn runs_too_short_for_the_figure_that_decides_are_no_pass() {
+    let bench = Bench::new();
+    let short = MadeUp {
+        offered_per_s: Some(50),
+        ..MadeUp::new(50)
+    };
+    short.write(&bench.path("a"));
+    let slower = MadeUp {
+        response_us: short.response_us * 3,
+        ..short
+    };
+    slower.write(&bench.path("b"));
+    let compare = ["compare", "a", "b"];
+    let why = "the p99 of the response time decides, and it has no interval: it takes some recording windows and 1,000 \
+               operations of each side";
+    for format in ["human", "markdown", "html"] {
+        let formatted = [&compare[..], &["--format", format]].concat();
+        let told = bench.dyno(&formatted).expect(0).stdout;
+        assert!(told.contains(why), "{told}");
+    }
+    bench
+        .dyno(&[&compare[..], &["--fail-if-slower", "5%"]].concat())
+        .expect(1)
+        .says("error: the runs are too short for a verdict")
+        .says("hint: make them longer");
+}
+
+#[test]
+fn a_margin_besides_the_limit_that_is_the_margin_is_refused() {
+    let bench = Bench::new();
+    MadeUp::new(1000).write(&bench.path("a"));
+    let both = ["--margin", "1%", "--fail-if-slower", "5%"];
+    bench
+        .dyno(&[&["compare", "a", "a"][..], &both].concat())
+        .expect(2)
+        .says("--margin");
+    bench
+        .dyno(&["compare", "a", "a", "--margin", "1%"])
+        .expect(0);
+}
+
+#[test]
+fn what_is_no_run_and_no_operation_of_it_is_bad_input() {
+    let bench = Bench::new();
+    MadeUp::new(1000).write(&bench.path("a"));
+    std::fs::create_dir(bench.path("empty")).unwrap();
+    for other in ["nowhere", "empty"] {
+        bench
+            .dyno(&["compare", "a", other])
+            .expect(2)
+            .says("hint: ");
+        bench.dyno(&["compare", other, "a"]).expect(2).says(other);
+    }
+    bench
+        .dyno(&["compare", "a", "a", "--operation", "raed"])
+        .expect(2)
+        .says("has measured no `raed`")
+        .says("hint: it has measured read");
+    bench
+        .dyno(&["compare", "a", "a", "--operation", "read"])
+        .expect(0);
+}
+
+#[test]
+fn a_comparison_has_a_page_with_its_ratios() {
+    let bench = Bench::new();
+    MadeUp::new(1000).write(&bench.path("a"));
+    MadeUp::new(800).write(&bench.path("b"));
+    let page = bench
+        .dyno(&["compare", "a", "b", "--format", "html"])
+        .expect(0)
+        .stdout;
+    assert!(page.starts_with("<!doctype html>"), "{page}");
+    assert_eq!(page.matches("class=\"interval\"").count(), 5);
+    let markdown = ["compare", "a", "b", "--format", "markdown"];
+    let text = bench.dyno(&markdown).expect(0).stdout;
+    assert!(text.contains("| rate | 0.7"), "{text}");
+}
+
+#[test]
+fn a_lasting_loss_ends_a_history_with_status_1() {
+    let bench = Bench::new();
+    series(&bench.path("nightly"), &[(1000, 10), (800, 6)]);
+    let arguments = ["history", "nightly", "--picture", "h.svg"];
+    let found = bench.dyno(&arguments).expect(1);
+    let change = "regression: rate changed by −20";
+    assert!(found.stdout.contains(change), "{}", found.stdout);
+    assert!(found.stdout.contains("(`010`)"), "{}", found.stdout);
+    let picture = std::fs::read_to_string(bench.path("h.svg")).unwrap();
+    assert_eq!(picture.matches("<circle").count(), 4 * 16);
+    assert!(picture.contains("<line class=\"worse\""));
+    // What is of no interest is no regression.
+    bench
+        .dyno(&["history", "nightly", "--margin", "50%"])
+        .expect(0);
+    let html = ["history", "nightly", "--format", "html"];
+    let page = bench.dyno(&html).expect(1).stdout;
+    assert_eq!(page.matches("<svg class=\"series\"").count(), 4);
+    assert!(page.contains(">regression<"));
+}
+
+#[test]
+fn a_loss_that_was_accepted_ends_no_history_with_status_1() {
+    let bench = Bench::new();
+    series(&bench.path("nightly"), &[(1000, 10), (800, 8)]);
+    let since = |since: &str| bench.dyno(&["history", "nightly", "--since", since]);
+    for accepted in ["012", "2026-01-13", "2026-01-13T00:00:00Z"] {
+        let found = since(accepted).expect(0);
+        for told in ["rate changed by −20", "(`012`) are shown and not judged"] {
+            assert!(found.stdout.contains(told), "{}", found.stdout);
+        }
+    }
+    since("008").expect(1);
+    since("yesterday")
+        .expect(2)
+        .says("neither a run of the series nor a time");
+    since("2027-01-01").expect(2).says("no run of the series");
+}
+
+#[test]
+fn a_loss_stays_one_after_a_small_gain() {
+    let bench = Bench::new();
+    series(&bench.path("nightly"), &[(1000, 10), (800, 10), (840, 10)]);
+    let found = bench.dyno(&["history", "nightly"]).expect(1);
+    let told = "regression: rate is −16.2 % against its best level";
+    assert!(found.stdout.contains(told), "{}", found.stdout);
+    assert!(
+        found.stdout.contains("\nrate changed by +"),
+        "{}",
+        found.stdout
+    );
+}
+
+#[test]
+fn a_history_without_a_change_or_with_a_gain_is_well() {
+    let bench = Bench::new();
+    series(&bench.path("steady"), &[(1000, 14)]);
+    let found = bench.dyno(&["history", "steady"]).expect(0);
+    assert!(
+        found.stdout.contains("no change of level"),
+        "{}",
+        found.stdout
+    );
+    assert_eq!(found.stderr, "");
+    series(&bench.path("better"), &[(1000, 8), (1300, 8)]);
+    bench.dyno(&["history", "better"]).expect(0);
+}
+
+#[test]
+fn a_history_that_is_too_short_says_that_it_says_nothing() {
+    let bench = Bench::new();
+    series(&bench.path("short"), &[(1000, 3), (500, 3)]);
+    bench
+        .dyno(&["history", "short"])
+        .expect(0)
+        .says("too few runs to tell a change from chance: there are 6, and it takes 10");
+    // Where it counts that nothing could be found, nothing says that there is nothing.
+    for format in ["human", "markdown", "html"] {
+        let text = bench
+            .dyno(&["history", "short", "--format", format])
+            .expect(0)
+            .stdout;
+        assert!(
+            text.to_lowercase()
+                .contains("too few runs to tell a change"),
+            "{text}"
+        );
+        assert!(!text.contains("no change"), "{text}");
+        assert!(!text.contains("no regression"), "{text}");
+    }
+    let json = ["history", "short", "--format", "json"];
+    assert_eq!(bench.dyno(&json).expect(0).json()["fewest_runs"], 10);
+    bench
+        .dyno(&["history", "short", "--significance", "0.001%"])
+        .expect(2)
+        .says("--significance");
+}
+
+#[test]
+fn only_complete_runs_of_one_plan_are_a_history() {
+    let bench = Bench::new();
+    let runs = bench.path("mixed");
+    series(&runs, &[(1000, 10)]);
+    let stopped = MadeUp {
+        status: RunStatus::Partial,
+        ..MadeUp::new(10)
+    };
+    stopped.of_day(20).write(&runs.join("stopped"));
+    std::fs::create_dir(runs.join("torn")).unwrap();
+    std::fs::write(runs.join("torn/run.json"), "{").unwrap();
+    let found = bench.dyno(&["history", "mixed"]).expect(0);
+    for left_out in [
+        "left out: `stopped`: it is not complete",
+        "left out: `torn`",
+    ] {
+        assert!(found.stdout.contains(left_out), "{}", found.stdout);
+    }
+    let other = MadeUp {
+        name: "b",
+        ..MadeUp::new(2000)
+    };
+    other.of_day(30).write(&runs.join("deeper/other"));
+    bench
+        .dyno(&["history", "mixed"])
+        .expect(2)
+        .says("different plans")
+        .says("`--workload NAME`");
+    let of_a = ["history", "mixed", "--workload", "a", "--format", "json"];
+    let found = bench.dyno(&of_a).expect(0).json();
+    assert_eq!(found["runs"].as_array().unwrap().len(), 10);
+    bench
+        .dyno(&["history", "mixed", "--workload", "x"])
+        .expect(2)
+        .says("hint: there are runs of a, b");
+}
+
+#[test]
+fn a_folder_without_runs_is_no_history() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("empty")).unwrap();
+    bench
+        .dyno(&["history", "empty"])
+        .expect(2)
+        .says("no complete runs")
+        .says("hint: ");
+    bench
+        .dyno(&["history", "nowhere"])
+        .expect(2)
+        .says("no such folder")
+        .says("hint: ");
+    series(&bench.path("one"), &[(1000, 1)]);
+    let unwritable = ["history", "one", "--picture", "no/such/folder.svg"];
+    bench.dyno(&unwritable).expect(3).says("no/such/folder.svg");
+}

@@ -1,0 +1,358 @@
+//! Experiments that cannot be done: one clear error with a hint, the right exit code, and nothing left.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+use crate::common::{Bench, Finished};
+
+/// Refused as bad input without a trace.
+#[track_caller]
+fn refused(arguments: &[&str]) -> Finished {
+    let bench = Bench::new();
+    let finished = bench.dyno(arguments).expect(2);
+    assert_eq!(finished.stdout, "", "an error is no data");
+    assert_eq!(bench.entries(), Vec::<String>::new());
+    assert_eq!(finished.stderr.matches("error: ").count(), 1);
+    finished
+}
+
+#[test]
+fn values_of_a_sweep_that_make_no_sense_are_refused_with_an_example() {
+    for (option, values, cause) in [
+        ("--clients", "0", "`0` is no number above 0"),
+        ("--clients", "1.5", "`1.5` is no whole number"),
+        (
+            "--clients",
+            "5..1 by 2",
+            "`5..1 by 2` ends before it begins",
+        ),
+        ("--clients", "1..8", "`FIRST..LAST by STEP`"),
+        ("--rates", "abc", "`abc` is no number"),
+        ("--rates", "1..9 by 1x", "has 0 values"),
+        ("--rates", "-5", ""),
+    ] {
+        let finished = refused(&["sweep", "c", option, values]).says(cause);
+        let has_hint = finished.stderr.contains("hint: such as `1,2,4,8`");
+        assert!(has_hint || values.starts_with('-'), "{}", finished.stderr);
+    }
+    refused(&["sweep", "c"])
+        .says("nothing is swept")
+        .says("hint: ");
+    refused(&["sweep", "c", "--clients", "1", "--repeat", "0"]).says("1..=1000");
+    let many = ["sweep", "c", "--clients", "1..400 by 1", "--repeat", "100"];
+    refused(&many).says("more than 10000 runs");
+}
+
+#[test]
+fn a_key_that_is_given_twice_is_refused_and_not_overridden() {
+    let clients = ["sweep", "c", "--clients", "1,2", "--set"];
+    for value in ["client.clients=3", "client.clients=3,4"] {
+        refused(&[&clients[..], &[value]].concat()).says("by `--clients` and by `--set`");
+    }
+    let rates = [
+        "sweep",
+        "c",
+        "--rates",
+        "100",
+        "--set",
+        "schedule.rate_per_s=5,6",
+    ];
+    refused(&rates).says("by `--rates` and by `--set`");
+    refused(&["xmax", "c", "--set", "client.clients=8"]).says("--max-clients");
+}
+
+#[test]
+fn keys_and_values_that_no_plan_has_are_refused_before_the_first_run() {
+    refused(&["sweep", "c", "--set", "server.cash=1GiB,2GiB"]).says("unknown key `server.cash`");
+    // Also where nothing would be run.
+    for more in [&[][..], &["--dry-run"]] {
+        let cache = ["sweep", "c", "--set", "server.cache=1GiB,foo"];
+        refused(&[&cache[..], more].concat()).says("`foo` is not a number of bytes");
+        let clients = ["sweep", "c", "--clients", "1,1000000"];
+        refused(&[&clients[..], more].concat()).says("1 to 100000");
+    }
+    refused(&["ab", "c", "--set", "server.cache=1GiB,2GiB"]).says("`server.cache`");
+    refused(&["ab", "c", "no-such-plan"]).says("no-such-plan");
+    refused(&["xmax", "c", "--set", "nothing=3"]).says("nothing");
+    refused(&["slo", "c", "--p99", "5ms", "--set", "client.batch=x"]).says("client.batch");
+}
+
+#[test]
+fn searches_need_an_aim_and_limits_that_can_be_reached() {
+    refused(&["slo", "c"]).says("no objective").says("hint: ");
+    refused(&["slo", "c", "--p99", "-1ms"]);
+    refused(&["slo", "c", "--p99", "soon"]).says("soon");
+    refused(&["slo", "c", "--p99.9", "0ms"]).says("`--p99.9 0s`");
+    refused(&["slo", "c", "--p99", "5ms", "--resolution", "0"]).says("above 0 and below 1");
+    for percentile in ["0=5ms", "100=5ms", "x=5ms", "75", "75=soon", "nan=5ms"] {
+        refused(&["slo", "c", "--percentile", percentile]).says("--percentile");
+    }
+    refused(&["slo", "c", "--p99", "5ms", "--percentile", "99.0=6ms"]).says("two limits");
+    refused(&["slo", "c", "--percentile", "75=0ms"]).says("`--p75 0s`");
+    refused(&["slo", "c", "--p99", "5ms", "--errors", "2"]).says("must be 0 to 1");
+    refused(&["slo", "c", "--p99", "5ms", "--schedule", "closed"]).says("offered rate");
+    refused(&["slo", "c", "--p99", "5ms", "--max-runs", "0"]).says("1..=10000");
+    refused(&["xmax", "c", "--max-clients", "0"]).says("1..=100000");
+    refused(&["xmax", "c", "--repeat", "0"]).says("1..=100");
+    refused(&["ab", "c", "--max-pairs", "0"]).says("1..=1000");
+    refused(&["ab", "c", "--min-pairs", "3", "--max-pairs", "2"]).says("is more than");
+    for margin in ["0", "100%", "nan", "x"] {
+        refused(&["ab", "c", "--margin", margin]).says("above 0 and below 1");
+    }
+}
+
+#[test]
+fn plans_that_cannot_be_searched_or_compared_are_refused() {
+    let bench = Bench::new();
+    let open = "base = \"c\"\n[schedule]\nkind = \"constant\"\nrate_per_s = 100\n";
+    std::fs::write(bench.path("open.toml"), open).unwrap();
+    bench
+        .dyno(&["xmax", "open.toml"])
+        .expect(2)
+        .says("searched with a closed loop")
+        .says("hint: ");
+    bench
+        .dyno(&["ab", "c", "open.toml"])
+        .expect(2)
+        .says("offered rate")
+        .says("hint: ");
+    assert_eq!(bench.entries(), ["open.toml"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_named_and_left_as_it_is() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("full")).unwrap();
+    std::fs::write(bench.path("full/mine"), "x").unwrap();
+    std::fs::write(bench.path("file"), "x").unwrap();
+    let long = format!("deep/{}", "a".repeat(300));
+    let sweep = |out: &str| bench.dyno(&["sweep", "c", "--clients", "1", "--out", out]);
+    sweep("full")
+        .expect(2)
+        .says("`full` is not empty")
+        .says("hint: ");
+    for out in ["file", "file/below", "/proc/no", &long] {
+        sweep(out).expect(3).says("cannot use").says("hint: ");
+    }
+    assert_eq!(bench.entries(), ["file", "full"]);
+    assert_eq!(crate::common::names(&bench.path("full")), ["mine"]);
+}
+
+#[test]
+fn a_server_that_cannot_be_had_leaves_nothing() {
+    let bench = Bench::new();
+    let common = ["sweep", "c", "--clients", "1,2", "--out", "one"];
+    let nobody = ["--uri", "mongodb://127.0.0.1:1/"];
+    bench
+        .dyno(&[&common[..], &nobody].concat())
+        .expect(3)
+        .says("refuses the connection");
+    let missing = ["--embedded-server", "/no/such/program"];
+    bench
+        .dyno(&[&common[..], &missing].concat())
+        .expect(3)
+        .says("/no/such/program");
+    assert_eq!(bench.entries(), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_no_experiment_cannot_be_resumed() {
+    let bench = Bench::new();
+    for name in ["empty", "broken", "newer"] {
+        std::fs::create_dir(bench.path(name)).unwrap();
+    }
+    std::fs::write(bench.path("broken/experiment.json"), "{").unwrap();
+    let newer = "{\"schema_version\": 99}";
+    std::fs::write(bench.path("newer/experiment.json"), newer).unwrap();
+    for (folder, text) in [
+        ("nowhere", "no such folder `nowhere`"),
+        ("empty", "it holds no `experiment.json`"),
+        ("broken", "cannot understand `broken/experiment.json`"),
+        ("newer", "has version 99"),
+    ] {
+        bench
+            .dyno(&["resume", folder])
+            .expect(2)
+            .says(text)
+            .says("hint: ");
+    }
+    assert_eq!(
+        crate::common::names(&bench.path("empty")),
+        Vec::<String>::new()
+    );
+    let kept = std::fs::read_to_string(bench.path("newer/experiment.json")).unwrap();
+    assert_eq!(kept, newer);
+}
+
+fn order(bench: &Bench, more: &[&str]) -> Vec<String> {
+    let sweep = ["sweep", "c", "--clients", "1..20 by 1", "--dry-run"];
+    let finished = bench.dyno(&[&sweep[..], more].concat()).expect(0);
+    let lines = finished.stdout.lines().skip(1);
+    lines
+        .map(|line| line.split("client.clients=").nth(1).unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_order_is_random_by_the_seed_and_has_every_point_in_every_round() {
+    let bench = Bench::new();
+    let first = order(&bench, &["--seed", "1", "--repeat", "2"]);
+    assert_eq!(first, order(&bench, &["--seed", "1", "--repeat", "2"]));
+    assert_ne!(first, order(&bench, &["--seed", "2", "--repeat", "2"]));
+    let given: Vec<String> = (1..=20).map(|clients| clients.to_string()).collect();
+    for round in first.chunks(20) {
+        assert_ne!(round, given);
+        let mut sorted = round.to_vec();
+        sorted.sort_by_key(|clients| clients.parse::<u32>().unwrap());
+        assert_eq!(sorted, given);
+    }
+    assert_ne!(first[..20], first[20..]);
+    assert_eq!(order(&bench, &["--order", "given"]), given);
+    assert_eq!(bench.entries(), Vec::<String>::new());
+}
+
+/// The settings of the runs that a sweep would make.
+fn dry(bench: &Bench, more: &[&str]) -> Vec<String> {
+    let sweep = ["sweep", "c", "--dry-run"];
+    let finished = bench.dyno(&[&sweep[..], more].concat()).expect(0);
+    let lines = finished.stdout.lines().skip(1);
+    let settings = lines.map(|line| line.split_once("  ").unwrap().1.to_owned());
+    settings.collect()
+}
+
+#[test]
+fn clients_and_rates_are_two_blocks_unless_every_combination_is_asked_for() {
+    let bench = Bench::new();
+    let both = ["--clients", "1,2,40", "--rates", "100,200"];
+    let given = [&both[..], &["--order", "given"]].concat();
+    let closed = |clients: u32| format!("client.clients={clients} schedule.kind=closed");
+    let open = |clients: u32, rate: u32, kind: &str| {
+        format!("client.clients={clients} schedule.kind={kind} schedule.rate_per_s={rate}")
+    };
+    let blocks = |clients: u32, kind: &str| {
+        let closed = [1, 2, 40].map(closed);
+        let open = [100, 200].map(|rate| open(clients, rate, kind));
+        [&closed[..], &open[..]].concat()
+    };
+    assert_eq!(dry(&bench, &given), blocks(40, "constant"));
+    // The closed loop stays one whatever the schedule, and the plan may have more clients than the list.
+    std::fs::write(
+        bench.path("plan.toml"),
+        "base = \"c\"\n[client]\nclients = 64\n",
+    )
+    .unwrap();
+    let random = ["sweep", "plan.toml", "--dry-run", "--schedule", "poisson"];
+    let finished = bench.dyno(&[&random[..], &given].concat()).expect(0);
+    for expected in blocks(64, "poisson") {
+        assert!(
+            finished.stdout.contains(&format!("{expected}\n")),
+            "{expected}: {}",
+            finished.stdout
+        );
+    }
+    // Each round has all points of a block, then all of the other, in an order of its own.
+    let rounds = dry(&bench, &[&both[..], &["--repeat", "8"]].concat());
+    let sorted = |some: &[String]| {
+        let mut some = some.to_vec();
+        some.sort();
+        some
+    };
+    let expected = blocks(40, "constant");
+    for round in rounds.chunks(5) {
+        assert_eq!(sorted(&round[..3]), sorted(&expected[..3]));
+        assert_eq!(sorted(&round[3..]), sorted(&expected[3..]));
+    }
+    assert!(rounds.chunks(5).any(|round| round[..3] != expected[..3]));
+    assert!(rounds.chunks(5).any(|round| round[3..] != expected[3..]));
+    let crossed = dry(&bench, &[&given[..], &["--cross"]].concat());
+    let expected = [1, 2, 40].map(|clients| [100, 200].map(|rate| open(clients, rate, "constant")));
+    assert_eq!(crossed, expected.concat());
+    // One value is no axis: it goes with all values of the other.
+    let one = ["--clients", "1,2", "--rates", "100", "--order", "given"];
+    assert_eq!(
+        dry(&bench, &one),
+        [1, 2].map(|clients| open(clients, 100, "constant"))
+    );
+    for (option, values) in [("--clients", "1,2"), ("--rates", "100,200")] {
+        refused(&["sweep", "c", option, values, "--cross"])
+            .says("`--cross`")
+            .says("hint: ");
+    }
+}
+
+#[test]
+fn offered_rates_keep_how_late_an_arrival_may_start_by_the_plan() {
+    let bench = Bench::new();
+    let open = "base = \"c\"\n[schedule]\nkind = \"constant\"\nrate_per_s = 10\nmax_start_delay = \"2s\"\n";
+    std::fs::write(bench.path("plan.toml"), open).unwrap();
+    let sweep = ["sweep", "plan.toml", "--dry-run", "--rates", "100,200"];
+    let finished = bench.dyno(&sweep).expect(0);
+    assert_eq!(
+        finished
+            .stdout
+            .matches("schedule.max_start_delay=2s")
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn every_option_of_the_experiments_is_documented() {
+    let bench = Bench::new();
+    let project = dyno_testkit::project_dir();
+    let mut documents = String::new();
+    for name in [
+        "overview",
+        "plans",
+        "measuring",
+        "record",
+        "experiments",
+        "servers",
+        "wsf",
+    ] {
+        let path = project.join("docs").join(format!("{name}.md"));
+        documents += &std::fs::read_to_string(path).unwrap();
+    }
+    for verb in ["sweep", "xmax", "slo", "ab", "compare", "history", "resume"] {
+        let help = bench.dyno(&[verb, "--help"]).expect(0).stdout;
+        let options = help
+            .split_whitespace()
+            .filter(|word| word.starts_with("--"));
+        let missing: Vec<&str> = options
+            .map(|word| word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))
+            .filter(|option| option.len() > 2 && !["--help", "--version"].contains(option))
+            .filter(|option| !documents.contains(&format!("`{option}")))
+            .collect();
+        assert_eq!(missing, Vec::<&str>::new(), "{verb}");
+    }
+}
+
+#[test]
+fn a_secret_that_is_not_there_is_told_once_and_before_anything_is_started() {
+    let bench = Bench::new();
+    let exporter = "name = \"node\"\nurl = \"https://localhost:9100/metrics\"\ntoken_file = \"no-such-file\"\n";
+    let plan = format!("base = \"c\"\n[[observe.exporters]]\n{exporter}");
+    std::fs::write(bench.path("p.toml"), plan).unwrap();
+    for verb in [
+        &["sweep", "p.toml", "--clients", "1,2,3"][..],
+        &["ab", "p.toml", "p.toml"],
+    ] {
+        let finished = bench.dyno(verb).expect(2).says("exporter `node`");
+        assert_eq!(finished.stderr.matches("no-such-file").count(), 1);
+        assert_eq!(bench.entries(), ["p.toml"]);
+    }
+    bench
+        .dyno(&["run", "p.toml"])
+        .expect(2)
+        .says("cannot read `no-such-file`");
+}
+
+#[test]
+fn whether_a_rate_is_offered_is_not_swept_together_with_rates() {
+    let kinds = ["--set", "schedule.kind=constant,poisson"];
+    refused(&[&["sweep", "c", "--rates", "100,200"][..], &kinds].concat())
+        .says("`schedule.kind` is swept together with offered rates")
+        .says("hint: choose it with `--schedule`");
+}

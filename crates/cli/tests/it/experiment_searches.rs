@@ -1,0 +1,463 @@
+//! Searches and comparisons against responders whose capacity is known: a single queue that serves a command in
+//! a fixed time, much longer than what a busy machine takes.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+use crate::common::{Bench, Finished, Responder, names, signal, wait_for};
+use serde_json::Value;
+
+fn slow(service_us: &str) -> Responder {
+    Responder::with_documents(&["--service-us", service_us])
+}
+
+/// Data that a responder can answer for, runs of a second, and an answer to look at.
+const SHORT: [&str; 12] = [
+    "--records",
+    "1000",
+    "-p",
+    "insertorder=ordered",
+    "--warmup",
+    "0s",
+    "--duration",
+    "1s",
+    "--out",
+    "x",
+    "--format",
+    "json",
+];
+
+/// Reads that a responder can answer, for a second each.
+fn against<'a>(verb: &'a str, uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&[verb, "read"], &SHORT[..], &["--uri", uri], more].concat()
+}
+
+#[test]
+fn the_highest_rate_is_the_capacity_of_the_server() {
+    // The commands that wait keep it busy while its process waits for a CPU.
+    let server = slow("10000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--max-clients", "8", "--repeat", "2"];
+    let found = bench.dyno(&against("xmax", &uri, &more)).expect(0).json();
+    let answer = &found["answer"];
+    let is_capacity = |rate: f64| (rate / 100.0 - 1.0).abs() < 0.1;
+    assert!(
+        is_capacity(answer["search"]["rate_per_s"].as_f64().unwrap()),
+        "{answer}"
+    );
+    // On a machine that is busy with other things the client may rightly doubt itself.
+    if answer["generator_bound"] == Value::Array(Vec::new()) {
+        assert!(
+            is_capacity(answer["x_max_per_s"]["value"].as_f64().unwrap()),
+            "{answer}"
+        );
+        let sustained = answer["sustained_rate_per_s"].as_f64().unwrap();
+        assert!((65.0..100.0).contains(&sustained), "{sustained}");
+    } else {
+        assert_eq!(answer["x_max_per_s"], Value::Null);
+    }
+    // What is known is not measured again.
+    let resume = ["resume", "x", "--format", "json"];
+    let again = bench.dyno(&resume).expect(0).json();
+    assert_eq!(&again["answer"], answer);
+}
+
+#[test]
+fn a_maximum_is_kept_when_its_confirmation_is_interrupted() {
+    let server = slow("10000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--max-clients", "2", "--repeat", "1"];
+    let mut child = bench.spawn(&against("xmax", &uri, &more));
+    let runs = bench.path("x/runs");
+    let is_confirming = || {
+        let is_open = |name: &String| name.contains("rate_per_s");
+        runs.is_dir() && names(&runs).iter().any(is_open)
+    };
+    let mut has_ended = false;
+    wait_for("the confirmation", || {
+        has_ended = child.try_wait().unwrap().is_some();
+        has_ended || is_confirming()
+    });
+    if !has_ended {
+        signal(&child, "INT");
+    }
+    let finished = Finished::from(child.wait_with_output().unwrap());
+    let text = std::fs::read_to_string(bench.path("x/experiment.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let answer = &document["answer"];
+    let rate = answer["search"]["rate_per_s"].as_f64().unwrap();
+    assert!((rate / 100.0 - 1.0).abs() < 0.1, "{answer}");
+    if has_ended {
+        // On a machine that is busy with other things the client may rightly doubt itself: no confirmation then.
+        finished.expect(0);
+        assert_eq!(answer["x_max_per_s"], Value::Null);
+    } else {
+        finished.expect(130);
+        assert_eq!(document["status"], "partial");
+        assert!(answer["x_max_per_s"]["value"].as_f64().is_some());
+    }
+}
+
+#[test]
+fn the_objective_is_kept_up_to_the_capacity_and_missed_above() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--clients", "8", "--p99", "100ms", "--resolution", "20%"];
+    let found = bench.dyno(&against("slo", &uri, &more)).expect(0).json();
+    let search = &found["answer"]["search"];
+    assert_eq!(search["end"], "resolved");
+    let rate = search["rate_per_s"].as_f64().unwrap();
+    // A second at a tenth above the capacity leaves 20 commands waiting, which is the objective.
+    assert!((140.0..245.0).contains(&rate), "{rate}");
+    let missed = search["always_missed_from_per_s"].as_f64().unwrap();
+    assert!(missed > rate && missed < 400.0, "{missed}");
+    assert!(
+        found["question"]
+            .as_str()
+            .unwrap()
+            .contains("p99 at or below 100 ms")
+    );
+}
+
+#[test]
+fn a_rate_at_which_nothing_succeeds_misses_the_objective() {
+    let server = slow("2000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = [
+        "--p99",
+        "5s",
+        "--errors",
+        "0.5",
+        "--max-runs",
+        "2",
+        "--max-steal",
+        "99%",
+    ];
+    let timeout = ["--clients", "1", "--set", "client.timeout=100ms"];
+    let arguments = against("slo", &uri, &[&more[..], &timeout].concat());
+    let found = bench.dyno(&arguments).expect(0).json();
+    let last = found["points"].as_array().unwrap().last().unwrap().clone();
+    let run = bench.path("x").join(last["directory"].as_str().unwrap());
+    std::fs::remove_dir_all(run).unwrap();
+    // The last run is made again, against a server that answers nothing in time.
+    let hanging = slow("400000");
+    let resume = ["resume", "x", "--format", "json", "--uri", &hanging.uri()];
+    let check = |found: &Value| {
+        let attempts = found["answer"]["attempts"].as_array().unwrap();
+        assert_eq!((&found["status"], attempts.len()), (&"complete".into(), 2));
+        assert_eq!(attempts[1]["kept"], false);
+        assert_eq!(attempts[1]["failed_ratio"], 1.0);
+        let text = found["findings"].to_string();
+        assert!(!text.contains("not complete"), "{text}");
+    };
+    check(&bench.dyno(&resume).expect(0).json());
+    // What is known is not tried again.
+    let again = bench.dyno(&resume).expect(0);
+    assert!(!again.stderr.contains("run 3"), "{}", again.stderr);
+    check(&again.json());
+}
+
+#[test]
+fn an_objective_is_searched_with_the_whole_schedule_of_the_plan() {
+    let server = slow("2000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let schedule = [
+        "--set",
+        "schedule.kind=poisson",
+        "--set",
+        "schedule.rate_per_s=10",
+        "--set",
+        "schedule.max_start_delay=3s",
+    ];
+    let more = ["--clients", "1", "--p99", "5s", "--max-runs", "1"];
+    let arguments = against("slo", &uri, &[&more[..], &schedule].concat());
+    let found = bench.dyno(&arguments).expect(0).json();
+    let run = found["points"][1]["directory"].as_str().unwrap();
+    let text = std::fs::read_to_string(bench.path("x").join(run).join("run.json")).unwrap();
+    let run: Value = serde_json::from_str(&text).unwrap();
+    let schedule = &run["plan"]["schedule"];
+    assert_eq!(schedule["kind"], "poisson");
+    assert_eq!(schedule["max_start_delay"], "3s");
+}
+
+#[test]
+fn any_percentile_and_failures_alone_are_objectives() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--percentile", "75=1ms", "--percentile", "12.5=1s"];
+    let fast = [
+        "--resolution",
+        "50%",
+        "--max-runs",
+        "2",
+        "--max-steal",
+        "99%",
+    ];
+    let arguments = against("slo", &uri, &[&more[..], &fast].concat());
+    let found = bench.dyno(&arguments).expect(0).json();
+    let answer = &found["answer"];
+    let statistics = answer["objectives"]["responses"].as_array().unwrap().iter();
+    let statistics: Vec<&Value> = statistics.map(|one| &one["statistic"]).collect();
+    assert_eq!(statistics, ["p75", "p12_5"]);
+    let attempts = answer["attempts"].as_array().unwrap();
+    for (attempt, point) in attempts
+        .iter()
+        .zip(&found["points"].as_array().unwrap()[1..])
+    {
+        let value = |place: usize| attempt["values_us"][place].as_f64().unwrap();
+        let known = |name: &str| {
+            let percentiles = &point["figures"]["response_us"];
+            percentiles[name]["value"].as_f64().unwrap()
+        };
+        assert!(value(1) <= known("p50") && known("p50") <= value(0) && value(0) <= known("p90"));
+    }
+    // Resuming finds the same percentiles in the runs that are kept.
+    let again = bench.dyno(&["resume", "x", "--format", "json"]).expect(0);
+    assert_eq!(&again.json()["answer"], answer);
+    let mut arguments = against("slo", &uri, &[&["--errors", "0.5"][..], &fast].concat());
+    let out = arguments.iter().position(|one| *one == "x").unwrap();
+    arguments[out] = "y";
+    let found = bench.dyno(&arguments).expect(0).json();
+    assert_eq!(found["answer"]["objectives"]["failed_ratio"], 0.5);
+    let question = found["question"].as_str().unwrap();
+    assert!(
+        question.contains("keeps failed operations at or below 50 %?"),
+        "{question}"
+    );
+}
+
+#[test]
+fn an_objective_that_nothing_keeps_has_no_rate() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    // The service alone takes longer.
+    let more = ["--p50", "1ms", "--resolution", "50%", "--max-runs", "3"];
+    let found = bench.dyno(&against("slo", &uri, &more)).expect(0).json();
+    assert_eq!(found["answer"]["search"]["rate_per_s"], Value::Null);
+    assert_eq!(found["answer"]["attempts"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_server_with_half_the_capacity_is_slower() {
+    let (fast, half) = (slow("5000"), slow("10000"));
+    let bench = Bench::new();
+    for (name, server) in [("a", &fast), ("b", &half)] {
+        let plan = format!(
+            "base = \"read\"\nname = \"{name}\"\n[server]\nkind = \"uri\"\nuri = \"{}\"\n",
+            server.uri()
+        );
+        std::fs::write(bench.path(&format!("{name}.toml")), plan).unwrap();
+    }
+    let pair: [&[&str]; 3] = [&["ab", "a.toml", "b.toml"], &SHORT, &["--max-pairs", "2"]];
+    let arguments = pair.concat();
+    let found = bench.dyno(&arguments).expect(0).json();
+    let first = &found["answer"]["comparisons"][0];
+    assert_eq!(
+        (&first["verdict"], &first["pairs"]),
+        (&"slower".into(), &2.into())
+    );
+    let ratio = first["ratio"]["value"].as_f64().unwrap();
+    assert!((ratio - 0.5).abs() < 0.03, "{ratio}");
+}
+
+#[test]
+fn the_time_of_a_comparison_does_not_begin_again_when_it_is_resumed() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let limits = ["--time-limit", "1s", "--min-pairs", "1"];
+    let more = ["--max-pairs", "3", "--margin", "0.1%"];
+    let arguments = against("ab", &uri, &[limits, more].concat());
+    bench.dyno(&arguments).expect(0);
+    let path = bench.path("x/experiment.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["points"].as_array().unwrap().len(), 2);
+    let spent_s = document["options"]["time_spent_s"].as_f64().unwrap();
+    assert!(spent_s >= 2.0, "{spent_s}");
+    // One that is complete, and one that was stopped when it was nearly so.
+    for status in ["complete", "partial"] {
+        let mut stopped = document.clone();
+        stopped["status"] = status.into();
+        if status == "complete" {
+            // Without the time only the status can say it.
+            let options = stopped["options"].as_object_mut().unwrap();
+            options.remove("time_spent_s");
+        }
+        std::fs::write(&path, stopped.to_string()).unwrap();
+        bench.dyno(&["resume", "x"]).expect(0);
+        assert_eq!(names(&bench.path("x/runs")).len(), 2, "{status}");
+    }
+}
+
+#[test]
+fn failures_beyond_the_tolerated_share_make_the_exit_status_of_an_experiment_1() {
+    // The set-up reads a few documents too, fewer than meet the first fault.
+    let faulty = || Responder::with_documents(&["--fault", "error=11600:20"]);
+    let bench = Bench::new();
+    let server = faulty();
+    let uri = server.uri();
+    let arguments = against("sweep", &uri, &["--clients", "1"]);
+    bench.dyno(&arguments).expect(1).says(
+        "more operations failed than the plan tolerates, in 1 of 1 runs: `runs/001-clients-1`",
+    );
+    // Also of what is complete, and not of what is tolerated.
+    bench.dyno(&["resume", "x"]).expect(1);
+    let server = faulty();
+    let uri = server.uri();
+    let tolerant = [
+        "--clients",
+        "1",
+        "--set",
+        "client.tolerated_error_ratio=0.06",
+    ];
+    let mut arguments = against("sweep", &uri, &tolerant);
+    let out = arguments.iter().position(|one| *one == "x").unwrap();
+    arguments[out] = "y";
+    bench.dyno(&arguments).expect(0);
+}
+
+#[test]
+fn a_point_that_measures_nothing_does_not_block_the_others() {
+    let server = slow("200000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    // Nothing is answered within the shorter time.
+    let more = [
+        "--set",
+        "client.timeout=1ms,5s",
+        "--clients",
+        "2",
+        "--order",
+        "given",
+    ];
+    let arguments = against("sweep", &uri, &more);
+    let document = || -> Value {
+        let text = std::fs::read_to_string(bench.path("x/experiment.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let check = |finished: Finished| {
+        finished
+            .expect(3)
+            .says("1 of 2 runs failed: `runs/001-clients-2-timeout-1ms`: the run has measured nothing")
+            .says("go on with `dyno resume x`");
+        let document = document();
+        let points = &document["points"];
+        assert_eq!(document["status"], "failed");
+        assert_eq!(points[0]["problem"], "the run has measured nothing");
+        assert_eq!(points[0].get("figures"), None);
+        assert!(
+            points[1]["figures"]["rate_per_s"]["value"]
+                .as_f64()
+                .unwrap()
+                > 0.0
+        );
+    };
+    check(bench.dyno(&arguments));
+    // It is tried once more, after what was not tried yet.
+    let second = document()["points"][1]["directory"].clone();
+    std::fs::remove_dir_all(bench.path("x").join(second.as_str().unwrap())).unwrap();
+    let resumed = bench.dyno(&["resume", "x"]);
+    let place = |text: &str| resumed.stderr.find(text).unwrap();
+    assert!(
+        place("run 2 of 2") < place("run 1 of 2"),
+        "{}",
+        resumed.stderr
+    );
+    check(resumed);
+}
+
+#[test]
+fn other_documents_on_a_server_that_is_not_ours_need_a_wish() {
+    let server = slow("100");
+    let bench = Bench::new();
+    let uri = server.uri();
+    for verb in ["ab", "sweep"] {
+        let value = match verb {
+            "ab" => "data.compressible_ratio=0.9",
+            _ => "data.compressible_ratio=0,0.9",
+        };
+        let arguments = against(verb, &uri, &["--set", value]);
+        bench
+            .dyno(&arguments)
+            .expect(2)
+            .says("the runs work on different documents")
+            .says("hint: give `--fresh`");
+        assert!(!bench.path("x").exists());
+    }
+}
+
+#[test]
+fn a_server_is_as_fast_as_itself() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--max-pairs", "3", "--margin", "20%"];
+    let arguments = against("ab", &uri, &more);
+    let found = bench.dyno(&arguments).expect(0).json();
+    let first = &found["answer"]["comparisons"][0];
+    let verdict = &first["verdict"];
+    assert!(
+        verdict.get("no_difference_larger_than").is_some(),
+        "{first}"
+    );
+    // Neither side may become another one in between.
+    for file in ["plan-a.toml", "plan-b.toml"] {
+        let plan = std::fs::read_to_string(bench.path("x").join(file)).unwrap();
+        let other = plan.replace("duration = \"1s\"", "duration = \"2s\"");
+        assert_ne!(other, plan);
+        std::fs::write(bench.path("x").join(file), other).unwrap();
+        bench.dyno(&["resume", "x"]).expect(2).says(&format!(
+            "`{file}` is not the plan of the runs that are done"
+        ));
+        std::fs::write(bench.path("x").join(file), &plan).unwrap();
+    }
+    bench.dyno(&["resume", "x"]).expect(0);
+}
+
+#[test]
+fn a_sweep_over_rates_goes_on_at_another_address_and_says_so() {
+    let server = slow("5000");
+    let bench = Bench::new();
+    let uri = server.uri();
+    let more = ["--rates", "50,100", "--clients", "4"];
+    let mut child = bench.spawn(&against("sweep", &uri, &more));
+    wait_for("a run that is done", || {
+        let text = std::fs::read_to_string(bench.path("x/experiment.json"));
+        text.is_ok_and(|text| text.contains("\"figures\""))
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(server);
+    bench
+        .dyno(&["resume", "x"])
+        .expect(3)
+        .says("refuses the connection")
+        .says("`dyno resume x` goes on");
+    let other = slow("5000");
+    let resume = ["resume", "x", "--format", "json", "--uri", &other.uri()];
+    let finished = bench.dyno(&resume).expect(0).says("the rest is made at");
+    let document = finished.json();
+    assert_eq!(document["status"], "complete");
+    for point in document["points"].as_array().unwrap() {
+        let asked: f64 = point["settings"]["schedule.rate_per_s"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        let achieved = point["figures"]["rate_per_s"]["value"].as_f64().unwrap();
+        assert!(
+            (achieved / asked - 1.0).abs() < 0.05,
+            "{achieved} of {asked}"
+        );
+    }
+}

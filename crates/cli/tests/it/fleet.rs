@@ -1,0 +1,139 @@
+//! `dyno fleet render`, and what `dyno fleet` and `dyno agent` refuse before anything is done.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common::Bench;
+
+const PLAN: &str = "base = \"a\"\n[server]\nkind = \"mongod\"\n[fleet]\nclients = [\"c\"]\nservers = [\"s\"]\n[fleet.kubernetes]\n";
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    std::fs::write(bench.path("many.toml"), PLAN).unwrap();
+    bench
+}
+
+#[test]
+fn manifests_are_written_once_and_named() {
+    let bench = bench();
+    let render = ["fleet", "render", "kubernetes", "many.toml", "--out", "out"];
+    let written = bench.dyno(&render).expect(0).stdout;
+    assert_eq!(written.lines().count(), 7, "{written}");
+    for path in written.lines() {
+        assert!(bench.path(path).is_file(), "{path}");
+    }
+    let again = bench.dyno(&render).expect(2);
+    assert!(
+        again.stderr.contains("`out` is not empty"),
+        "{}",
+        again.stderr
+    );
+    std::fs::write(bench.path("few.toml"), "base = \"a\"\n").unwrap();
+    let other = [
+        "fleet",
+        "render",
+        "kubernetes",
+        "few.toml",
+        "--out",
+        "other",
+    ];
+    bench.dyno(&other).expect(2).says("`[fleet.kubernetes]`");
+    assert!(!bench.path("other").exists());
+}
+
+#[test]
+fn a_password_of_redis_is_not_taken_from_arguments() {
+    let bench = bench();
+    let url = "redis://:a-secret@127.0.0.1:1";
+    let agent = ["agent", "--run", "r", "--index", "0", "--redis", url];
+    let refused = bench.dyno(&agent).expect(2);
+    assert!(
+        refused.stderr.contains("`DYNO_REDIS`"),
+        "{}",
+        refused.stderr
+    );
+    assert!(!refused.stderr.contains("a-secret"), "{}", refused.stderr);
+    let none = ["agent", "--run", "r", "--index", "0"];
+    bench
+        .dyno(&none)
+        .expect(2)
+        .says("no address of Redis is given");
+}
+
+#[test]
+fn a_plan_without_hosts_and_one_about_one_machine_are_refused() {
+    let bench = bench();
+    let run = |plan: &str, more: &[&str]| {
+        let fixed = ["fleet", "run", plan, "--inventory", "none.yml"];
+        let redis = ["--redis", "redis://127.0.0.1:1"];
+        bench.dyno(&[&fixed[..], &redis, more].concat()).expect(2)
+    };
+    run("a", &[]).says("`[fleet]`");
+    let listen = ["--set", "server.listen=\"10.0.0.1\""];
+    run("many.toml", &listen).says("`server.listen` is about one machine");
+    assert!(!bench.path("runs").exists());
+}
+
+#[test]
+fn an_experiment_whose_plans_need_other_hosts_is_refused_before_anything_starts() {
+    let bench = bench();
+    let fleet = ["--inventory", "none.yml", "--redis", "redis://127.0.0.1:1"];
+    let sweep = |set: &str| {
+        let fixed = ["fleet", "sweep", "many.toml", "--set", set];
+        bench.dyno(&[&fixed[..], &fleet].concat()).expect(2)
+    };
+    let refused = sweep("fleet.agents_per_host=1,2").says("another table `[fleet]`");
+    assert_eq!(refused.stderr.matches("error: ").count(), 1);
+    sweep("server.kind=mongod,embedded").says("another `server.kind`");
+    let other = PLAN.replace("[\"c\"]", "[\"d\"]");
+    std::fs::write(bench.path("other.toml"), other).unwrap();
+    let ab = ["fleet", "ab", "many.toml", "other.toml"];
+    let refused = bench.dyno(&[&ab[..], &fleet].concat()).expect(2);
+    refused.says("another table `[fleet]`");
+    assert_eq!(bench.entries(), ["many.toml", "other.toml"]);
+}
+
+#[test]
+fn an_experiment_goes_on_where_it_began() {
+    let bench = bench();
+    let responder = crate::common::Responder::with_documents(&[]);
+    let uri = responder.uri();
+    let sweep = [
+        "sweep",
+        "read",
+        "--records",
+        "1000",
+        "-p",
+        "insertorder=ordered",
+        "--warmup",
+        "0s",
+        "--duration",
+        "1s",
+        "--clients",
+        "1,2",
+        "--out",
+        "sweep",
+        "--uri",
+        &uri,
+    ];
+    bench.dyno(&sweep).expect(0);
+    let path = bench.path("sweep/experiment.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let fleet = [
+        "fleet",
+        "resume",
+        "sweep",
+        "--inventory",
+        "none.yml",
+        "--redis",
+        "redis://127.0.0.1:1",
+    ];
+    document["status"] = "partial".into();
+    document["points"][1]["figures"].take();
+    std::fs::write(&path, document.to_string()).unwrap();
+    let refused = bench.dyno(&fleet).expect(2);
+    refused.says("`dyno resume sweep`");
+    document["options"]["fleet"] = true.into();
+    std::fs::write(&path, document.to_string()).unwrap();
+    let refused = bench.dyno(&["resume", "sweep"]).expect(2);
+    refused.says("`dyno fleet resume sweep --inventory …`");
+}

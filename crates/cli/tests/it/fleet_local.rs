@@ -1,0 +1,320 @@
+//! A fleet whose hosts are this machine, by an inventory without SSH: real Ansible, real Redis, real agents, and a responder
+//! for a server. For what needs no hosts of their own, which are dear.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common::{Bench, Finished, Responder, names, wait_for};
+use dyno_testkit::{Skip, free_port, or_skip, project_dir};
+use serde_json::Value;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+const PLAN: &str = r#"
+base = "read"
+name = "local"
+[data]
+records = 1000
+key_order = "ordered"
+[client]
+clients = 4
+[phases]
+warmup = "0s"
+duration = "5s"
+[schedule]
+kind = "constant"
+rate_per_s = 400
+[observe]
+host = false
+server = false
+[fleet]
+clients = ["here"]
+agents_per_host = 2
+start_lead = "2s"
+"#;
+
+const INVENTORY: &str = "all:\n  hosts:\n    here:\n      ansible_connection: local\n      ansible_python_interpreter: '{{ ansible_playbook_python }}'\n";
+
+/// A Redis and a responder, which go away with this value.
+struct Local {
+    bench: Bench,
+    redis: Child,
+    port: u16,
+    _responder: Responder,
+}
+
+impl Local {
+    /// `None`, with a line that says why, where there is no Ansible or no Redis.
+    fn new() -> Option<Self> {
+        let ansible = project_dir().join(".cache/python/bin/ansible-playbook");
+        let redis = Command::new("redis-server").arg("--version").output();
+        let is_there = ansible.exists() && redis.is_ok();
+        let what = "no Ansible or `redis-server`";
+        let skip = Skip::new(what, "run `scripts/setup.sh test`");
+        or_skip(is_there.then_some(()).ok_or(skip))?;
+        let bench = Bench::new();
+        let port = free_port();
+        let redis = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+            .args(["--save", "", "--loglevel", "warning"])
+            .current_dir(bench.folder.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_for("redis", || {
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        let responder = Responder::with_documents(&[]);
+        let server = format!("[server]\nkind = \"uri\"\nuri = \"{}\"\n", responder.uri());
+        std::fs::write(bench.path("local.toml"), PLAN.to_owned() + &server).unwrap();
+        std::fs::write(bench.path("inventory.yml"), INVENTORY).unwrap();
+        std::fs::create_dir(bench.path("hosts")).unwrap();
+        Some(Local {
+            bench,
+            redis,
+            port,
+            _responder: responder,
+        })
+    }
+
+    /// A script that is found before the program with its name.
+    fn install(&self, name: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.bench.path("bin").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// `dyno fleet VERB`, which goes on.
+    fn spawn(&self, verb: &str, more: &[&str]) -> Child {
+        let hosts = self.bench.path("hosts").display().to_string();
+        let fixed = ["fleet", verb, "local.toml", "--inventory", "inventory.yml"];
+        let places = ["--host-folder", &hosts];
+        let mut command = self.bench.command(&[&fixed[..], &places, more].concat());
+        let path = std::env::var("PATH").unwrap_or_default();
+        let ansible = project_dir().join(".cache/python/bin");
+        command
+            // What a test puts in place of other programs comes first.
+            .env(
+                "PATH",
+                format!(
+                    "{}:{}:{path}",
+                    self.bench.path("bin").display(),
+                    ansible.display()
+                ),
+            )
+            .env("DYNO_REDIS", format!("redis://127.0.0.1:{}", self.port))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    fn redis_says(&self, command: &[&str]) -> String {
+        let mut client = Command::new("redis-cli");
+        client.args(["-p", &self.port.to_string()]).args(command);
+        String::from_utf8(client.output().unwrap().stdout).unwrap()
+    }
+
+    /// When the common instant of a stage is, once the controller has told it.
+    fn start_of(&self, child: &mut Child, run: &str, stage: &str) -> SystemTime {
+        let key = format!("dyno:{run}:down");
+        let mut at_ns = 0;
+        wait_for("the word to start", || {
+            let said = self.redis_says(&["XRANGE", &key, "-", "+"]);
+            let wanted = format!("\"stage\":\"{stage}\",\"at_ns\":");
+            let rest = said.split(&wanted).nth(1).unwrap_or_default();
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            at_ns = digits.parse().unwrap_or(0);
+            if let Some(status) = child.try_wait().unwrap() {
+                let mut said = String::new();
+                child
+                    .stderr
+                    .take()
+                    .unwrap()
+                    .read_to_string(&mut said)
+                    .unwrap();
+                panic!("it ended before: {status}\n{said}");
+            }
+            at_ns > 0
+        });
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(at_ns)
+    }
+
+    fn signal_agent(&self, run: &str, index: u32, name: &str) {
+        let file = format!("hosts/dyno-{run}/agent-{index}.pid");
+        let pid = std::fs::read_to_string(self.bench.path(&file)).unwrap();
+        let kill = Command::new("kill")
+            .args([&format!("-{name}"), pid.trim()])
+            .status();
+        assert!(kill.unwrap().success());
+    }
+
+    fn assert_clean(&self) {
+        assert_eq!(self.redis_says(&["KEYS", "*"]).trim(), "");
+        assert_eq!(names(&self.bench.path("hosts")), Vec::<String>::new());
+    }
+
+    fn document(&self, run: &str) -> Value {
+        let text = std::fs::read_to_string(self.bench.path(run).join("run.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        let _ = self.redis.kill();
+        let _ = self.redis.wait();
+    }
+}
+
+fn sleep_until(instant: SystemTime) {
+    let left = instant.duration_since(SystemTime::now());
+    std::thread::sleep(left.unwrap_or_default());
+}
+
+#[test]
+fn an_agent_that_stood_still_at_the_start_is_told_and_is_no_part_of_the_common_window() {
+    let Some(local) = Local::new() else {
+        return;
+    };
+    let mut child = local.spawn("run", &["--out", "late", "--fleet-run", "late"]);
+    let start = local.start_of(&mut child, "late", "run");
+    // It has heard the word, and waits.
+    sleep_until(start - Duration::from_millis(800));
+    local.signal_agent("late", 1, "STOP");
+    sleep_until(start + Duration::from_millis(2500));
+    local.signal_agent("late", 1, "CONT");
+    Finished::from(child.wait_with_output().unwrap()).expect(0);
+    let document = local.document("late");
+    assert!(crate::common::run_schema().is_valid(&document));
+    let fleet = &document["fleet"];
+    let figure = |pointer: &str| fleet.pointer(pointer).and_then(Value::as_f64).unwrap();
+    let late_s = figure("/agents/1/start_late_s");
+    assert!((2.5..4.0).contains(&late_s), "{fleet}");
+    assert!(figure("/agents/0/start_late_s") < 1.0, "{fleet}");
+    let skew_s = figure("/start_skew_s");
+    assert!((skew_s - late_s).abs() < 1.0, "{fleet}");
+    // Five intervals, in three of which it was not there for the whole time.
+    let common = figure("/common_intervals");
+    assert!((1.0..=2.0).contains(&common), "{fleet}");
+    assert!(figure("/common_first_interval") >= 3.0, "{fleet}");
+    let mut caveats = document["caveats"].as_array().unwrap().iter();
+    let told = caveats.find(|caveat| {
+        let message = caveat["message"].as_str().unwrap();
+        caveat["kind"] == "fleet" && message.contains("agent 1") && message.contains("began 2.")
+    });
+    assert!(told.is_some(), "{}", document["caveats"]);
+    assert_eq!(fleet["clients"], 4);
+    local.assert_clean();
+}
+
+#[test]
+fn an_agent_that_cannot_start_is_told_at_once_with_its_last_words() {
+    let Some(local) = Local::new() else {
+        return;
+    };
+    // One of the two agents gets an option that it does not know.
+    let script = "#!/bin/sh\nfor word; do case $word in */agent-1.pid) broken=1 ;; esac; done\n\
+                  [ \"$1\" = --start ] && [ -n \"$broken\" ] && set -- \"$@\" --no-such-option\n\
+                  exec /sbin/start-stop-daemon \"$@\"\n";
+    local.install("start-stop-daemon", script);
+    let began = Instant::now();
+    let child = local.spawn("run", &["--out", "broken"]);
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
+    assert!(
+        began.elapsed() < Duration::from_secs(50),
+        "a minute is the wait for all"
+    );
+    ended.says("`agent-1` ended at once").says("`here`");
+    assert!(!local.bench.path("broken").exists());
+    local.assert_clean();
+}
+
+#[test]
+fn a_search_for_the_maximum_begins_with_a_client_for_each_agent() {
+    let Some(local) = Local::new() else {
+        return;
+    };
+    let plan = std::fs::read_to_string(local.bench.path("local.toml")).unwrap();
+    let closed = plan.replace("[schedule]\nkind = \"constant\"\nrate_per_s = 400\n", "");
+    // More agents than its number of clients, which is of no account.
+    let closed = closed.replace("clients = 4\n", "clients = 1\n");
+    let closed = closed.replace("start_lead = \"2s\"", "start_lead = \"500ms\"");
+    std::fs::write(local.bench.path("local.toml"), closed).unwrap();
+    let few = local.spawn("xmax", &["--max-clients", "1", "--out", "few"]);
+    Finished::from(few.wait_with_output().unwrap())
+        .expect(2)
+        .says("`--max-clients` is 1, but must be at least 2");
+    let more = [
+        "--duration",
+        "1s",
+        "--max-clients",
+        "4",
+        "--repeat",
+        "1",
+        "--out",
+        "most",
+    ];
+    let child = local.spawn("xmax", &more);
+    Finished::from(child.wait_with_output().unwrap()).expect(0);
+    let text = std::fs::read_to_string(local.bench.path("most/experiment.json")).unwrap();
+    let experiment: Value = serde_json::from_str(&text).unwrap();
+    let first = &experiment["points"][0];
+    assert_eq!(first["settings"]["client.clients"], "2", "{first}");
+    let answer = &experiment["answer"];
+    let most = [&answer["x_max_per_s"], &answer["client_maximum_per_s"]];
+    let most = most
+        .iter()
+        .find_map(|most| most["value"].as_f64().or(most.as_f64()));
+    assert!(most.is_some_and(|most| most > 0.0), "{answer}");
+    local.assert_clean();
+}
+
+#[test]
+fn plans_that_leave_somebody_idle_or_count_for_each_agent_are_refused_before_anything_is_placed() {
+    let Some(local) = Local::new() else {
+        return;
+    };
+    local.install("ansible-playbook", "#!/bin/sh\ntouch \"$0.ran\"\nexit 1\n");
+    let refused = |verb: &str, more: &[&str], words: &str| {
+        let child = local.spawn(verb, more);
+        Finished::from(child.wait_with_output().unwrap())
+            .expect(2)
+            .says(words);
+    };
+    let few = "`client.clients` is 1, but must be at least 2";
+    refused("run", &["--clients", "1", "--out", "few"], few);
+    refused("sweep", &["--clients", "1,2", "--out", "few"], few);
+    let each = ["--set", "fleet.amounts=per-agent", "--out", "each"];
+    let objective = [&each[..], &["--p99", "5ms"]].concat();
+    refused("slo", &objective, "`fleet.amounts` is `per-agent`");
+    let long = "a".repeat(57);
+    let long = ["--fleet-run", &long, "--out", "long"];
+    refused("run", &long, "has 57 characters");
+    assert!(!local.bench.path("bin/ansible-playbook.ran").exists());
+}
+
+#[test]
+fn an_interrupt_ends_a_playbook_and_cleans_up() {
+    let Some(local) = Local::new() else {
+        return;
+    };
+    let place = local.bench.path("bin").display().to_string();
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in\n*start.yml*) touch {place}/started; sleep 611 & wait ;;\n\
+         *stop.yml*) touch {place}/stopped ;;\nesac\n"
+    );
+    local.install("ansible-playbook", &script);
+    let child = local.spawn("run", &["--out", "early"]);
+    wait_for("the playbook", || local.bench.path("bin/started").exists());
+    let began = Instant::now();
+    crate::common::signal(&child, "INT");
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(130);
+    assert!(began.elapsed() < Duration::from_secs(40));
+    ended.says("interrupted");
+    assert!(local.bench.path("bin/stopped").exists());
+    assert!(!local.bench.path("early").exists());
+    let sleeps = crate::common::processes_with("sleep\x00611");
+    assert!(sleeps.is_empty(), "{sleeps:?}");
+    local.assert_clean();
+}

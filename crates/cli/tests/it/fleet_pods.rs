@@ -1,0 +1,313 @@
+//! `dyno fleet run --kubernetes` with a stand-in for `kubectl`: what is applied is started on this machine, by the environment
+//! and the names that the manifests give. No cluster has seen it. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common::{Bench, Finished, names, wait_for};
+use dyno_record::metrics::MetricId;
+use dyno_testkit::{Skip, embedded, embedded_program, or_skip, project_dir};
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+const PLAN: &str = r#"
+base = "a"
+name = "pods"
+[server]
+kind = "mongod"
+[data]
+records = 501
+[client]
+clients = 4
+[schedule]
+kind = "constant"
+rate_per_s = 200
+[phases]
+warmup = "1s"
+duration = "3s"
+[observe]
+server = false
+[fleet]
+lease = "5s"
+[fleet.kubernetes]
+client_pods = 2
+"#;
+
+/// `None`, with a line that says why, where there can be none.
+fn bench() -> Option<Bench> {
+    let python = project_dir().join(".cache/python/bin/python3");
+    let has_redis = Command::new("redis-server")
+        .arg("--version")
+        .output()
+        .is_ok();
+    let needs = |holds: bool, what: &'static str, remedy: &'static str| {
+        or_skip(holds.then_some(()).ok_or_else(|| Skip::new(what, remedy)))
+    };
+    needs(
+        nix::unistd::Uid::effective().is_root(),
+        "no root",
+        "run as root",
+    )?;
+    let what = "no Python of its own or no `redis-server`";
+    needs(
+        python.exists() && has_redis,
+        what,
+        "run `scripts/setup.sh test`",
+    )?;
+    or_skip(embedded_program())?;
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.path("bin")).unwrap();
+    std::fs::create_dir_all(bench.path("cluster")).unwrap();
+    let script = project_dir().join("crates/cli/tests/common/kubectl.py");
+    let kubectl = format!(
+        "#!/bin/sh\nexec {} {} \"$@\"\n",
+        python.display(),
+        script.display()
+    );
+    let path = bench.path("bin/kubectl");
+    std::fs::write(&path, kubectl).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+    std::fs::write(bench.path("pods.toml"), PLAN).unwrap();
+    Some(bench)
+}
+
+fn run(bench: &Bench, more: &[&str]) -> Output {
+    fleet(bench, "run", more)
+}
+
+fn fleet(bench: &Bench, verb: &str, more: &[&str]) -> Output {
+    // One cluster at a time: pods of two would see each other's processes.
+    let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    command(bench, verb, more).output().unwrap()
+}
+
+static CLUSTER: Mutex<()> = Mutex::new(());
+
+fn command(bench: &Bench, verb: &str, more: &[&str]) -> Command {
+    let fixed = ["fleet", verb, "pods.toml", "--kubernetes", "--out", "pods"];
+    let mut command = bench.command(&[&fixed[..], more].concat());
+    let path = std::env::var("PATH").unwrap_or_default();
+    command
+        .env("PATH", format!("{}:{path}", bench.path("bin").display()))
+        .env("DYNO_TEST_CLUSTER", bench.path("cluster"))
+        .env("DYNO_TEST_PROGRAM", env!("CARGO_BIN_EXE_dyno"))
+        .env("DYNO_TEST_NUMBER", std::process::id().to_string());
+    command
+}
+
+fn calls(bench: &Bench) -> Vec<String> {
+    let calls = std::fs::read_to_string(bench.path("cluster/calls")).unwrap();
+    calls.lines().map(str::to_owned).collect()
+}
+
+/// The record of the run, and its text.
+fn record(bench: &Bench) -> (Value, String) {
+    let text = std::fs::read_to_string(bench.path("pods/run.json")).unwrap();
+    (serde_json::from_str(&text).unwrap(), text)
+}
+
+fn assert_nothing_runs(bench: &Bench) {
+    let left = names(&bench.path("cluster"));
+    assert!(!left.iter().any(|name| name.ends_with(".pid")), "{left:?}");
+}
+
+#[test]
+fn pods_are_applied_waited_for_collected_and_deleted() {
+    let Some(bench) = bench() else {
+        return;
+    };
+    // So long that two readings of the node may come late.
+    let more = ["--host-logs", "logs", "--duration", "8s"];
+    let ended = Finished::from(run(&bench, &more)).expect(0);
+    let (document, text) = record(&bench);
+    assert_eq!(document["status"], "complete");
+    assert_eq!(document["server"]["documents"], 501, "loaded in parts");
+    let agents = document["fleet"]["agents"].as_array().unwrap();
+    let hosts: Vec<&Value> = agents.iter().map(|agent| &agent["host"]).collect();
+    assert_eq!(hosts, ["node-0/0", "node-1/1"]);
+    let server = &document["fleet"]["servers"][0];
+    assert_eq!(server["host"], "node-9/dyno-server-0");
+    // The agent beside the server read its node and its process, those of the clients theirs.
+    let sources = document["sources"].as_array().unwrap();
+    let node = |source: &&Value| source["name"] == "host-node-9_dyno-server-0";
+    let node = sources
+        .iter()
+        .find(node)
+        .unwrap_or_else(|| panic!("{sources:?}"));
+    assert_eq!(node["health"], "healthy", "{node}");
+    assert_eq!(node["of_server"], true);
+    assert!(node["readings"].as_u64().unwrap() >= 3, "{node}");
+    // The controller is a machine of its own, though a port of the server is forwarded to it.
+    let of_server = |source: &&Value| source["of_server"] == true;
+    assert_eq!(sources.iter().filter(of_server).count(), 1, "{sources:?}");
+    let file = bench.path("pods/metrics/host-node-9_dyno-server-0.csv");
+    let metrics = std::fs::read_to_string(file).unwrap();
+    assert!(
+        metrics.contains("process.server-0.resident_bytes"),
+        "{metrics}"
+    );
+    // For the laws: the CPUs of the server, and its disk, unless its folder is in memory.
+    let used = document["resources"].as_array().unwrap().iter();
+    let used = used.filter(|one| one["phase"] == "measure");
+    let kinds: Vec<&Value> = used.map(|one| &one["resource"]).collect();
+    let (tables, _) = dyno_record::metrics::read(&bench.path("pods")).unwrap();
+    let table = tables.iter().find(|table| node["name"] == table.source);
+    let table = table.unwrap();
+    let has_disk = table.instances("storage").iter().any(|device| {
+        let id = MetricId::of_instance("disk", device, "utilization_ratio");
+        table.column(&id).is_some()
+    });
+    let expected: &[&str] = if has_disk {
+        &["server_cpu", "disk"]
+    } else {
+        &["server_cpu"]
+    };
+    assert_eq!(kinds, expected);
+    // The secret goes by standard input, and is nowhere else.
+    let secret = std::fs::read_to_string(bench.path("cluster/secret.json")).unwrap();
+    let secret: Value = serde_json::from_str(&secret).unwrap();
+    let password = secret["password"].as_str().unwrap();
+    let calls = calls(&bench);
+    assert!(!calls.join("\n").contains(password));
+    assert!(!text.contains(password) && !ended.stderr.contains(password));
+    // All that was applied is deleted, the namespace last.
+    let deleted: Vec<&str> = calls
+        .iter()
+        .filter_map(|call| call.split(" delete ").nth(1))
+        .filter_map(|rest| {
+            rest.split(' ')
+                .find(|word| word.contains("dyno-redis") || word.contains("/base/"))
+        })
+        .map(|path| path.rsplit('/').next().unwrap())
+        .collect();
+    let expected = [
+        "clients.yaml",
+        "servers.yaml",
+        "redis.yaml",
+        "plan.yaml",
+        "dyno-redis",
+        "namespace.yaml",
+    ];
+    assert_eq!(deleted, expected);
+    assert_eq!(
+        names(&bench.path("logs")),
+        ["client.log", "redis.log", "server.log"]
+    );
+    assert_nothing_runs(&bench);
+    let left = bench.entries();
+    assert!(
+        !left.iter().any(|name| name.starts_with("dyno-fleet")),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn servers_of_a_later_run_have_agents_of_their_own() {
+    let Some(bench) = bench() else {
+        return;
+    };
+    let set = ["--set", "server.cache=256MiB,512MiB"];
+    Finished::from(fleet(&bench, "sweep", &set)).expect(0);
+    let runs = names(&bench.path("pods/runs"));
+    assert_eq!(runs.len(), 2, "{runs:?}");
+    for run in runs {
+        let text = std::fs::read_to_string(bench.path("pods/runs").join(run).join("run.json"));
+        let document: Value = serde_json::from_str(&text.unwrap()).unwrap();
+        let sources = document["sources"].as_array().unwrap();
+        let node = |source: &&Value| source["name"] == "host-node-9_dyno-server-0";
+        let node = sources.iter().find(node).unwrap();
+        assert_eq!(node["health"], "healthy", "{node}");
+        assert!(node["readings"].as_u64().unwrap() >= 3, "{node}");
+    }
+    assert_nothing_runs(&bench);
+}
+
+#[test]
+fn a_run_goes_on_without_the_agent_beside_its_server() {
+    let Some(bench) = bench() else {
+        return;
+    };
+    let cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = command(&bench, "run", &["--duration", "10s"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let readings = bench.path("pods/metrics/host-node-9_dyno-server-0.csv");
+    let mut has_ended = false;
+    wait_for("readings of the node", || {
+        has_ended = child.try_wait().unwrap().is_some();
+        readings.exists() || has_ended
+    });
+    if has_ended {
+        panic!("it ended early: {:?}", child.wait_with_output().unwrap());
+    }
+    let agent = std::fs::read_to_string(bench.path("cluster/server-watch.pid")).unwrap();
+    let killed = Command::new("kill").args(["-KILL", agent.trim()]).status();
+    assert!(killed.unwrap().success());
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(0);
+    drop(cluster);
+    ended
+        .says("the node of a server is not read any more")
+        .says("agent 0 on `node-9/dyno-server-0`");
+    let (document, _) = record(&bench);
+    assert_eq!(document["status"], "complete");
+    let sources = document["sources"].as_array().unwrap();
+    let mut of_server = sources.iter().filter(|source| source["of_server"] == true);
+    let node = of_server.next().unwrap();
+    assert_ne!(node["health"], "healthy", "{node}");
+    let mut caveats = document["caveats"].as_array().unwrap().iter();
+    let told = caveats.any(|caveat| caveat.to_string().contains("host-node-9_dyno-server-0"));
+    assert!(told, "{}", document["caveats"]);
+    assert_nothing_runs(&bench);
+}
+
+#[test]
+fn pods_load_a_server_of_somebody_else() {
+    let Some((bench, server)) = bench().zip(or_skip(embedded())) else {
+        return;
+    };
+    let uri = format!("server.uri=\"{}\"", server.uri());
+    let more = ["--set", "server.kind=\"uri\"", "--set", &uri];
+    Finished::from(run(&bench, &more)).expect(0);
+    let (document, _) = record(&bench);
+    assert_eq!(document["status"], "complete");
+    assert_eq!(document["server"]["documents"], 501);
+    let agents = document["fleet"]["agents"].as_array().unwrap();
+    assert_eq!(agents.len(), 2);
+    let applied: Vec<String> = calls(&bench)
+        .iter()
+        .filter_map(|call| call.split(" apply -f ").nth(1))
+        .map(|path| path.rsplit('/').next().unwrap().to_owned())
+        .collect();
+    let expected = [
+        "namespace.yaml",
+        "-",
+        "plan.yaml",
+        "redis.yaml",
+        "clients.yaml",
+    ];
+    assert_eq!(applied, expected, "no server is started");
+    let calls = calls(&bench);
+    let of_servers = |call: &&String| call.contains("servers.yaml");
+    assert_eq!(calls.iter().find(of_servers), None, "none is deleted");
+    assert_nothing_runs(&bench);
+}
+
+#[test]
+fn a_cluster_that_cannot_be_asked_is_told_and_what_was_applied_is_deleted() {
+    let Some(bench) = bench() else {
+        return;
+    };
+    let script = "#!/bin/sh\necho \"$*\" >>\"$DYNO_TEST_CLUSTER/calls\"\n\
+                  case \"$*\" in *rollout*) echo 'no node has room' >&2; exit 1 ;; esac\n";
+    std::fs::write(bench.path("bin/kubectl"), script).unwrap();
+    let ended = Finished::from(run(&bench, &[])).expect(3);
+    ended
+        .says("`deployment/dyno-redis` is not ready")
+        .says("no node has room");
+    let calls = calls(&bench);
+    assert!(
+        calls.last().unwrap().contains("namespace.yaml"),
+        "{calls:?}"
+    );
+    assert!(!bench.path("pods").exists());
+}

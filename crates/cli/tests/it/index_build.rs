@@ -1,0 +1,408 @@
+//! `dyno index-build`, end to end with the embedded server. Where this machine cannot trace, the tests say so and are
+//! skipped, or fail with `DYNO_REQUIRE_TRACE`.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+use crate::common::{Bench, Finished, signal, wait_for};
+use dyno_testkit::{embedded, embedded_program, or_skip};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// A bench on a machine with the embedded server that can trace; `None` where it is not.
+fn tracing() -> Option<Bench> {
+    or_skip(embedded_program())?;
+    crate::common::tracing()
+}
+
+/// Few documents, and a cache that they do not fit into.
+const SMALL: [&str; 5] = ["index-build", "--records", "4000", "--cache", "8MiB"];
+
+fn build(bench: &Bench, more: &[&str]) -> Finished {
+    bench.dyno(&[&SMALL[..], more].concat())
+}
+
+fn document(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("index-build.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Score of the file with the documents in the JSON form of a report.
+fn score(report: &Value, build: usize) -> f64 {
+    let files = report["traces"][build]["access_patterns"]["files"]
+        .as_array()
+        .unwrap();
+    let is_documents = |file: &&Value| {
+        file["operation"] == "read"
+            && file["name"]
+                .as_str()
+                .unwrap()
+                .contains("secantus_documents")
+    };
+    let most = files
+        .iter()
+        .filter(is_documents)
+        .max_by_key(|file| file["bytes"].as_u64());
+    most.unwrap()["score"].as_f64().unwrap()
+}
+
+fn loop_devices() -> String {
+    let output = std::process::Command::new("losetup").arg("--list").output();
+    String::from_utf8(output.unwrap().stdout).unwrap()
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_is_done() {
+    let bench = Bench::new();
+    for (arguments, text) in [
+        (&["index-build", "orderd"][..], "did you mean `ordered`?"),
+        (
+            &["index-build", "--keys", "a:3"],
+            "`index_build.keys` is `a:3`",
+        ),
+        (
+            &["index-build", "--keys", "_id"],
+            "is there from the beginning",
+        ),
+        (
+            &["index-build", "--pairs", "2"],
+            "on one server or one deployment",
+        ),
+        (&["index-build", "--iops", "0"], "--iops"),
+        (
+            &["index-build", "--collection", "shop"],
+            "such as `shop.orders`",
+        ),
+        (
+            &["index-build", "--out", "x", "--data-dir", "x/data"],
+            "is inside the folder of the experiment",
+        ),
+        (
+            &["index-build", "ordered", "--collection", "a.b"],
+            "cannot be used with",
+        ),
+        (
+            &["index-build", "--set", "index_build.disk_size=1GiB"],
+            "without `disk_iops`",
+        ),
+    ] {
+        bench.dyno(arguments).expect(2).says(text);
+    }
+    assert!(bench.entries().is_empty(), "{:?}", bench.entries());
+}
+
+#[test]
+fn a_dry_run_prints_a_plan_that_only_index_builds_take() {
+    let bench = Bench::new();
+    let plan = bench.dyno(&[
+        "index-build",
+        "--remedy",
+        "dump",
+        "--iops",
+        "90",
+        "--warm",
+        "--dry-run",
+    ]);
+    let text = plan.expect(0).stdout.clone();
+    for line in [
+        "layout = \"churned\"",
+        "remedy = \"dump\"",
+        "disk_iops = 90",
+        "start = \"warm\"",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    std::fs::write(bench.path("p.toml"), &text).unwrap();
+    let again = bench.dyno(&["index-build", "p.toml", "--dry-run"]);
+    assert_eq!(again.expect(0).stdout, text);
+    bench
+        .dyno(&["run", "p.toml", "--dry-run"])
+        .expect(2)
+        .says("give it to `dyno index-build`");
+}
+
+#[test]
+fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
+    let Some(bench) = tracing() else { return };
+    let done = build(
+        &bench,
+        &[
+            "churned", "--remedy", "rewrite", "--out", "x", "--format", "json",
+        ],
+    );
+    let report = done.expect(0).json();
+    let (before, after) = (score(&report, 0), score(&report, 1));
+    assert!(before < 0.3, "before: {before}");
+    assert!(after > 0.8, "after: {after}");
+    let document = document(&bench.path("x"));
+    assert_eq!(document["status"], "complete");
+    let remedy = &document["remedy"];
+    assert_eq!(remedy["documents"], serde_json::json!([4000, 4000]));
+    assert_eq!(remedy["content_hash"][0], remedy["content_hash"][1]);
+    assert_eq!(
+        remedy["content_hash"][0],
+        document["collection"]["content_hash"]
+    );
+    for build in document["builds"].as_array().unwrap() {
+        assert_eq!(build["server_restarted"], true);
+        let (cached, all) = (&build["cached_bytes"], &build["data_bytes"]);
+        let (cached, all) = (cached.as_f64().unwrap(), all.as_f64().unwrap());
+        assert!(
+            cached < 0.05 * all,
+            "{cached} of {all} bytes were in the page cache"
+        );
+    }
+    assert!(!bench.path("x/server-data").exists());
+    let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
+    assert!(page.contains("<html"), "{page}");
+    bench.dyno(&["report", "x"]).expect(0);
+    bench
+        .dyno(&["report", "x/index-build.json", "--format", "html"])
+        .expect(0);
+    bench.dyno(&["report", "x", "--format", "ycsb"]).expect(2);
+}
+
+#[test]
+fn documents_that_were_loaded_in_order_are_read_in_order() {
+    let Some(bench) = tracing() else { return };
+    // So many that only a part of what the server reads at its start is still in its cache.
+    let done = bench.dyno(&["index-build", "ordered", "--format", "json"]);
+    let score = score(&done.expect(0).json(), 0);
+    assert!(score > 0.8, "{score}");
+}
+
+#[test]
+fn a_collection_of_ones_own_is_as_it_was_afterwards() {
+    let Some(bench) = tracing() else { return };
+    let data = bench.path("data");
+    let data = data.to_str().unwrap();
+    // Documents in a folder that stays.
+    let own = [
+        "shuffled",
+        "--data-dir",
+        data,
+        "--out",
+        "first",
+        "--format",
+        "json",
+    ];
+    build(&bench, &own).expect(0);
+    build(&bench, &own[..3])
+        .expect(2)
+        .says("holds 4000 documents already");
+    let take = [
+        "index-build",
+        "--collection",
+        "sdu.units",
+        "--data-dir",
+        data,
+        "--cache",
+        "8MiB",
+        "--keys",
+        "number:-1",
+        "--remedy",
+        "natural-copy",
+        "--out",
+        "second",
+    ];
+    bench.dyno(&take).expect(0);
+    let (first, second) = (
+        document(&bench.path("first")),
+        document(&bench.path("second")),
+    );
+    assert_eq!(
+        first["collection"]["content_hash"],
+        second["collection"]["content_hash"]
+    );
+    assert_eq!(second["collection"]["load_s"], Value::Null);
+    assert!(Path::new(data).join("WiredTiger").exists());
+    // The index of the first is gone, or this would refuse.
+    let same = [
+        "index-build",
+        "--collection",
+        "sdu.units",
+        "--data-dir",
+        data,
+        "--out",
+        "third",
+    ];
+    bench.dyno(&same).expect(0);
+    let none = [
+        "index-build",
+        "--collection",
+        "sdu.nothing",
+        "--data-dir",
+        data,
+        "--out",
+        "fourth",
+    ];
+    bench
+        .dyno(&none)
+        .expect(2)
+        .says("there is no collection `sdu.nothing`");
+    assert!(!bench.path("fourth").exists());
+}
+
+#[test]
+fn a_slow_disk_is_slow_and_leaves_nothing() {
+    let Some(bench) = tracing() else { return };
+    let before = loop_devices();
+    let slow = [
+        "churned",
+        "--iops",
+        "200",
+        "--records",
+        "2500",
+        "--out",
+        "x",
+        "--format",
+        "json",
+    ];
+    let done = bench.dyno(&[&["index-build", "--cache", "4MiB"], &slow[..]].concat());
+    done.expect(0);
+    let document = document(&bench.path("x"));
+    assert_eq!(document["disk"]["made"], true);
+    assert_eq!(document["disk"]["iops"], 200);
+    let built = &document["builds"][0];
+    let reads = built["device"]["reads"].as_f64().unwrap();
+    let per_s = reads / built["duration_s"].as_f64().unwrap();
+    assert!(reads > 150.0, "{reads} reads say nothing of a limit");
+    assert!(per_s < 240.0, "{per_s} reads per second");
+    assert_eq!(loop_devices(), before);
+    let entries = std::fs::read_dir(bench.path("x")).unwrap();
+    let names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(
+        !names.iter().any(|name| name.starts_with("disk")),
+        "{names:?}"
+    );
+}
+
+/// Starts an index build and interrupts it once `moment` is said.
+fn interrupted(bench: &Bench, arguments: &[&str], moment: &str) -> Option<i32> {
+    let mut child = bench
+        .command(&[&SMALL[..], arguments].concat())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(bench.path("said")).unwrap())
+        .spawn()
+        .unwrap();
+    let said = bench.path("said");
+    wait_for(moment, || {
+        let text = std::fs::read_to_string(&said).unwrap();
+        text.contains(moment)
+    });
+    signal(&child, "INT");
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        assert!(began.elapsed() < Duration::from_secs(90), "it does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn an_interruption_before_the_first_build_leaves_nothing() {
+    let Some(bench) = tracing() else { return };
+    let exit = interrupted(&bench, &["--out", "x"], "starting the server");
+    assert_eq!(exit, Some(130));
+    assert!(!bench.path("x").exists());
+}
+
+#[test]
+fn an_interruption_in_a_remedy_keeps_the_first_build_and_every_document() {
+    let Some(bench) = tracing() else { return };
+    let data = bench.path("data");
+    let data = data.to_str().unwrap();
+    let arguments = [
+        "ordered",
+        "--data-dir",
+        data,
+        "--remedy",
+        "rewrite",
+        "--out",
+        "x",
+    ];
+    let exit = interrupted(&bench, &arguments, "remedy: rewrite");
+    assert_eq!(exit, Some(130));
+    let document = document(&bench.path("x"));
+    assert_eq!(document["status"], "partial");
+    assert_eq!(document["builds"].as_array().unwrap().len(), 1);
+    assert_eq!(document["remedy"], Value::Null);
+    bench.dyno(&["report", "x"]).expect(0);
+    // Neither the index nor a copy is there, and all documents are.
+    let take = [
+        "index-build",
+        "--collection",
+        "sdu.units",
+        "--data-dir",
+        data,
+        "--remedy",
+        "dump",
+        "--out",
+        "y",
+    ];
+    bench.dyno(&take).expect(0);
+    let hash = |name: &str| self::document(&bench.path(name))["collection"]["content_hash"].clone();
+    assert_eq!(hash("x"), hash("y"));
+}
+
+#[test]
+fn a_server_that_runs_already_is_asked_as_it_is() {
+    let Some(bench) = tracing() else { return };
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    // A layout brings settings for a server that is started; they do not concern this one.
+    let uri = server.uri();
+    let load = [
+        "index-build",
+        "shuffled",
+        "--records",
+        "800",
+        "--uri",
+        &uri,
+        "--out",
+        "x",
+    ];
+    bench.dyno(&load).expect(0).says("and stay there");
+    let take = |more: &[&'static str]| -> Vec<String> {
+        let fixed = [
+            "index-build",
+            "--collection",
+            "sdu.units",
+            "--keys",
+            "number:1,date:-1",
+        ];
+        fixed
+            .iter()
+            .chain(more)
+            .map(|word| (*word).to_owned())
+            .collect()
+    };
+    let run = |words: Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut command = bench.command(&words);
+        // By the variable a password would not be seen.
+        Finished::from(command.env("DYNO_URI", &uri).output().unwrap())
+    };
+    run(take(&["--remedy", "natural-copy", "--out", "y"])).expect(0);
+    let document = document(&bench.path("y"));
+    assert_eq!(document["server"]["started"], false);
+    assert_eq!(
+        document["remedy"]["documents"],
+        serde_json::json!([800, 800])
+    );
+    let caveats = document["caveats"].to_string();
+    assert!(caveats.contains("was not restarted"), "{caveats}");
+    run(take(&["--iops", "100", "--out", "z"]))
+        .expect(2)
+        .says("leave out `--iops`");
+    assert!(!bench.path("z").exists());
+}

@@ -1,0 +1,29 @@
+//! The program from end to end: exit codes, files, and what it says.
+
+mod common;
+mod compare_history;
+mod doctor;
+mod experiment_input;
+mod experiment_reports;
+mod experiment_searches;
+mod experiments;
+mod export;
+mod fleet;
+mod fleet_hosts;
+mod fleet_local;
+mod fleet_pods;
+mod index_build;
+mod input;
+mod measured_run;
+mod metrics;
+mod pairs;
+mod prometheus;
+mod real_server;
+mod soak;
+mod standing;
+mod tail;
+mod tail_hosts;
+mod topologies;
+mod trace;
+mod wsf;
+mod ycsb;

@@ -1,0 +1,259 @@
+//! `--metrics`: who is told what while a run goes on.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common::scrape::{Endpoint, get, get_with};
+use crate::common::{Bench, Responder, reads, signal, wait_for};
+use std::fs;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+const TOKEN: &str = "a-token-of-this-test-0123";
+
+/// The value of a sample, by its name with all labels.
+fn value(text: &str, sample: &str) -> Option<f64> {
+    let lines = text.lines();
+    let mut values = lines.filter_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    values.next()?.parse().ok()
+}
+
+#[test]
+fn a_run_is_told_while_it_goes_on_and_its_counters_rise() {
+    let (bench, responder) = (
+        Bench::new(),
+        Responder::with_documents(&["--fault", "error=11600:10"]),
+    );
+    let uri = responder.uri();
+    let more = [
+        "--metrics",
+        "127.0.0.1:0",
+        "--rate",
+        "500",
+        "--duration",
+        "10m",
+        "--out",
+        "run",
+    ];
+    let mut endpoint = Endpoint::spawn(&mut bench.command(&reads(&uri, &more)));
+    let operations = "dyno_operations_total{phase=\"measure\",operation=\"read\"}";
+    let told = || get(endpoint.port, "/metrics").body;
+    wait_for("operations", || value(&told(), operations).is_some());
+    let first = value(&told(), operations).unwrap();
+    wait_for("more operations", || {
+        value(&told(), operations).unwrap() > first
+    });
+    let text = told();
+    assert_eq!(value(&text, "dyno_phase{phase=\"measure\"}"), Some(1.0));
+    assert_eq!(value(&text, "dyno_phase{phase=\"load\"}"), Some(0.0));
+    assert_eq!(value(&text, "dyno_offered_rate_per_second"), Some(500.0));
+    let labels = "{phase=\"measure\",operation=\"read\"";
+    let succeeded = value(&text, operations).unwrap();
+    for clock in ["response_time", "service_time", "start_delay"] {
+        let sample = |end: &str| value(&text, &format!("dyno_{clock}_seconds_{end}"));
+        assert_eq!(sample(&format!("count{labels}}}")), Some(succeeded));
+        assert_eq!(
+            sample(&format!("bucket{labels},le=\"+Inf\"}}")),
+            Some(succeeded)
+        );
+        assert!(sample(&format!("sum{labels}}}")).unwrap() > 0.0);
+    }
+    let errors =
+        "dyno_operation_errors_total{phase=\"measure\",operation=\"read\",kind=\"server_11600\"}";
+    let failed = value(&text, errors).unwrap();
+    assert!(
+        (failed / (failed + succeeded) - 0.1).abs() < 0.02,
+        "{failed} of {succeeded}"
+    );
+    let due = value(&text, "dyno_arrivals_total{state=\"due\"}").unwrap();
+    assert!(due >= succeeded + failed, "{due}");
+    assert!(text.contains("dyno_run_info{name=\"read\"") && text.contains("status=\"running\""));
+    signal(&endpoint.child, "INT");
+    let ended = endpoint.child.wait().unwrap();
+    assert_eq!(ended.code(), Some(130));
+    assert!(TcpStream::connect(("127.0.0.1", endpoint.port)).is_err());
+}
+
+#[test]
+fn the_format_follows_the_request_and_other_paths_are_not_there() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let more = [
+        "--metrics",
+        "127.0.0.1:0",
+        "--rate",
+        "100",
+        "--duration",
+        "10m",
+    ];
+    let endpoint = Endpoint::spawn(&mut bench.command(&reads(&uri, &more)));
+    let open = "application/openmetrics-text;version=1.0.0";
+    let told = get_with(endpoint.port, "/metrics", &[("Accept", open)]);
+    assert!(
+        told.head
+            .contains("application/openmetrics-text; version=1.0.0"),
+        "{}",
+        told.head
+    );
+    assert!(told.body.ends_with("# EOF\n"), "{}", told.body);
+    let told = get(endpoint.port, "/metrics");
+    assert!(
+        told.head.contains("text/plain; version=0.0.4"),
+        "{}",
+        told.head
+    );
+    assert_eq!(get(endpoint.port, "/").status, 200);
+    assert_eq!(get(endpoint.port, "/run.json").status, 404);
+    let long = "x".repeat(100_000);
+    assert_ne!(
+        get_with(endpoint.port, "/metrics", &[("X-Long", &long)]).status,
+        200
+    );
+    assert_eq!(get(endpoint.port, "/metrics").status, 200);
+}
+
+#[test]
+fn whoever_reads_slowly_or_not_at_all_holds_up_no_run() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let more = [
+        "--metrics",
+        "127.0.0.1:0",
+        "--rate",
+        "200",
+        "--duration",
+        "3s",
+        "--out",
+        "run",
+    ];
+    let mut endpoint = Endpoint::spawn(&mut bench.command(&reads(&uri, &more)));
+    let idle: Vec<TcpStream> = (0..50)
+        .map(|_| TcpStream::connect(("127.0.0.1", endpoint.port)).unwrap())
+        .collect();
+    let ended = endpoint.child.wait().unwrap();
+    assert_eq!(ended.code(), Some(0));
+    drop(idle);
+    let document = fs::read_to_string(bench.path("run/run.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["status"], "complete");
+    assert!(document["phases"][0]["duration_s"].as_f64().unwrap() < 4.0);
+}
+
+/// Files below a folder that hold a text.
+fn holding(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(holding(&path, text));
+        } else if String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).contains(text) {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+#[test]
+fn a_token_is_needed_once_it_is_set_and_is_written_nowhere() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let more = [
+        "--metrics",
+        "0.0.0.0:0",
+        "--rate",
+        "200",
+        "--duration",
+        "2s",
+        "--out",
+        "run",
+        "--verbose",
+    ];
+    let mut command = bench.command(&reads(&uri, &more));
+    let mut endpoint = Endpoint::spawn(command.env("DYNO_METRICS_TOKEN", TOKEN));
+    assert_eq!(get(endpoint.port, "/metrics").status, 401);
+    let wrong = format!("Bearer {}x", &TOKEN[1..]);
+    assert_eq!(
+        get_with(endpoint.port, "/", &[("Authorization", &wrong)]).status,
+        401
+    );
+    let right = format!("Bearer {TOKEN}");
+    let told = get_with(endpoint.port, "/metrics", &[("Authorization", &right)]);
+    assert_eq!(told.status, 200);
+    assert!(!told.body.contains(TOKEN));
+    assert_eq!(endpoint.child.wait().unwrap().code(), Some(0));
+    let mut output = String::new();
+    endpoint
+        .child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut output)
+        .unwrap();
+    assert!(!output.contains(TOKEN) && !endpoint.errors().contains(TOKEN));
+    assert_eq!(holding(bench.folder.path(), TOKEN), [""; 0]);
+}
+
+#[test]
+fn an_endpoint_that_cannot_be_had_ends_the_command_before_anything_is_done() {
+    let bench = Bench::new();
+    let run = |more: &[&str]| bench.dyno(&[&["run", "a"], more].concat());
+    run(&["--metrics", "0.0.0.0:9464"])
+        .expect(2)
+        .says("--metrics-token");
+    run(&["--metrics", "0.0.0.0:9464", "--dry-run"]).expect(2);
+    run(&["--metrics", "9464"]).expect(2);
+    let alone = run(&["--metrics-token", TOKEN]).expect(2).says("--metrics");
+    assert!(!alone.stderr.contains(TOKEN), "{}", alone.stderr);
+    let short = run(&["--metrics", "0.0.0.0:0", "--metrics-token", "tiny-secret"]).expect(2);
+    assert!(!short.stderr.contains("tiny-secret"), "{}", short.stderr);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for command in [
+        &["run", "a"][..],
+        &["soak", "a"],
+        &["sweep", "a", "--clients", "1,2"],
+    ] {
+        let metrics = ["--metrics", &address];
+        bench
+            .dyno(&[command, &metrics].concat())
+            .expect(3)
+            .says(&address)
+            .says("hint: ");
+    }
+    assert_eq!(bench.entries(), [""; 0]);
+}
+
+#[test]
+fn an_experiment_is_told_over_all_of_its_runs() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let arguments = [
+        "sweep",
+        "read",
+        "--uri",
+        &uri,
+        "--records",
+        "1000",
+        "-p",
+        "insertorder=ordered",
+        "--clients",
+        "1,2",
+        "--warmup",
+        "0s",
+        "--duration",
+        "2s",
+        "--order",
+        "given",
+        "--metrics",
+        "127.0.0.1:0",
+    ];
+    let mut endpoint = Endpoint::spawn(&mut bench.command(&arguments));
+    let told = || get(endpoint.port, "/metrics").body;
+    let operations = "dyno_operations_total{phase=\"measure\",operation=\"read\"}";
+    wait_for("the first run", || told().contains("directory=\"001-"));
+    wait_for("operations of it", || value(&told(), operations).is_some());
+    let first = value(&told(), operations).unwrap();
+    wait_for("the second run", || told().contains("directory=\"002-"));
+    assert!(value(&told(), operations).unwrap() >= first);
+    assert_eq!(endpoint.child.wait().unwrap().code(), Some(0));
+}

@@ -1,0 +1,295 @@
+//! Several servers of one run: together, one by one, and when one of them dies.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+use crate::common::{Bench, Finished, processes_with, run_schema, wait_for, wait_for_windows};
+use dyno_testkit::{embedded_program, or_skip};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let fixed = [
+        "run",
+        "90read10update",
+        "--pairs",
+        "2",
+        "--records",
+        "1000",
+        "--clients",
+        "4",
+        "--warmup",
+        "0s",
+        "--out",
+        "r",
+    ];
+    [&fixed[..], more].concat()
+}
+
+fn measure(phases: &Value) -> &Value {
+    let mut phases = phases.as_array().unwrap().iter();
+    phases.find(|phase| phase["name"] == "measure").unwrap()
+}
+
+/// Operations of the measure phase by the start of their window.
+fn succeeded(run: &Path) -> BTreeMap<u64, u64> {
+    let text = std::fs::read_to_string(run.join("series/intervals.csv")).unwrap();
+    let mut lines = text.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let place = |name: &str| columns.iter().position(|column| *column == name).unwrap();
+    lines
+        .map(|line| line.split(',').collect::<Vec<_>>())
+        .filter(|cells| cells[place("phase")] == "measure")
+        .map(|cells| {
+            let number = |name: &str| cells[place(name)].parse().unwrap();
+            (number("start_ns"), number("succeeded"))
+        })
+        .collect()
+}
+
+#[test]
+fn two_servers_are_loaded_at_once_and_shown_together_and_one_by_one() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let document = bench
+        .dyno(&run(&["--duration", "3s", "--format", "json"]))
+        .expect(0)
+        .json();
+    run_schema()
+        .validate(&document)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let instances = document["instances"].as_array().unwrap();
+    assert_eq!(instances.len(), 2);
+    assert_ne!(
+        instances[0]["server"]["address"],
+        instances[1]["server"]["address"]
+    );
+    assert_eq!(document["server"]["documents"], 2000);
+    let rate = |phase: &Value| phase["achieved_rate_per_s"].as_f64().unwrap();
+    let parts: f64 = instances
+        .iter()
+        .map(|instance| rate(measure(&instance["phases"])))
+        .sum();
+    let whole = rate(measure(&document["phases"]));
+    assert!(
+        (whole / parts - 1.0).abs() < 1e-9,
+        "{whole} against {parts}"
+    );
+    // So are the figures of all and the demands of both servers.
+    let figures = &document["analysis"]["figures"];
+    assert_eq!(figures["clients"], 8);
+    let demands = figures["demands"].as_array().unwrap();
+    let server = demands.iter().find(|one| one["name"] == "server CPU");
+    let demand_s = server.unwrap()["demand_s"].as_f64().unwrap();
+    assert!(demand_s > 0.0);
+    assert!(
+        document["analysis"]["bottleneck"]["bound_per_s"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+    // Of one instance alone only the client's part is known.
+    let one = bench.dyno(&["report", "r/instances/1"]).expect(0).stdout;
+    assert!(
+        one.contains("What limits the server cannot be told"),
+        "{one}"
+    );
+    // The sum holds in every window, not only over all.
+    let merged = succeeded(&bench.path("r"));
+    let of = |number: &str| succeeded(&bench.path("r/instances").join(number));
+    let (first, second) = (of("0"), of("1"));
+    for (start_ns, count) in &merged {
+        assert_eq!(*count, first[start_ns] + second[start_ns]);
+    }
+    assert!(!bench.path("r/server-data").exists());
+    assert_eq!(
+        processes_with(bench.path("r").to_str().unwrap()),
+        Vec::<u32>::new()
+    );
+    bench
+        .dyno(&["report", "r/instances/1"])
+        .expect(0)
+        .stdout
+        .contains("complete")
+        .then_some(())
+        .unwrap();
+    let whole = bench.dyno(&["report", "r"]).expect(0).stdout;
+    assert!(whole.contains("Instances") && whole.contains("merged histograms"));
+}
+
+#[test]
+fn a_server_of_several_that_is_killed_is_named_and_the_record_stays() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let mut child = bench.spawn(&run(&["--duration", "10m"]));
+    wait_for_windows(&mut child, &bench.path("r"), 3);
+    let data = bench.path("r/server-data/pair-1");
+    let server = *processes_with(data.to_str().unwrap())
+        .iter()
+        .find(|process| {
+            std::fs::read_to_string(format!("/proc/{process}/comm"))
+                .is_ok_and(|name| name.starts_with("secantusd"))
+        })
+        .unwrap();
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &server.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    Finished::from(child.wait_with_output().unwrap())
+        .expect(3)
+        .says("instance 1 at `127.0.0.1:")
+        .says("the server ended by itself")
+        .says("the server's last output");
+    let place = bench.path("r/server-data");
+    wait_for("the end of all servers", || {
+        processes_with(place.to_str().unwrap()).is_empty()
+    });
+    assert!(!place.exists());
+    let document = bench
+        .dyno(&["report", "r", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(document["status"], "failed");
+    assert_eq!(document["instances"].as_array().unwrap().len(), 2);
+    bench.dyno(&["report", "r/instances/0"]).expect(0);
+}
+
+#[test]
+fn servers_that_run_already_are_no_pairs() {
+    Bench::new()
+        .dyno(&[
+            "run",
+            "a",
+            "--pairs",
+            "2",
+            "--uri",
+            "mongodb://127.0.0.1:1/",
+        ])
+        .expect(2);
+    Bench::new().dyno(&["run", "a", "--pairs", "0"]).expect(2);
+}
+
+#[test]
+fn servers_are_put_on_their_cpus_and_the_record_says_so() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap();
+    let first = allowed.trim().split([',', '-']).next().unwrap().to_owned();
+    let placement = format!("cores={first} client=none");
+    let bench = Bench::new();
+    let fixed = [
+        "run",
+        "read",
+        "--records",
+        "500",
+        "--warmup",
+        "0s",
+        "--operations",
+        "2000",
+    ];
+    let more = ["--placement", &placement, "--format", "json", "--out", "r"];
+    let document = bench.dyno(&[&fixed[..], &more].concat()).expect(0).json();
+    run_schema()
+        .validate(&document)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let threads = document["placement"]["achieved"][0]["threads"]
+        .as_array()
+        .unwrap();
+    assert!(
+        threads.iter().all(|group| group["cpus"] == first.as_str()),
+        "{threads:?}"
+    );
+    let caveats = document["caveats"].as_array().unwrap();
+    assert!(
+        caveats
+            .iter()
+            .all(|caveat| caveat["kind"] != "server_setting")
+    );
+}
+
+#[test]
+fn a_placement_that_cannot_be_is_refused_before_anything_starts() {
+    let bench = Bench::new();
+    bench
+        .dyno(&["run", "a", "--placement", "spred", "--out", "r"])
+        .expect(2);
+    bench
+        .dyno(&[
+            "run",
+            "a",
+            "--pairs",
+            "64",
+            "--placement",
+            "cores-per-instance=64",
+            "--out",
+            "r",
+        ])
+        .expect(2)
+        .says("hint:");
+    assert!(!bench.path("r").exists());
+    let picture = bench.dyno(&["server", "plan", "--pairs", "2"]).expect(0);
+    assert!(picture.stdout.contains("node 0"), "{}", picture.stdout);
+    assert!(
+        picture.stdout.contains("cache of `pair-1`: "),
+        "{}",
+        picture.stdout
+    );
+}
+
+#[test]
+fn the_picture_is_of_the_servers_that_a_start_would_have() {
+    let bench = Bench::new();
+    let shown = |more: &[&str]| {
+        let fixed = ["server", "plan"];
+        bench.dyno(&[&fixed[..], more].concat()).expect(0).stdout
+    };
+    let alone = shown(&[]);
+    assert!(
+        alone.contains("cache of `server`: the default of secantusd-rs"),
+        "{alone}"
+    );
+    let set = ["--topology", "replica-set=2+1", "--server", "mongod"];
+    let set = shown(&[&set[..], &["--set", "server.cache=300MiB"]].concat());
+    assert!(set.contains("cache of `member-1`: 300 MiB"), "{set}");
+    assert!(set.contains("cache of `arbiter-0`: 256 MiB"), "{set}");
+    let given = shown(&["--pairs", "2", "--cache", "100MiB"]);
+    assert!(given.contains("cache of `pair-1`: 100 MiB"), "{given}");
+    std::fs::write(
+        bench.path("lab.toml"),
+        "base = \"a\"\n[server]\npairs = 3\n",
+    )
+    .unwrap();
+    let plan = shown(&["lab.toml"]);
+    assert!(plan.contains("cache of `pair-2`"), "{plan}");
+}
+
+#[test]
+fn a_deployment_that_stays_tells_its_placement() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    bench
+        .dyno(&["server", "start", "--placement", "cores=0"])
+        .expect(0);
+    let state = bench.dyno(&["server", "status", "--format", "json"]);
+    let human = bench.dyno(&["server", "status"]);
+    bench.dyno(&["server", "stop"]).expect(0);
+    let placement = &state.expect(0).json()["placement"];
+    assert!(placement["request"].as_str().unwrap().contains("cores=0"));
+    assert_eq!(placement["achieved"].as_array().unwrap().len(), 1);
+    assert_eq!(placement["deviations"], serde_json::json!([]));
+    assert!(human.expect(0).stdout.contains("cores=0"));
+}

@@ -1,0 +1,346 @@
+//! `dyno tail`, end to end with the embedded server and drivers that are part of the workspace, or are scripts made here.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+use crate::common::{Bench, signal, wait_for};
+use dyno_testkit::{Skip, embedded_program, or_skip, project_dir};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// A bench on a machine with the embedded server and the driver `wire`; `None` where it is not.
+fn bench() -> Option<Bench> {
+    or_skip(embedded_program())?;
+    let run = project_dir().join("drivers/wire/run");
+    let version = std::process::Command::new(run).arg("version").output();
+    or_skip(match version {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => Err(Skip::new(
+            "the driver `wire` is not built",
+            "run `make drivers`",
+        )),
+    })?;
+    Some(Bench::new())
+}
+
+fn document(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("tail.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_is_done() {
+    let bench = Bench::new();
+    for (arguments, text) in [
+        (&["tail", "tail-ridle"][..], "did you mean `tail-riddle`?"),
+        (&["tail", "--in-flight", "0"], "0 would send nothing"),
+        (
+            &["tail", "--in-flight", "some"],
+            "neither a number nor `unbounded`",
+        ),
+        (&["tail", "--pool", "5,0"], "drivers need a connection"),
+        (&["tail", "--messages", "0"], "`tail.messages` is `0`"),
+        (&["tail", "--write-concern", "all"], "`tail.write_concern`"),
+        (&["tail", "--rate", "0"], "`tail.rate_per_s`"),
+        (&["tail", "--producer", "../x"], "no folder of a driver"),
+        (&["tail", "--pairs", "2"], "one server or one deployment"),
+        (
+            &["tail", "--producer", "cobol", "--out", "x"],
+            "there is no such driver",
+        ),
+        (&["tail", "--drivers", "nowhere", "--out", "x"], "nowhere"),
+    ] {
+        let finished = bench.dyno(arguments);
+        assert!(
+            matches!(finished.code, Some(2 | 3)),
+            "{arguments:?} {finished:?}"
+        );
+        finished.says(text);
+        assert!(!bench.path("x").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_dry_run_prints_a_plan_that_only_tail_takes() {
+    let bench = Bench::new();
+    let plan = bench.dyno(&[
+        "tail",
+        "--producer",
+        "node,go",
+        "--consumer",
+        "java",
+        "--messages",
+        "500",
+        "--rate",
+        "1000",
+        "--in-flight",
+        "1,unbounded",
+        "--pool",
+        "5,100",
+        "--producers",
+        "2",
+        "--consumers",
+        "3",
+        "--size",
+        "1KiB",
+        "--capped-size",
+        "1MiB",
+        "--write-concern",
+        "majority",
+        "--mode",
+        "poll",
+        "--work",
+        "5us",
+        "--dry-run",
+    ]);
+    let text = plan.expect(0).stdout.clone();
+    for line in [
+        "messages = 500",
+        "rate_per_s = 1000.0",
+        "producers_at_once = 2",
+        "consumers_at_once = 3",
+        "write_concern = \"majority\"",
+        "mode = \"poll\"",
+        "work = \"5us\"",
+        "\"unbounded\"",
+        "\"java\"",
+    ] {
+        assert!(text.contains(line), "`{line}` is not in {text}");
+    }
+    std::fs::write(bench.path("mine.toml"), &text).unwrap();
+    bench
+        .dyno(&["run", "mine.toml"])
+        .expect(2)
+        .says("give it to `dyno tail`");
+    let again = bench.dyno(&["tail", "mine.toml", "--dry-run"]);
+    assert_eq!(again.expect(0).stdout, text);
+}
+
+#[test]
+fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
+    let Some(bench) = bench() else { return };
+    let finished = bench.dyno(&[
+        "tail",
+        "--producer",
+        "wire",
+        "--messages",
+        "600",
+        "--in-flight",
+        "1,unbounded",
+        "--pool",
+        "2,10",
+        "--out",
+        "x",
+        "--format",
+        "json",
+    ]);
+    let findings = finished.expect(0).json()["findings"].to_string();
+    assert!(findings.contains("the size of the connection pool (2, 10) makes"));
+    assert!(
+        findings.contains("the cause is the missing bound"),
+        "{findings}"
+    );
+    let folder = bench.path("x");
+    let found = document(&folder);
+    assert_eq!(found["status"], "complete");
+    let cells = found["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    for cell in cells {
+        let consumer = &cell["measured"]["consumers"][0];
+        let sum = &consumer["sum"];
+        assert_eq!(
+            (&sum["received"], &sum["lost"], &sum["duplicated"]),
+            (&600.into(), &0.into(), &0.into())
+        );
+        assert!(cell["measured"]["server"]["cpu_s"].as_f64().is_some());
+        let name = cell["name"].as_str().unwrap();
+        let kept = crate::common::names(&folder.join("cells").join(name));
+        assert_eq!(kept, ["messages.parquet", "receipts.parquet"]);
+    }
+    assert_eq!(
+        crate::common::names(&folder),
+        [
+            "cells",
+            "plan.toml",
+            "report.html",
+            "report.md",
+            "server-logs",
+            "tail.json"
+        ]
+    );
+    for format in ["human", "markdown", "json", "html"] {
+        let report = bench.dyno(&["report", "x", "--format", format]).expect(0);
+        assert!(report.stdout.contains("wire"), "{format}");
+    }
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert_eq!(page.matches("<canvas").count(), 4, "a picture of each cell");
+    bench
+        .dyno(&["report", "x/tail.json", "--format", "ycsb"])
+        .expect(2);
+}
+
+#[test]
+fn lost_messages_fail_the_check_and_are_kept() {
+    let Some(bench) = bench() else { return };
+    let finished = bench.dyno(&[
+        "tail",
+        "--producer",
+        "wire",
+        "--messages",
+        "300",
+        "--capped-size",
+        "4KiB",
+        "--work",
+        "10ms",
+        "--set",
+        "tail.idle=2s",
+        "--out",
+        "x",
+        "--format",
+        "json",
+    ]);
+    let finished = finished.expect(1).says("the collection wrapped before");
+    let report = finished.json();
+    assert_eq!(report["tail"]["status"], "failed");
+    let findings = report["findings"].to_string();
+    assert!(findings.contains("CappedPositionLost"), "{findings}");
+}
+
+fn make_driver(drivers: &Path, name: &str, text: &str) {
+    let folder = drivers.join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = folder.join("run");
+    std::fs::write(&run, text).unwrap();
+    std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn drivers_that_monitor_poll_the_embedded_server() {
+    let Some(bench) = bench() else { return };
+    let wire = project_dir().join("drivers/wire/run");
+    let told = |name: &str| bench.path(&format!("{name}.uri"));
+    for (name, monitors) in [("calm", "false"), ("watching", "true")] {
+        let text = format!(
+            "#!/bin/sh\n\
+             [ $1 = version ] && {{ {wire} version | sed 's/\"monitors\":false/\"monitors\":{monitors}/'; exit; }}\n\
+             [ $1 = produce ] && echo $DYNO_URI >{told}\n\
+             DYNO_URI=${{DYNO_URI%[?&]serverMonitoringMode=poll}} exec {wire} \"$@\"\n",
+            wire = wire.display(),
+            told = told(name).display(),
+        );
+        make_driver(&bench.path("drivers"), name, &text);
+    }
+    let arguments = [
+        "tail",
+        "--drivers",
+        "drivers",
+        "--consumer",
+        "calm",
+        "--messages",
+        "200",
+        "--out",
+        "x",
+    ];
+    let finished = bench.dyno(&arguments).expect(0);
+    assert!(
+        finished.stdout.contains("are told to poll"),
+        "{}",
+        finished.stdout
+    );
+    assert_eq!(document(&bench.path("x"))["polls_heartbeats"], true);
+    let uri = |name| std::fs::read_to_string(told(name)).unwrap();
+    let polls = "serverMonitoringMode=poll\n";
+    assert!(uri("watching").ends_with(polls), "{}", uri("watching"));
+    assert!(!uri("calm").contains(polls), "{}", uri("calm"));
+}
+
+#[test]
+fn a_driver_of_ones_own_is_a_folder_and_a_broken_one_is_named() {
+    let Some(bench) = bench() else { return };
+    let make = |name: &str, text: &str| make_driver(&bench.path("drivers"), name, text);
+    let wire = project_dir().join("drivers/wire/run");
+    let wire = wire.display();
+    make("mine", &format!("#!/bin/sh\nexec {wire} \"$@\"\n"));
+    make(
+        "broken",
+        &format!(
+            "#!/bin/sh\n[ \"$1\" = version ] && exec {wire} version\necho out of ideas >&2\nexit 1\n"
+        ),
+    );
+    make("absent", "#!/bin/sh\necho no toolchain here >&2\nexit 3\n");
+    let arguments = [
+        "tail",
+        "--drivers",
+        "drivers",
+        "--consumer",
+        "mine",
+        "--messages",
+        "200",
+        "--out",
+        "x",
+    ];
+    bench
+        .dyno(&arguments)
+        .expect(1)
+        .says("no toolchain here")
+        .says("out of ideas");
+    let found = document(&bench.path("x"));
+    let statuses: Vec<&str> = found["cells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cell| cell["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, ["failed", "complete"]);
+}
+
+#[test]
+fn an_interruption_keeps_what_was_measured() {
+    let Some(bench) = bench() else { return };
+    let mut child = bench
+        .command(&[
+            "tail",
+            "--producer",
+            "wire",
+            "--messages",
+            "400",
+            "--in-flight",
+            "1,2",
+            "--rate",
+            "100",
+            "--out",
+            "x",
+        ])
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(bench.path("said")).unwrap())
+        .spawn()
+        .unwrap();
+    let said = bench.path("said");
+    wait_for("the second cell", || {
+        std::fs::read_to_string(&said).unwrap().contains("2 of 2")
+    });
+    std::thread::sleep(Duration::from_secs(2));
+    signal(&child, "INT");
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(status.code(), Some(130));
+    let found = document(&bench.path("x"));
+    assert_eq!(found["status"], "partial");
+    let cells = found["cells"].as_array().unwrap();
+    assert_eq!(
+        (&cells[0]["status"], &cells[1]["status"]),
+        (&"complete".into(), &"partial".into())
+    );
+    assert!(bench.path("x/report.html").is_file());
+}

@@ -1,0 +1,307 @@
+//! `dyno tail` with producers and consumers on other hosts. The hosts are this one under other names, reached by a program in place
+//! of `ssh`; their clocks are other ones by libfaketime, so that the truth about them is known.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+use crate::common::{Bench, Finished, wait_for};
+use dyno_testkit::{Skip, embedded_program, or_skip, project_dir};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// In place of `ssh`: `ahead` and `behind` are hosts with other clocks, `gone` is none. What it is called with is kept.
+const SSH: &str = r#"#!/bin/bash
+echo "$@" >> "$CALLS"
+for word; do [ "$word" = -- ] && break; host=$word; done
+case $host in
+    ahead) export LD_PRELOAD=$FAKE FAKETIME=+5.25s FAKETIME_DONT_FAKE_MONOTONIC=1 ;;
+    behind) export LD_PRELOAD=$FAKE FAKETIME=-3.5s FAKETIME_DONT_FAKE_MONOTONIC=1 ;;
+    gone) echo "ssh: connect to host gone port 22: No route to host" >&2; exit 255 ;;
+    unwilling) echo "this account is not available"; exit 1 ;;
+esac
+exec sh -c "${@: -1}"
+"#;
+
+struct Hosts {
+    bench: Bench,
+    fake: PathBuf,
+}
+
+impl Hosts {
+    /// `None` where the embedded server, the driver `wire` or libfaketime is not there.
+    fn new() -> Option<Hosts> {
+        or_skip(embedded_program())?;
+        let run = project_dir().join("drivers/wire/run");
+        let version = Command::new(run).arg("version").output();
+        or_skip(match version {
+            Ok(output) if output.status.success() => Ok(()),
+            _ => Err(Skip::new(
+                "the driver `wire` is not built",
+                "run `make drivers`",
+            )),
+        })?;
+        let places = std::fs::read_dir("/usr/lib").unwrap().flatten();
+        let fake = places
+            .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
+            .find(|library| library.is_file());
+        let fake = or_skip(fake.ok_or_else(|| {
+            Skip::new(
+                "libfaketime is not installed",
+                "run `scripts/setup.sh test`",
+            )
+        }))?;
+        let bench = Bench::new();
+        std::fs::write(bench.path("ssh"), SSH).unwrap();
+        std::fs::set_permissions(bench.path("ssh"), std::fs::Permissions::from_mode(0o755))
+            .unwrap();
+        Some(Hosts { bench, fake })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let common = [
+            "tail",
+            "--producer",
+            "wire",
+            "--out",
+            "x",
+            "--format",
+            "json",
+        ];
+        let mut command = self.bench.command(&[&common, arguments].concat());
+        command
+            .env("DYNO_SSH", self.bench.path("ssh"))
+            .env("DYNO_DRIVERS", project_dir().join("drivers"))
+            .env("CALLS", self.bench.path("calls"))
+            .env("FAKE", &self.fake);
+        command
+    }
+
+    fn dyno(&self, arguments: &[&str]) -> Finished {
+        let child = self.spawn(arguments);
+        let id = child.id();
+        let finished = Finished::from(child.wait_with_output().unwrap());
+        assert_eq!(left_by(id), Vec::<String>::new());
+        finished
+    }
+
+    fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+}
+
+/// Folders on the hosts of the program with this process id, and processes that work in them.
+fn left_by(id: u32) -> Vec<String> {
+    let mark = format!("dyno-tail-{id}-");
+    let folders = crate::common::names(Path::new("/tmp"));
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    folders
+        .into_iter()
+        .chain(lines)
+        .filter(|text| text.contains(&mark))
+        .collect()
+}
+
+fn document(hosts: &Hosts) -> Value {
+    let text = std::fs::read_to_string(hosts.bench.path("x/tail.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn latencies_between_hosts_are_true_though_their_clocks_are_seconds_apart() {
+    let Some(hosts) = Hosts::new() else { return };
+    let finished = hosts.dyno(&[
+        "--messages",
+        "200",
+        "--rate",
+        "100",
+        "--producer-host",
+        "behind",
+        "--consumer-host",
+        "ahead",
+    ]);
+    finished.expect(0);
+    let found = document(&hosts);
+    assert!(
+        found["clock"]
+            .as_str()
+            .unwrap()
+            .starts_with("CLOCK_REALTIME")
+    );
+    let measured = &found["cells"][0]["measured"];
+    for (clock, (host, role, offset_ns)) in measured["clocks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip([("behind", "produce", -3.5e9), ("ahead", "consume", 5.25e9)])
+    {
+        assert_eq!(
+            (&clock["host"], &clock["role"]),
+            (&host.into(), &role.into())
+        );
+        let uncertainty_ns = clock["uncertainty_ns"].as_f64().unwrap();
+        for end in ["offset_start_ns", "offset_end_ns"] {
+            let off_ns = (clock[end].as_f64().unwrap() - offset_ns).abs();
+            // libfaketime fixes its offset by a clock of its own reading, to some microseconds.
+            assert!(off_ns <= uncertainty_ns + 1e6, "{end} {clock}");
+        }
+        assert!(uncertainty_ns < 1e8, "{clock}");
+    }
+    let consumer = &measured["consumers"][0];
+    assert_eq!(
+        (&consumer["sum"]["received"], &consumer["sum"]["lost"]),
+        (&200.into(), &0.into())
+    );
+    let delivery = &consumer["deliveries"][0]["delivery"];
+    let median_us = delivery["p50_us"].as_f64().unwrap();
+    // Not 8.75 s, which is what the stamps say as they are; a busy machine takes its time.
+    assert!((10.0..3e6).contains(&median_us), "{delivery}");
+    assert_eq!(delivery["below_zero"], 0, "{delivery}");
+    // What was due at the start was due on the producer's own clock, too.
+    let wait = &measured["producers"][0]["split"]["wait"]["p50_us"];
+    assert!(wait.as_f64().unwrap() < 3e6, "{wait}");
+    for process in [&measured["producers"][0], consumer] {
+        assert!(
+            process["resources"]["samples"][0]["rss_bytes"]
+                .as_f64()
+                .unwrap()
+                > 0.0
+        );
+    }
+    // The connection string is in no argument.
+    let calls = std::fs::read_to_string(hosts.bench.path("calls")).unwrap();
+    assert!(
+        calls.contains("drivers/wire/run produce") && !calls.contains("mongodb://"),
+        "{calls}"
+    );
+    let report = hosts
+        .bench
+        .dyno(&["report", "x", "--format", "markdown"])
+        .expect(0);
+    assert!(
+        report.stdout.contains("ahead of this one, ±")
+            && report.stdout.contains("- Clocks of other hosts: "),
+        "{}",
+        report.stdout
+    );
+}
+
+#[test]
+fn one_host_beside_this_one_shares_its_clock() {
+    let Some(hosts) = Hosts::new() else { return };
+    hosts
+        .dyno(&["--messages", "200", "--consumer-host", "ahead"])
+        .expect(0);
+    let measured = document(&hosts)["cells"][0]["measured"].clone();
+    assert_eq!(measured["clocks"].as_array().unwrap().len(), 1);
+    let delivery = measured["consumers"][0]["deliveries"][0]["delivery"]["p50_us"].as_f64();
+    assert!((10.0..3e6).contains(&delivery.unwrap()));
+}
+
+#[test]
+fn a_host_that_cannot_be_used_is_named_with_what_ssh_says() {
+    let Some(hosts) = Hosts::new() else { return };
+    for (host, text) in [
+        (
+            "gone",
+            "host `gone`: ssh: connect to host gone port 22: No route to host",
+        ),
+        (
+            "unwilling",
+            "host `unwilling`: its session begins with `this account is not available`",
+        ),
+    ] {
+        hosts
+            .dyno(&["--messages", "100", "--producer-host", host])
+            .expect(3)
+            .says(text);
+    }
+    let elsewhere = [
+        "--messages",
+        "100",
+        "--producer-host",
+        "a",
+        "--host-drivers",
+        "/nowhere",
+    ];
+    hosts
+        .dyno(&elsewhere)
+        .expect(2)
+        .says("driver `wire` cannot run: on `a`");
+    hosts
+        .dyno(&["--producer-host", "a b"])
+        .expect(2)
+        .says("`tail.producer_host` is no name of a host");
+}
+
+#[test]
+fn a_host_whose_controller_is_killed_is_left_clean() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut child = hosts.endless();
+    let id = child.id();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for("nothing is left", || left_by(id).is_empty());
+}
+
+#[test]
+fn an_interruption_at_the_terminal_keeps_what_other_hosts_measured() {
+    let Some(hosts) = Hosts::new() else { return };
+    let child = hosts.endless();
+    let id = child.id();
+    // To the whole group, as a terminal does.
+    crate::common::signal_group(&child, "INT");
+    let finished = Finished::from(child.wait_with_output().unwrap());
+    finished.expect(130);
+    assert_eq!(left_by(id), Vec::<String>::new());
+    let found = document(&hosts);
+    assert_eq!(found["status"], "partial");
+    let sum = &found["cells"][0]["measured"]["consumers"][0]["sum"];
+    assert!(sum["received"].as_u64().unwrap() > 0, "{sum}");
+}
+
+impl Hosts {
+    /// A run that goes on for long, when both hosts have stamped something.
+    fn endless(&self) -> Child {
+        let arguments = ["--messages", "100000", "--rate", "100"];
+        let both = ["--producer-host", "a", "--consumer-host", "b"];
+        let mut command = self.command(&[&arguments[..], &both].concat());
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let child = command.spawn().unwrap();
+        wait_until_both_stamp(child.id());
+        child
+    }
+}
+
+fn wait_until_both_stamp(id: u32) {
+    wait_for("producer and consumer stamp", || {
+        let folders = std::fs::read_dir("/tmp").unwrap().flatten();
+        let own = folders.filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .contains(&format!("dyno-tail-{id}-"))
+        });
+        let stamped = own.filter(|entry| {
+            let files = std::fs::read_dir(entry.path())
+                .into_iter()
+                .flatten()
+                .flatten();
+            let mut stamps =
+                files.filter(|file| file.path().extension().is_some_and(|end| end == "stamps"));
+            stamps.any(|file| file.metadata().is_ok_and(|file| file.len() > 0))
+        });
+        stamped.count() == 2
+    });
+}

@@ -1,0 +1,326 @@
+//! Parameters of the Workload Services Framework from the environment, and receive packet steering for
+//! the time of a run.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common::{Bench, Finished, Responder, reads, run_schema, signal, wait_for_windows};
+use dyno_testkit::{embedded_program, or_skip};
+
+/// `dyno` with these variables.
+fn with(bench: &Bench, variables: &[(&str, &str)], arguments: &[&str]) -> Finished {
+    let mut command = bench.command(arguments);
+    command.envs(variables.iter().copied());
+    Finished::from(command.output().unwrap())
+}
+
+fn dry_plan(variables: &[(&str, &str)], more: &[&str]) -> toml::Table {
+    let bench = Bench::new();
+    let arguments = [&["run", "--wsf", "--dry-run"], more].concat();
+    let finished = with(&bench, variables, &arguments).expect(0);
+    assert!(bench.entries().is_empty());
+    finished.stdout.parse().unwrap()
+}
+
+#[test]
+fn the_commands_of_its_manual_become_a_plan() {
+    let variables = [
+        ("CLIENT_SERVER_PAIR", "16"),
+        ("CLIENT_COUNT", "3"),
+        ("NUMACTL_OPTION", "1"),
+        ("THREADS", "64"),
+        ("NETWORK_RPS_TUNE_ENABLE", "true"),
+        ("RECORD_COUNT", "4000000"),
+        ("TESTCASE", "test_mongodb_ycsb_90read10update"),
+    ];
+    let plan = dry_plan(&variables, &[]);
+    assert_eq!(plan["name"].as_str(), Some("90read10update"));
+    let server = &plan["server"];
+    assert_eq!(server["pairs"].as_integer(), Some(16));
+    assert_eq!(server["placement"].as_str(), Some("spread client=none"));
+    assert_eq!(server["receive_packet_steering"].as_str(), Some("lo"));
+    assert_eq!(plan["client"]["clients"].as_integer(), Some(64));
+    assert_eq!(plan["data"]["records"].as_integer(), Some(4_000_000));
+    let bench = Bench::new();
+    with(&bench, &variables, &["run", "--wsf", "--dry-run"])
+        .expect(0)
+        .says("warning: `CLIENT_COUNT=3`")
+        .says("--placement 'spread client=none'");
+}
+
+#[test]
+fn documents_are_loaded_one_by_one_unless_a_batch_is_given() {
+    let batch = |more: &[&str]| {
+        let plan = dry_plan(&[("TESTCASE", "read")], more);
+        plan["client"]["batch"].as_integer()
+    };
+    assert_eq!(batch(&[]), Some(1));
+    assert_eq!(batch(&["--batch", "50"]), Some(50));
+    assert_eq!(batch(&["-p", "batchsize=7"]), Some(7));
+    assert_eq!(batch(&["-p", "mongodb.batchsize=7"]), Some(7));
+    assert_eq!(batch(&["--set", "client.batch=9"]), Some(9));
+}
+
+#[test]
+fn options_count_more_than_parameters() {
+    let variables = [
+        ("WORKLOAD_FILE", "write"),
+        ("CLIENT_SERVER_PAIR", "4"),
+        ("NUMACTL_OPTION", "5"),
+        ("THREADS", "64"),
+        ("RECORD_COUNT", "7"),
+        ("MAX_EXECUTION_TIME", "60"),
+        ("TARGET", "100"),
+        ("FIELD_COUNT", "3"),
+        ("DB_HOSTPATH", "/a%20/b"),
+        ("NETWORK_RPS_TUNE_ENABLE", "true"),
+    ];
+    let options = [
+        "read",
+        "--pairs",
+        "2",
+        "--placement",
+        "interleave",
+        "--clients",
+        "5",
+        "--records",
+        "9",
+        "--duration",
+        "2s",
+        "--rate",
+        "50",
+        "-p",
+        "fieldcount=4",
+        "--data-dir",
+        "/c",
+        "--rps",
+        "eth7=0",
+    ];
+    let plan = dry_plan(&variables, &options);
+    assert_eq!(plan["name"].as_str(), Some("read"));
+    let server = plan["server"].as_table().unwrap();
+    assert_eq!(server["pairs"].as_integer(), Some(2));
+    assert_eq!(server["placement"].as_str(), Some("interleave"));
+    assert_eq!(server["data_dir"].as_str(), Some("/c"));
+    assert!(!server.contains_key("data_dirs"));
+    assert_eq!(server["receive_packet_steering"].as_str(), Some("eth7=0"));
+    assert_eq!(plan["client"]["clients"].as_integer(), Some(5));
+    assert_eq!(plan["data"]["records"].as_integer(), Some(9));
+    assert_eq!(plan["data"]["field_count"].as_integer(), Some(4));
+    assert_eq!(plan["phases"]["duration"].as_str(), Some("2s"));
+    assert_eq!(plan["schedule"]["rate_per_s"].as_float(), Some(50.0));
+}
+
+#[test]
+fn without_the_option_the_environment_is_left_alone() {
+    let bench = Bench::new();
+    let variables = [("CLIENT_SERVER_PAIR", "x"), ("THREADS", "64")];
+    let finished = with(&bench, &variables, &["run", "a", "--dry-run"]).expect(0);
+    let plan: toml::Table = finished.stdout.parse().unwrap();
+    assert_eq!(plan["client"]["clients"].as_integer(), Some(16));
+}
+
+#[test]
+fn all_problems_are_named_at_once_and_nothing_is_left() {
+    let bench = Bench::new();
+    let variables = [
+        ("CLIENT_SERVER_PAIR", "x"),
+        ("INSERT_ORDER", "hased"),
+        ("HERO_FEATURE_QAT", "true"),
+        ("CUSTOMER_NUMAOPT_SERVER", "-N 0,1"),
+    ];
+    let mut finished = with(&bench, &variables, &["run", "--wsf"]).expect(2);
+    for (name, _) in variables {
+        finished = finished.says(&format!("`{name}`"));
+    }
+    finished.says("did you mean `hashed`?");
+    assert!(bench.entries().is_empty());
+}
+
+#[test]
+fn problems_of_the_plan_name_the_parameters_behind_them() {
+    let bench = Bench::new();
+    let variables = [("INSERT_START", "9"), ("RECORD_COUNT", "5")];
+    with(&bench, &variables, &["run", "--wsf"])
+        .expect(2)
+        .says("`INSERT_START`");
+    with(&bench, &[("WORKLOAD_FILE", "load_1k")], &["run", "--wsf"])
+        .expect(2)
+        .says("`WORKLOAD_FILE` names no workload")
+        .says("`load_1k`");
+}
+
+#[test]
+fn a_server_that_runs_takes_no_parameters_of_servers() {
+    let variables = [("CACHE_SIZE_GB", "2"), ("THREADS", "3")];
+    let plan = dry_plan(&variables, &["--uri", "mongodb://h/"]);
+    assert_eq!(plan["server"]["kind"].as_str(), Some("uri"));
+    assert!(plan["server"].get("cache").is_none());
+    assert_eq!(plan["client"]["clients"].as_integer(), Some(3));
+    let bench = Bench::new();
+    std::fs::write(
+        bench.path("there.toml"),
+        "[server]\nkind = \"uri\"\nuri = \"mongodb://h\"\n[operations]\nread = 1\n",
+    )
+    .unwrap();
+    let arguments = ["run", "there.toml", "--wsf", "--dry-run"];
+    let finished = with(&bench, &variables, &arguments)
+        .expect(0)
+        .says("`CACHE_SIZE_GB` has no effect: the server runs already");
+    assert!(!finished.stderr.contains("CLIENT_SERVER_PAIR"));
+}
+
+#[test]
+fn trace_windows_go_to_the_program_that_watches() {
+    let variables = [("EVENT_TRACE_PARAMS", "time,3,4")];
+    let plan = dry_plan(&variables, &["--trace", "cat"]);
+    let trace = &plan["traces"][0];
+    assert_eq!(trace["from"].as_str(), Some("3s"));
+    assert_eq!(trace["for"].as_str(), Some("4s"));
+    let plan = dry_plan(&variables, &["pkm"]);
+    assert_eq!(plan["traces"][0]["from"].as_str(), Some("3s"));
+    let bench = Bench::new();
+    with(&bench, &variables, &["run", "--wsf", "--dry-run"])
+        .expect(0)
+        .says("name one by `--trace`");
+}
+
+#[test]
+fn servers_are_started_and_measured_as_the_parameters_say() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let variables = [
+        ("CLIENT_SERVER_PAIR", "2"),
+        ("THREADS", "2"),
+        ("RECORD_COUNT", "500"),
+        ("OPERATION_COUNT", "1000"),
+        ("RUN_SINGLE_NODE", "true"),
+        (
+            "TESTCASE",
+            "test_static_ycsb_mongodb604_base_50read50update",
+        ),
+    ];
+    let arguments = [
+        "run", "--wsf", "--warmup", "0s", "--out", "r", "--format", "kpi",
+    ];
+    let finished = with(&bench, &variables, &arguments).expect(0);
+    for label in [
+        "Counter of [RUN PHASE]: 1",
+        "Mean of [RUN PHASE] P99 read latency(us): ",
+        "*Sum of [RUN PHASE] Throughput(ops/sec): ",
+    ] {
+        assert!(finished.stdout.contains(label), "{}", finished.stdout);
+    }
+    let document = bench
+        .dyno(&["report", "r", "--format", "json"])
+        .expect(0)
+        .json();
+    let measured = &document["phases"][1];
+    assert_eq!(measured["succeeded"], 2000);
+    assert_eq!(
+        document["instances"][1]["phases"][0]["operations"]["insert"]["documents"],
+        500
+    );
+}
+
+#[test]
+fn a_network_card_that_is_not_there_ends_the_run_before_anything_is_started() {
+    let bench = Bench::new();
+    let responder = Responder::with_documents(&[]);
+    let uri = responder.uri();
+    bench
+        .dyno(&reads(
+            &uri,
+            &["--operations", "10", "--rps", "no-such-card"],
+        ))
+        .expect(3)
+        .says("there is no network card `no-such-card`")
+        .says("lo");
+    assert!(bench.entries().iter().all(|name| name == "runs"));
+    bench
+        .dyno(&reads(&uri, &["--rps", "../lo"]))
+        .expect(2)
+        .says("`server.receive_packet_steering`");
+}
+
+const LO: &str = "/sys/class/net/lo/queues/rx-0/rps_cpus";
+
+/// Whether this machine lets us steer packets, without a change of it.
+fn may_steer() -> bool {
+    let Ok(now) = std::fs::read_to_string(LO) else {
+        return false;
+    };
+    std::fs::write(LO, now).is_ok()
+}
+
+fn steered() -> String {
+    std::fs::read_to_string(LO).unwrap().trim().to_owned()
+}
+
+/// The mask of the last CPU of this machine that is not what is set now.
+fn other_cpu() -> String {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    let last = online.trim().rsplit([',', '-']).next().unwrap().to_owned();
+    let mask: u128 = u128::from_str_radix(&steered().replace(',', ""), 16).unwrap();
+    match last.parse::<u32>() {
+        Ok(cpu) if mask != 1 << cpu => last,
+        _ => "0".into(),
+    }
+}
+
+/// One test for all ends of a run, as there is one `lo` only.
+#[test]
+fn steering_of_this_machine_ends_with_the_run_whatever_its_end() {
+    let bench = Bench::new();
+    let responder = Responder::with_documents(&[]);
+    let uri = responder.uri();
+    let card = format!("lo={}", other_cpu());
+    if !may_steer() {
+        bench
+            .dyno(&reads(&uri, &["--operations", "10", "--rps", &card]))
+            .expect(3)
+            .says("cannot steer the packets of `lo`");
+        return;
+    }
+    let before = steered();
+    let long = ["--duration", "60s", "--rps", &card, "--out"];
+    let journal = bench.path("state/doctor-undo.json");
+
+    let options = ["--operations", "100", "--rps", &card, "--format", "json"];
+    let document = bench.dyno(&reads(&uri, &options)).expect(0).json();
+    assert_eq!(steered(), before);
+    let queue = &document["packet_steering"]["queues"][0];
+    assert_eq!(queue["file"], LO);
+    assert_eq!(queue["before"], before.as_str());
+    assert_ne!(queue["set"], before.as_str());
+    assert_eq!(queue["at_end"], queue["set"]);
+    run_schema()
+        .validate(&document)
+        .map_err(|e| e.to_string())
+        .unwrap();
+    assert!(!journal.exists());
+
+    let mut child = bench.spawn(&reads(&uri, &[&long[..], &["interrupted"]].concat()));
+    wait_for_windows(&mut child, &bench.path("interrupted"), 1);
+    assert_ne!(steered(), before);
+    signal(&child, "INT");
+    Finished::from(child.wait_with_output().unwrap()).expect(130);
+    assert_eq!(steered(), before);
+    assert!(!journal.exists());
+
+    let mut child = bench.spawn(&reads(&uri, &[&long[..], &["killed"]].concat()));
+    wait_for_windows(&mut child, &bench.path("killed"), 1);
+    signal(&child, "KILL");
+    child.wait_with_output().unwrap();
+    assert_ne!(steered(), before);
+    assert!(journal.exists());
+    bench.dyno(&["doctor", "--revert"]).expect(0);
+    assert_eq!(steered(), before);
+    assert!(!journal.exists());
+    let report = bench.dyno(&["report", "killed", "--format", "json"]);
+    assert_eq!(
+        report.expect(0).json()["packet_steering"]["interface"],
+        "lo"
+    );
+}

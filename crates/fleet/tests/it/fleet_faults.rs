@@ -1,0 +1,318 @@
+//! Whoever goes: the others say who it was and what it did last, and end within their bounds.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common::{
+    LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, wait_for, window,
+};
+use dyno_fleet::FleetError;
+use dyno_fleet::agent::Agent;
+use dyno_fleet::controller::{Controller, Event};
+use dyno_fleet::endpoint::{Endpoint, EndpointSource};
+use dyno_fleet::protocol::{Stage, Work};
+use dyno_fleet::shares::shares;
+use dyno_plan::fleet::FleetPlan;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn shares_of(agents: u32) -> Vec<dyno_fleet::shares::Share> {
+    let mut plan = dyno_plan::builtin::find("a").unwrap();
+    plan.fleet = Some(FleetPlan::default());
+    shares(&plan, agents, 1).unwrap()
+}
+
+/// A process of its own, which can be killed: one of the tests below that are ignored.
+fn child(redis: &RedisServer, role: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", role])
+        .env("DYNO_TEST_REDIS", redis.url())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn endpoint_of_child() -> Endpoint {
+    let text = std::env::var("DYNO_TEST_REDIS").ok();
+    Endpoint::find(&EndpointSource {
+        text,
+        ..Default::default()
+    })
+    .unwrap()
+}
+
+#[test]
+#[ignore = "started by other tests, and killed by them"]
+fn child_controller() {
+    let mut controller = Controller::open(controller_options(endpoint_of_child(), 2)).unwrap();
+    controller.gather(SOON).unwrap();
+    controller.give(Work::default(), &shares_of(2)).unwrap();
+    thread::sleep(SOON * 2);
+}
+
+#[test]
+#[ignore = "started by other tests, and killed by them"]
+fn child_agent() {
+    let mut agent = Agent::join(agent_options(endpoint_of_child(), 1)).unwrap();
+    let (work, _) = agent.next_work(SOON).unwrap().unwrap();
+    let start = agent
+        .wait_start(work.number, Stage::Run, SOON)
+        .unwrap()
+        .unwrap();
+    agent.begun(&start, start.local_ns, 0).unwrap();
+    for index in 0..3 {
+        agent.window(work.number, &window(1, index, 3)).unwrap();
+    }
+    thread::sleep(SOON * 2);
+}
+
+#[test]
+fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut other = child(&redis, "fleet_faults::child_agent");
+    let mut controller = controller(&redis, 2);
+    let agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    controller.give(Work::default(), &shares_of(2)).unwrap();
+    let (work, _) = agent.next_work(SOON).unwrap().unwrap();
+    let waiting = thread::spawn(move || {
+        let start = agent.wait_start(work.number, Stage::Run, SOON).unwrap();
+        (agent, start)
+    });
+    controller.barrier(Stage::Run, SOON).unwrap();
+    controller
+        .start(Stage::Run, Duration::from_millis(200))
+        .unwrap();
+    let (mut agent, start) = waiting.join().unwrap();
+    let start = start.expect("the stage begins");
+    agent.begun(&start, start.local_ns, 0).unwrap();
+    let mut windows = 0;
+    while windows < 3 {
+        let event = controller.next(SOON).unwrap().expect("windows come");
+        windows += u32::from(matches!(event, Event::Window { agent: 1, .. }));
+    }
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let killed = Instant::now();
+    let mut index = 0;
+    let error = loop {
+        // The other one goes on.
+        agent.window(1, &window(0, index, 1)).unwrap();
+        index += 1;
+        match controller.next(Duration::from_millis(100)).unwrap() {
+            Some(Event::Gone { agent: 1, error }) => break error,
+            Some(Event::Gone { .. }) => panic!("the other one is there"),
+            _ => assert!(killed.elapsed() < SOON),
+        }
+    };
+    let text = error.to_string();
+    assert!(
+        text.starts_with("agent 1 on `host-1` was not heard of for "),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("the last thing it did: window 2 of measure"),
+        "{text}"
+    );
+    agent.check().unwrap();
+    assert_eq!(
+        controller.lagging(Duration::ZERO).len(),
+        1,
+        "the gone one is not lagging"
+    );
+}
+
+#[test]
+fn agents_end_when_the_controller_is_killed() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut other = child(&redis, "fleet_faults::child_controller");
+    let agents: Vec<Agent> = (0..2).map(|index| join(&redis, index).unwrap()).collect();
+    for agent in &agents {
+        agent.next_work(SOON).unwrap().expect("there is work");
+    }
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let killed = Instant::now();
+    for agent in &agents {
+        let flag = agent.stop_flag();
+        wait_for("the stop", || flag.load(Ordering::SeqCst));
+        assert!(
+            killed.elapsed() <= agent.gone_within() + Duration::from_secs(1),
+            "{:?}",
+            killed.elapsed()
+        );
+        let error = agent.check().unwrap_err();
+        assert!(
+            matches!(error, FleetError::ControllerGone { .. }),
+            "{error}"
+        );
+        assert!(
+            error
+                .to_string()
+                .ends_with("the last thing this agent did: joined"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn agents_and_the_controller_end_when_redis_has_gone() {
+    let Some(mut redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    redis.kill();
+    let killed = Instant::now();
+    let flag = agent.stop_flag();
+    wait_for("the stop", || {
+        flag.load(Ordering::SeqCst) || agent.check().is_err()
+    });
+    assert!(
+        killed.elapsed() <= agent.gone_within() + Duration::from_secs(1),
+        "{:?}",
+        killed.elapsed()
+    );
+    assert!(matches!(agent.check(), Err(FleetError::RedisGone { .. })));
+    let error = loop {
+        match controller.next(SOON) {
+            Ok(_) => assert!(killed.elapsed() < SOON),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, FleetError::RedisGone { .. }), "{error}");
+    assert!(!error.to_string().contains("password"), "{error}");
+    // Nobody is there to hear it, and nobody waits for long.
+    let leaving = Instant::now();
+    agent.leave();
+    assert!(leaving.elapsed() < LEASE + Duration::from_secs(5));
+}
+
+#[test]
+fn who_never_came_is_named() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 3);
+    let _agent = join(&redis, 1).unwrap();
+    let error = controller
+        .gather(Duration::from_secs(1))
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "some agents are not there within 1s: agent 0 on `host-0` (never came), agent 2 on `host-2` (never came)"
+    );
+}
+
+#[test]
+fn who_is_late_at_the_barrier_is_named_with_what_it_did() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    controller.give(Work::default(), &shares_of(1)).unwrap();
+    agent.doing("connecting to db").unwrap();
+    let error = controller
+        .barrier(Stage::Load, Duration::from_secs(1))
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "one agent is not ready for loading within 1s: agent 0 on `host-0` (connecting to db)"
+    );
+}
+
+#[test]
+fn an_agent_that_fails_ends_the_barrier_at_once() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 2);
+    let agents: Vec<Agent> = (0..2).map(|index| join(&redis, index).unwrap()).collect();
+    controller.gather(SOON).unwrap();
+    let mut agents = agents.into_iter();
+    let _stays = agents.next();
+    agents.next().unwrap().fail("`/data` is full");
+    let error = controller
+        .barrier(Stage::Load, SOON)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(error, "agent 1 on `host-1` failed: `/data` is full");
+}
+
+#[test]
+fn an_abort_reaches_everybody_and_leaves_nothing() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 2);
+    let agents: Vec<Agent> = (0..2).map(|index| join(&redis, index).unwrap()).collect();
+    controller.gather(SOON).unwrap();
+    let leaving: Vec<_> = agents
+        .into_iter()
+        .map(|agent| {
+            thread::spawn(move || {
+                let flag = agent.stop_flag();
+                wait_for("the stop", || flag.load(Ordering::SeqCst));
+                let error = agent.check().unwrap_err().to_string();
+                agent.leave();
+                error
+            })
+        })
+        .collect();
+    assert_eq!(
+        controller.abort("interrupted", SOON).unwrap(),
+        Vec::<String>::new()
+    );
+    for agent in leaving {
+        assert_eq!(
+            agent.join().unwrap(),
+            "the controller ended the run: interrupted"
+        );
+    }
+    assert_eq!(redis.keys(), Vec::<String>::new());
+}
+
+#[test]
+fn a_controller_that_is_dropped_ends_the_agents() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let controller = controller(&redis, 1);
+    let agent = join(&redis, 0).unwrap();
+    drop(controller);
+    let flag = agent.stop_flag();
+    wait_for("the stop", || flag.load(Ordering::SeqCst));
+    assert!(matches!(agent.check(), Err(FleetError::Aborted { .. })));
+}
+
+#[test]
+fn a_cancelled_work_is_followed_by_another() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    controller.give(Work::default(), &shares_of(1)).unwrap();
+    let (work, _) = agent.next_work(SOON).unwrap().unwrap();
+    let waiting = thread::spawn(move || {
+        let start = agent.wait_start(work.number, Stage::Load, SOON).unwrap();
+        (agent, start)
+    });
+    controller.barrier(Stage::Load, SOON).unwrap();
+    controller.cancel("the plan is wrong").unwrap();
+    let (agent, start) = waiting.join().unwrap();
+    assert_eq!(start, None);
+    assert!(agent.is_cancelled(1) && !agent.is_cancelled(2));
+    controller.give(Work::default(), &shares_of(1)).unwrap();
+    let (work, _) = agent.next_work(SOON).unwrap().unwrap();
+    assert_eq!(work.number, 2);
+}

@@ -1,0 +1,535 @@
+//! Agents and a controller meet at a real Redis, do everything in order, and leave nothing.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common::{
+    LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, window,
+};
+use dyno_fleet::FleetError;
+use dyno_fleet::agent::Agent;
+use dyno_fleet::clock::monotonic_ns;
+use dyno_fleet::controller::{Controller, ControllerOptions, Event};
+use dyno_fleet::endpoint::{Endpoint, EndpointSource};
+use dyno_fleet::merge::{Began, MergeOptions, Merger};
+use dyno_fleet::protocol::{Stage, Version, Work};
+use dyno_fleet::shares::{Share, shares};
+use dyno_plan::fleet::FleetPlan;
+use dyno_record::interval::latency_histogram;
+use dyno_record::metrics::MetricId;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const WINDOWS: u64 = 5;
+
+fn plan() -> dyno_plan::Plan {
+    let mut plan = dyno_plan::builtin::find("a").unwrap();
+    plan.fleet = Some(FleetPlan {
+        clients: vec!["c".into()],
+        servers: vec!["s".into()],
+        ..FleetPlan::default()
+    });
+    plan
+}
+
+/// What `dyno agent` does, with an engine that measures nothing. Returns the operations that it did.
+fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
+    let mut did = 0;
+    while let Some((work, share)) = agent.next_work(SOON)? {
+        assert_eq!(
+            (share.index, work.servers.as_slice()),
+            (index, &["mongodb://db".to_owned()][..])
+        );
+        for stage in [Stage::Load, Stage::Run] {
+            let Some(start) = agent.wait_start(work.number, stage, SOON)? else {
+                break;
+            };
+            // An engine tells when its threads were there; this one has none, and is always in time. Later round trips may show
+            // that the instant was early by its uncertainty, so only after that is no beginning early.
+            let begins_ns = start.local_ns + start.uncertainty_ns as i64;
+            agent.sleep_until(begins_ns)?;
+            agent.begun(&start, begins_ns, 0)?;
+            if stage == Stage::Run {
+                for number in 0..WINDOWS {
+                    let count = 10 + number + u64::from(index);
+                    agent.window(work.number, &window(index, number, count))?;
+                    did += count;
+                }
+            }
+            let summary = serde_json::json!({ "succeeded": did });
+            agent.done(work.number, stage, summary)?;
+        }
+    }
+    agent.leave();
+    Ok(did)
+}
+
+/// What `dyno fleet run` does: one stage after the other, and the windows into a merger.
+fn stage(controller: &mut Controller, stage: Stage, merger: &mut Merger, agents: usize) -> u64 {
+    controller.barrier(stage, SOON).unwrap();
+    controller.start(stage, Duration::from_millis(300)).unwrap();
+    let (mut done, mut told) = (0, 0);
+    while done < agents {
+        match controller.next(SOON).unwrap().expect("agents go on") {
+            Event::Begun {
+                agent,
+                late_ns,
+                uncertainty_ns,
+                windows_from_ns,
+                ..
+            } => {
+                assert!(
+                    late_ns + uncertainty_ns as i64 >= 0,
+                    "{late_ns}, {uncertainty_ns}"
+                );
+                let began = Began {
+                    late_ns,
+                    uncertainty_ns,
+                    windows_from_ns,
+                };
+                merger.begun(agent, began);
+            }
+            Event::Window { agent, window } => merger.add(agent, window).unwrap(),
+            Event::Done {
+                summary, realtime, ..
+            } => {
+                // Redis is on this machine.
+                assert!(realtime.offset_ns.abs() < 50_000_000, "{realtime:?}");
+                told += summary["succeeded"].as_u64().unwrap();
+                done += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    told
+}
+
+fn merger(shares: &[Share]) -> Merger {
+    let agents = shares
+        .iter()
+        .map(|share| (format!("host-{}", share.index), share.describe()));
+    Merger::new(MergeOptions {
+        interval_ns: 1_000_000_000,
+        lag: 10,
+        offered_rate_per_s: None,
+        agents: agents.collect(),
+    })
+}
+
+#[test]
+fn two_runs_of_a_fleet_from_joining_to_nothing_left() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let endpoint = redis.endpoint();
+    // Agents may come first: they wait for the controller.
+    let agents: Vec<_> = (0..3)
+        .map(|index| {
+            let options = agent_options(endpoint.clone(), index);
+            thread::spawn(move || work(Agent::join(options)?, index))
+        })
+        .collect();
+    let mut controller = controller(&redis, 3);
+    let registrations = controller.gather(SOON).unwrap();
+    assert_eq!(registrations.len(), 3);
+    let offset = registrations[0]
+        .realtime
+        .ahead_of(&controller.realtime_offset());
+    assert!(
+        offset.0.unsigned_abs() <= offset.1 + 5_000_000,
+        "one clock: {offset:?}"
+    );
+    let plan = plan();
+    let shares = shares(&plan, 3, 1).unwrap();
+    let text = dyno_plan::file::to_toml(&plan);
+    let mut all = 0;
+    for number in 1..=2 {
+        let servers = ["mongodb://db".to_owned()];
+        let work = Work {
+            plan: text.clone(),
+            servers: servers.to_vec(),
+            stages: vec![Stage::Load, Stage::Run],
+            ..Work::default()
+        };
+        assert_eq!(controller.give(work, &shares).unwrap(), number);
+        let mut merger = merger(&shares);
+        stage(&mut controller, Stage::Load, &mut merger, 3);
+        stage(&mut controller, Stage::Run, &mut merger, 3);
+        let (_, outcome) = merger.finish().unwrap();
+        let mut expected = latency_histogram();
+        for agent in 0..3 {
+            for index in 0..WINDOWS {
+                let own = window(agent, index, 10 + index + u64::from(agent));
+                expected.add(&own.operations[0].response).unwrap();
+            }
+        }
+        let read = &outcome.phases[0].operations["read"];
+        assert_eq!(read.count, expected.len());
+        assert_eq!(
+            read.response_time_us.p99,
+            expected.value_at_quantile(0.99) as f64 / 1e3
+        );
+        assert_eq!(
+            (outcome.common.intervals, outcome.doubts()),
+            (WINDOWS, vec![])
+        );
+        all += expected.len();
+    }
+    assert_eq!(controller.finish(SOON).unwrap(), Vec::<String>::new());
+    let did: u64 = agents
+        .into_iter()
+        .map(|agent| agent.join().unwrap().unwrap())
+        .sum();
+    assert_eq!(did, all);
+    assert_eq!(redis.keys(), Vec::<String>::new());
+}
+
+#[test]
+fn readings_of_hosts_arrive_with_their_times_and_names_and_nothing_of_them_is_left() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 2);
+    let agents = [0, 1].map(|index| join(&redis, index).unwrap());
+    controller.gather(SOON).unwrap();
+    let mut senders = [agents[0].readings(), agents[1].readings()];
+    let value = |name: &str, value: f64| (MetricId::of("a", name), value);
+    let account = |number: u64| serde_json::json!({ "number": number });
+    let mut sent = Vec::new();
+    // A metric that comes later, one that is missing for a time, and so many that names are not with each.
+    for number in 0..300_u64 {
+        let (index, shown) = ((number % 2) as usize, number as f64);
+        let values = match number {
+            0..10 => vec![value("x", shown)],
+            10..20 => vec![value("y", -shown), value("x", shown)],
+            20..30 => vec![value("y", -shown)],
+            _ => vec![value("x", shown), value("y", -shown), value("z", 0.5)],
+        };
+        let at_ns = monotonic_ns();
+        senders[index]
+            .send(at_ns, &values, account(number))
+            .unwrap();
+        sent.push((index as u32, at_ns, values));
+    }
+    let found = controller.readings().unwrap();
+    assert_eq!(found.len(), sent.len());
+    for (number, (reading, (agent, at_ns, values))) in (0..).zip(found.iter().zip(&sent)) {
+        assert_eq!(reading.agent, *agent);
+        let mut values = values.clone();
+        values.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut read = reading.values.clone();
+        read.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(read, values, "reading {number}");
+        assert_eq!(reading.account, account(number));
+        // To the clock of Redis and back: the same machine, by other round trips.
+        let off_ns = controller.local_ns(reading.at_ns) - at_ns;
+        assert!(off_ns.abs() < 50_000_000, "reading {number}: {off_ns}");
+    }
+    assert_eq!(controller.readings().unwrap(), []);
+    let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
+    let left: u64 = redis::cmd("XLEN")
+        .arg("dyno:test:readings")
+        .query(&mut connection)
+        .unwrap();
+    assert!(left <= 1, "{left} readings take memory");
+    drop(senders);
+    let leaving = thread::spawn(move || agents.into_iter().for_each(Agent::leave));
+    assert_eq!(controller.finish(SOON).unwrap(), Vec::<String>::new());
+    leaving.join().unwrap();
+    assert_eq!(redis.keys(), Vec::<String>::new());
+}
+
+#[test]
+fn readings_that_nobody_takes_are_bounded_and_hold_up_nothing() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    let mut readings = agent.readings();
+    for number in 0..5_000 {
+        let values = [(MetricId::of("a", "x"), f64::from(number))];
+        let account = serde_json::Value::Null;
+        readings.send(monotonic_ns(), &values, account).unwrap();
+    }
+    let found = controller.readings().unwrap();
+    // Names went with one of thirty, so that few of the oldest that are left cannot be read.
+    assert!((1_900..2_300).contains(&found.len()), "{}", found.len());
+    assert_eq!(found.last().unwrap().values[0].1, 4_999.0);
+}
+
+#[test]
+fn every_key_of_a_run_has_an_expiry() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    controller
+        .give(Work::default(), &shares(&plan(), 1, 1).unwrap())
+        .unwrap();
+    agent.doing("something").unwrap();
+    let values = [(MetricId::of("a", "x"), 1.0)];
+    let account = serde_json::Value::Null;
+    agent
+        .readings()
+        .send(monotonic_ns(), &values, account)
+        .unwrap();
+    crate::common::wait_for("all keys", || redis.keys().len() == 7);
+    let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
+    for key in redis.keys() {
+        assert!(key.starts_with("dyno:test:"), "{key}");
+        let left: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
+        assert!(left > 0, "{key}: {left}");
+    }
+}
+
+#[test]
+fn no_stage_begins_without_an_agent_that_has_gone() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 2);
+    let (first, second) = (join(&redis, 0).unwrap(), join(&redis, 1).unwrap());
+    controller.gather(SOON).unwrap();
+    // It goes in order, when nobody waits for it.
+    first.leave();
+    controller
+        .give(Work::default(), &shares(&plan(), 2, 1).unwrap())
+        .unwrap();
+    let (taken, has_taken) = channel();
+    let waiting = thread::spawn(move || {
+        let (work, _) = second.next_work(SOON).unwrap().unwrap();
+        taken.send(()).unwrap();
+        let _ = second.wait_start(work.number, Stage::Run, SOON);
+    });
+    // The controller, which ends below, would take the work back.
+    has_taken.recv_timeout(SOON).unwrap();
+    let error = controller
+        .barrier(Stage::Run, SOON)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("agent 0 on") && error.contains("has gone"),
+        "{error}"
+    );
+    drop(controller);
+    waiting.join().unwrap();
+}
+
+#[test]
+fn a_connection_that_is_lost_while_nobody_asks_is_made_again() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let _agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    let mut other = redis.endpoint().connect(Duration::ZERO).unwrap();
+    // Longer than a lease.
+    thread::sleep(LEASE * 3 / 2);
+    redis::cmd("CLIENT")
+        .arg("KILL")
+        .arg("TYPE")
+        .arg("normal")
+        .arg("SKIPME")
+        .arg("yes")
+        .query::<i64>(&mut other)
+        .unwrap();
+    assert!(
+        controller
+            .next(Duration::from_millis(300))
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn different_versions_do_not_work_together() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let mut options = agent_options(redis.endpoint(), 0);
+    options.version = Version::of("0.9");
+    let expected = "`host-0` has version 0.9 (messages 3), and the controller has 1.0 (messages 3)";
+    assert_eq!(Agent::join(options).unwrap_err().to_string(), expected);
+    // Both sides say so.
+    assert_eq!(controller.gather(SOON).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn a_run_has_one_controller_and_one_agent_of_each_number() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let _first = controller(&redis, 1);
+    let second = Controller::open(controller_options(redis.endpoint(), 1));
+    assert!(
+        matches!(second, Err(FleetError::RunTaken { .. })),
+        "{second:?}"
+    );
+    let _agent = join(&redis, 0).unwrap();
+    let error = join(&redis, 0).unwrap_err().to_string();
+    assert!(
+        error.contains("agent 0 of the run `test` is there already, on the host `host-0`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_host_without_room_is_named() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = Controller::open(ControllerOptions {
+        needed_disk_bytes: 64 << 20,
+        ..controller_options(redis.endpoint(), 1)
+    })
+    .unwrap();
+    let mut options = agent_options(redis.endpoint(), 0);
+    options.host.free_disk_bytes = 10_500_000;
+    let _agent = Agent::join(options).unwrap();
+    let error = controller.gather(SOON).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "`host-0` has 10.0 MiB of free disk, and 64.0 MiB are needed"
+    );
+}
+
+#[test]
+fn lost_connections_lose_and_repeat_nothing() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let mut agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    controller
+        .give(Work::default(), &shares(&plan(), 1, 1).unwrap())
+        .unwrap();
+    let (work, _) = agent.next_work(SOON).unwrap().expect("there is work");
+    let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
+    let mut seen = Vec::new();
+    for index in 0..30 {
+        agent.window(work.number, &window(0, index, 3)).unwrap();
+        if index % 5 == 0 {
+            let mut kill = redis::cmd("CLIENT");
+            kill.arg("KILL")
+                .arg("TYPE")
+                .arg("normal")
+                .arg("SKIPME")
+                .arg("yes");
+            let killed: u64 = kill.query(&mut connection).unwrap();
+            assert!(killed > 0);
+        }
+        while let Some(event) = controller.next(Duration::from_millis(20)).unwrap() {
+            let Event::Window { window, .. } = event else {
+                panic!("{event:?}")
+            };
+            seen.push(window.index);
+        }
+    }
+    while seen.len() < 30 {
+        match controller.next(SOON).unwrap().expect("it comes") {
+            Event::Window { window, .. } => seen.push(window.index),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(seen, (0..30).collect::<Vec<u64>>());
+    assert!(controller.next(LEASE).unwrap().is_none(), "nothing more");
+    agent.check().unwrap();
+}
+
+#[test]
+fn messages_that_redis_dropped_are_missed() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, 1);
+    let agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
+    // Number of the newest message that has arrived.
+    let mut arrived = || -> u64 {
+        let mut newest = redis::cmd("XREVRANGE");
+        newest
+            .arg("dyno:test:up")
+            .arg("+")
+            .arg("-")
+            .arg("COUNT")
+            .arg(1);
+        let entries: Vec<(String, Vec<String>)> = newest.query(&mut connection).unwrap();
+        let fields = entries.first().map(|(_, fields)| fields.as_slice());
+        let mut pairs = fields.unwrap_or_default().chunks_exact(2);
+        let number = pairs
+            .find(|pair| pair[0] == "n")
+            .map(|pair| pair[1].parse());
+        number.map_or(0, Result::unwrap)
+    };
+    // Far more than stay unread.
+    for number in 0..2_600_u64 {
+        agent.doing(&format!("step {number}")).unwrap();
+        // Not more than wait in the agent: the thread that sends may be kept waiting by others on the machine.
+        let deadline = Instant::now() + SOON;
+        while number % 100 == 0 && arrived() + 50 < number {
+            assert!(Instant::now() < deadline, "they do not arrive");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    agent.leave();
+    let event = controller.next(SOON).unwrap().expect("it is missed");
+    let Event::Missing {
+        agent: 0,
+        error: FleetError::MessagesLost { count, .. },
+    } = event
+    else {
+        panic!("{event:?}")
+    };
+    assert!((400..=601).contains(&count), "{count}");
+}
+
+#[test]
+fn tls_is_checked_against_the_given_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["redis", "other"] {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        std::fs::write(folder.path().join(format!("{name}.crt")), made.cert.pem()).unwrap();
+        std::fs::write(
+            folder.path().join(format!("{name}.key")),
+            made.signing_key.serialize_pem(),
+        )
+        .unwrap();
+    }
+    std::fs::copy(
+        folder.path().join("redis.crt"),
+        folder.path().join("ca.crt"),
+    )
+    .unwrap();
+    let Some(redis) = RedisServer::start_tls(folder.path()) else {
+        return;
+    };
+    let by = |name: &str| {
+        Endpoint::find(&EndpointSource {
+            text: Some(redis.url()),
+            authority: Some(folder.path().join(name)),
+            ..Default::default()
+        })
+        .unwrap()
+    };
+    let mut connection = by("redis.crt").connect(Duration::ZERO).unwrap();
+    let answer: String = redis::cmd("PING").query(&mut connection).unwrap();
+    assert_eq!(answer, "PONG");
+    let error = by("other.crt")
+        .connect(Duration::ZERO)
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("cannot use Redis") && !error.contains("password"),
+        "{error}"
+    );
+    let open = redis.endpoint().connect(Duration::ZERO).map(|_| ());
+    assert!(open.is_err(), "the system does not know the authority");
+}

@@ -1,0 +1,7 @@
+//! The protocol of a fleet over a real Redis, its faults, its hosts and its manifests.
+
+mod common;
+mod fleet_faults;
+mod fleet_hosts;
+mod fleet_manifests;
+mod fleet_protocol;

@@ -1,0 +1,101 @@
+//! A recorded run of each format version stays readable, with the same figures.
+//!
+//! `tests/golden/v1` was written by `UPDATE_GOLDEN=1 cargo test -p dyno-record --test golden`; a
+//! format that can no longer read it needs a new version and a new folder, not a new recording.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use dyno_record::model::{Caveat, CaveatKind, KeyShares, PhaseKind, RunStatus};
+use dyno_record::reader::Run;
+use dyno_record::writer::RunWriter;
+use std::path::{Path, PathBuf};
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1")
+}
+
+fn write_golden(directory: &Path) {
+    let mut document = crate::common::document();
+    let mut writer = RunWriter::create(directory, crate::common::PLAN, &document).unwrap();
+    for index in 0..3 {
+        writer
+            .record(&crate::common::window(PhaseKind::Measure, index))
+            .unwrap();
+    }
+    let mut phase = crate::common::accumulated(3).to_record();
+    phase.keys = Some(KeyShares {
+        draws: 33,
+        hottest_1_percent_ratio: 0.25,
+        hottest_10_percent_ratio: 0.5,
+    });
+    document.phases.push(phase);
+    document.caveats.push(Caveat {
+        kind: CaveatKind::Errors,
+        message: "3 of 36 operations failed".to_owned(),
+        hint: None,
+        phase: Some(PhaseKind::Measure),
+    });
+    document.status = RunStatus::Complete;
+    writer.finish(&document).unwrap();
+}
+
+#[test]
+fn the_golden_run_of_version_1_gives_its_known_numbers() {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let _ = std::fs::remove_dir_all(golden());
+        write_golden(&golden());
+    }
+    let run = Run::open(&golden()).unwrap();
+    assert!(!run.rebuilt);
+    assert_eq!(run.document.schema_version, 1);
+    assert_eq!(run.document.status, RunStatus::Complete);
+    assert_eq!(run.document.caveats[0].kind, CaveatKind::Errors);
+    let phase = &run.document.phases[0];
+    assert_eq!(phase.achieved_rate_per_s, 11.0);
+    assert_eq!(phase.little_ratio, Some(1.0083333333333333));
+    assert_eq!(phase.keys.unwrap().hottest_10_percent_ratio, 0.5);
+    assert_eq!(phase.errors["timeout"], 3);
+    let read = &phase.operations["read"];
+    assert_eq!(read.response_time_us.mean, 6_500.0);
+    assert_eq!(read.response_time_us.p50, 6_000.639);
+    assert_eq!(read.response_time_us.p99_99, 12_001.279);
+    assert_eq!(read.service_time_us.max, 11_501.567);
+    let maxima: Vec<f64> = run
+        .series
+        .iter()
+        .map(|point| point.response.max_us)
+        .collect();
+    assert_eq!(
+        maxima,
+        [
+            10_002.431, 20_004.863, 11_001.855, 20_004.863, 12_001.279, 20_004.863
+        ]
+    );
+    let merged = run.distribution(PhaseKind::Measure, "read").unwrap();
+    assert_eq!(merged.response.len(), 30);
+    assert_eq!(merged.response.count_between(0, 6_000_000), 15);
+}
+
+#[test]
+fn the_golden_run_is_what_would_be_written_today() {
+    let folder = tempfile::tempdir().unwrap();
+    write_golden(folder.path());
+    for name in [
+        "run.json",
+        "plan.toml",
+        "series/intervals.csv",
+        "series/operations.csv",
+        "series/errors.csv",
+        "series/fine.csv",
+    ] {
+        let written = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let committed = std::fs::read_to_string(golden().join(name)).unwrap();
+        assert!(
+            written == committed,
+            "{name} differs from the committed one"
+        );
+    }
+    // Its bytes depend on the version of the compressor, its histograms do not.
+    let written = Run::open(folder.path()).unwrap().distributions;
+    assert!(written == Run::open(&golden()).unwrap().distributions);
+}

@@ -1,0 +1,117 @@
+//! What reports say of the analysis of a run, word for word.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper that cannot do its work has to fail the test"
+)]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_record::model::PhaseKind;
+use dyno_record::reader::Run;
+use dyno_report::{Format, RenderOptions, render};
+use insta::assert_snapshot;
+use serde_json::Value;
+
+fn rendered(run: &(Run, RunAnalysis), format: Format, width: usize) -> String {
+    let options = RenderOptions {
+        width,
+        ..RenderOptions::default()
+    };
+    render(&run.0, Some(&run.1), format, &options).unwrap()
+}
+
+/// From the first line that begins with `start` on.
+fn from<'a>(text: &'a str, start: &str) -> &'a str {
+    let place = text.find(&format!("\n{start}")).unwrap();
+    &text[place..]
+}
+
+#[test]
+fn terminal_report_of_a_watched_run() {
+    let text = rendered(&crate::support::watched_run(), Format::Human, 100);
+    let tables = from(&text, "Rate and response time with their uncertainty");
+    assert_snapshot!(tables);
+}
+
+#[test]
+fn markdown_report_of_a_watched_run() {
+    let text = rendered(&crate::support::watched_run(), Format::Markdown, 100);
+    let result = from(&text, "## Result");
+    assert_snapshot!(&result[..result.find("## Workload").unwrap()]);
+}
+
+#[test]
+fn terminal_report_of_a_run_that_is_too_short_for_intervals() {
+    let text = rendered(&crate::support::watched(2), Format::Human, 100);
+    let tables = from(&text, "Rate and response time with their uncertainty");
+    assert!(tables.contains("No interval of"), "{tables}");
+    assert!(!tables.contains(" ± 100"), "{tables}");
+    assert_snapshot!(tables);
+}
+
+#[test]
+fn a_record_without_resources_names_no_bottleneck() {
+    let windows =
+        [crate::support::window(PhaseKind::Measure, 0, 0).operation("read", &[(200, 1000)])];
+    let old = crate::support::analysed(crate::support::closed_document(), &windows);
+    for format in [Format::Human, Format::Markdown, Format::Html, Format::Json] {
+        let text = rendered(&old, format, 100);
+        assert!(!text.contains("is the bottleneck"), "{format:?}");
+    }
+    let text = rendered(&old, Format::Markdown, 100);
+    assert!(
+        text.contains("What limits the server cannot be told"),
+        "{text}"
+    );
+    assert!(!text.contains("NaN"), "{text}");
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [60, 80, 100, 160] {
+        for line in rendered(&crate::support::watched_run(), Format::Human, width).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_document_has_the_analysis_besides_what_was_recorded() {
+    let run = crate::support::watched_run();
+    let mut document: Value = serde_json::from_str(&rendered(&run, Format::Json, 100)).unwrap();
+    let analysis = document
+        .as_object_mut()
+        .unwrap()
+        .remove("analysis")
+        .unwrap();
+    assert_eq!(document, serde_json::to_value(&run.0.document).unwrap());
+    assert_eq!(analysis["windows"], 24);
+    for figure in ["rate_per_s", "response_mean_us"] {
+        assert!(analysis["figures"][figure]["low"].is_f64(), "{figure}");
+        assert!(analysis["operations"]["read"][figure]["low"].is_f64());
+    }
+    for name in ["p50", "p95", "p99"] {
+        assert!(
+            analysis["figures"]["response_us"][name]["high"].is_f64(),
+            "{name}"
+        );
+    }
+    assert_eq!(
+        analysis["bottleneck"]["demand"]["name"],
+        "CPUs of server and client"
+    );
+    assert!(analysis["bottleneck"]["reached_ratio"].is_f64());
+    assert_eq!(analysis["figures"]["laws"][0]["law"], "little");
+    assert!(analysis["findings"][0]["evidence"][0].is_string());
+}
+
+#[test]
+fn what_scripts_read_is_the_same_with_an_analysis() {
+    let (run, analysis) = crate::support::watched_run();
+    let options = RenderOptions::default();
+    for format in [Format::Ycsb, Format::Kpi] {
+        let with = render(&run, Some(&analysis), format, &options).unwrap();
+        assert_eq!(with, render(&run, None, format, &options).unwrap());
+    }
+}

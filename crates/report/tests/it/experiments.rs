@@ -1,0 +1,278 @@
+//! What the text renderers say about fixed experiments, word for word, and their pages, which the browser test
+//! of `web/` opens.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper that cannot do its work has to fail the test"
+)]
+
+use crate::samples::experiment as support;
+use dyno_analyze::experiment::{Answer, Experiment};
+use dyno_report::RenderOptions;
+use dyno_report::experiment::{ExperimentFormat, render};
+use insta::assert_snapshot;
+use std::path::Path;
+
+fn text(experiment: &Experiment, format: ExperimentFormat, width: usize) -> String {
+    let options = RenderOptions {
+        width,
+        ..RenderOptions::default()
+    };
+    render(experiment, format, &options).unwrap()
+}
+
+fn human(experiment: &Experiment) -> String {
+    text(experiment, ExperimentFormat::Human, 150)
+}
+
+fn page(experiment: &Experiment) -> String {
+    text(experiment, ExperimentFormat::Html, 0)
+}
+
+fn all() -> [(&'static str, Experiment); 10] {
+    [
+        ("clients", support::clients_sweep()),
+        ("doubtful", support::doubtful_sweep()),
+        ("rates", support::rates_sweep()),
+        ("blocks", support::blocks_sweep()),
+        ("setting", support::setting_sweep()),
+        ("nothing", support::empty_sweep()),
+        ("ab", support::ab()),
+        ("xmax", support::highest_rate(false)),
+        ("client", support::highest_rate(true)),
+        ("slo", support::objective()),
+    ]
+}
+
+#[test]
+fn pages_are_written_for_the_browser_test() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, experiment) in all() {
+        let html = page(&experiment);
+        assert!(html.ends_with("</html>\n"), "{name}");
+        assert!(html.len() < 300_000, "{name}: {} bytes", html.len());
+        std::fs::write(folder.join(format!("experiment-{name}.html")), html).unwrap();
+    }
+}
+
+#[test]
+fn terminal_report_of_a_sweep_over_clients() {
+    assert_snapshot!(human(&support::clients_sweep()));
+}
+
+#[test]
+fn terminal_report_of_a_sweep_in_which_nearly_everything_went_wrong() {
+    assert_snapshot!(human(&support::doubtful_sweep()));
+}
+
+#[test]
+fn terminal_report_of_a_sweep_over_rates() {
+    assert_snapshot!(human(&support::rates_sweep()));
+}
+
+#[test]
+fn terminal_report_of_a_sweep_over_clients_and_rates() {
+    assert_snapshot!(human(&support::blocks_sweep()));
+}
+
+#[test]
+fn a_sweep_over_clients_and_rates_has_the_charts_of_both() {
+    let html = page(&support::blocks_sweep());
+    for plot in [
+        "plot-rate-over-clients",
+        "plot-response-over-clients",
+        "plot-response-over-rate",
+        "plot-achieved-over-rate",
+    ] {
+        assert_eq!(html.matches(&format!("id=\"{plot}\"")).count(), 1, "{plot}");
+    }
+    // Where the highest rate of the closed loop lies among the offered ones.
+    assert!(html.contains("X_max 18,900/s"));
+}
+
+#[test]
+fn terminal_report_of_a_comparison() {
+    assert_snapshot!(human(&support::ab()));
+}
+
+#[test]
+fn terminal_report_of_a_search_for_the_highest_rate() {
+    assert_snapshot!(human(&support::highest_rate(false)));
+}
+
+#[test]
+fn a_maximum_of_the_client_is_never_called_x_max() {
+    for format in [ExperimentFormat::Human, ExperimentFormat::Markdown] {
+        let text = text(&support::highest_rate(true), format, 120);
+        assert!(text.contains("the client was the limit"), "{text}");
+        assert!(!text.contains("X_max is 18"), "{text}");
+        assert!(!text.contains("X\\_max is 18"), "{text}");
+    }
+}
+
+#[test]
+fn terminal_report_of_a_search_for_an_objective() {
+    assert_snapshot!(human(&support::objective()));
+}
+
+#[test]
+fn markdown_report_of_a_sweep_over_clients() {
+    let text = text(&support::clients_sweep(), ExperimentFormat::Markdown, 0);
+    assert_snapshot!(text);
+}
+
+#[test]
+fn an_experiment_without_an_answer_says_so_in_every_form() {
+    let experiment = support::empty_sweep();
+    for format in [
+        ExperimentFormat::Human,
+        ExperimentFormat::Markdown,
+        ExperimentFormat::Html,
+    ] {
+        let text = text(&experiment, format, 100);
+        assert!(text.contains("There is no answer yet"), "{format:?}");
+        assert!(text.contains("the server did not start"), "{format:?}");
+        assert!(text.contains("not run"), "{format:?}");
+    }
+}
+
+#[test]
+fn a_narrow_terminal_gets_no_line_that_is_too_long() {
+    for (name, experiment) in all() {
+        for width in [80, 120] {
+            let text = text(&experiment, ExperimentFormat::Human, width);
+            let long = text.lines().find(|line| line.chars().count() > width);
+            assert_eq!(long, None, "{name} at {width}");
+        }
+    }
+}
+
+/// The numbers of the headline that have neither an interval nor a word on why they have none, of all that have a value.
+fn without_a_word(experiment: &Experiment) -> (usize, Vec<String>) {
+    let markdown = text(experiment, ExperimentFormat::Markdown, 0);
+    let before_findings = markdown
+        .lines()
+        .take_while(|line| !line.starts_with("## F"));
+    let is_number = |line: &&str| {
+        let value = line.split('|').nth(2).unwrap_or_default();
+        value.contains("**") && value.contains(|letter: char| letter.is_ascii_digit())
+    };
+    let numbers: Vec<&str> = before_findings.filter(is_number).collect();
+    let is_silent = |line: &&&str| !line.contains("95 %") && !line.contains("no interval");
+    let silent = numbers.iter().filter(is_silent);
+    (
+        numbers.len(),
+        silent.map(|line| (*line).to_owned()).collect(),
+    )
+}
+
+/// Takes the interval of every figure, and the boundary of a search.
+fn strip(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Array(all) => all.iter_mut().for_each(strip),
+        serde_json::Value::Object(fields) => {
+            if fields.contains_key("value") && !fields.contains_key("confidence_ratio") {
+                fields.remove("low");
+                fields.remove("high");
+            }
+            fields.remove("boundary");
+            // A fit is none without its intervals.
+            let others = fields.iter_mut().filter(|(name, _)| *name != "usl");
+            others.for_each(|(_, field)| strip(field));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_number_of_a_headline_has_its_interval_or_says_why_it_has_none() {
+    for (name, experiment) in all() {
+        let (count, silent) = without_a_word(&experiment);
+        assert!(silent.is_empty(), "{name}: {silent:?}");
+        assert!(count >= 3 || name == "nothing", "{name}: {count}");
+        let mut bare = serde_json::to_value(&experiment).unwrap();
+        strip(&mut bare);
+        let bare: Experiment = serde_json::from_value(bare).unwrap();
+        let (of_bare, silent) = without_a_word(&bare);
+        assert!(silent.is_empty(), "{name} without intervals: {silent:?}");
+        assert_eq!(of_bare > 0, count > 0, "{name}");
+    }
+}
+
+#[test]
+fn the_json_is_the_document() {
+    let experiment = support::clients_sweep();
+    let text = text(&experiment, ExperimentFormat::Json, 0);
+    let back: Experiment = serde_json::from_str(&text).unwrap();
+    assert_eq!(back.findings, experiment.findings);
+    assert!(matches!(back.answer, Some(Answer::Sweep(_))));
+    assert!(text.ends_with("}\n"));
+}
+
+#[test]
+fn a_page_refers_to_nothing_but_itself_and_the_runs_beside_it() {
+    let html = page(&support::clients_sweep());
+    let markup = html[..html.find("<script").unwrap()].replace("&#x2f;", "/");
+    let references: Vec<&str> = markup
+        .split("href=\"")
+        .skip(1)
+        .map(|rest| &rest[..rest.find('"').unwrap()])
+        .collect();
+    assert!(
+        references.contains(&"runs/004-8/report.html"),
+        "{references:?}"
+    );
+    for reference in references {
+        let is_own = reference.starts_with("#caveat-") || reference.starts_with("runs/");
+        assert!(is_own, "{reference}");
+    }
+    for forbidden in ["<link", "<img", "<iframe", "src=", "@import"] {
+        assert!(!markup.contains(forbidden), "{forbidden}");
+    }
+}
+
+#[test]
+fn no_text_of_an_experiment_can_break_out_of_the_page() {
+    const HOSTILE: &str = "</script><script>alert(1)</script><!--<b>\"'&amp;{{ 7 * 7 }}";
+    let spoil = |text: &str| {
+        let mut experiment = support::setting_sweep();
+        experiment.name = text.into();
+        experiment.question = text.into();
+        experiment.started_at = text.into();
+        experiment.status_reason = Some(text.into());
+        experiment.axes[0].key = text.into();
+        experiment.findings[0].text = text.into();
+        experiment.findings[0].evidence = vec![text.into()];
+        experiment.caveats = vec![dyno_record::model::Caveat {
+            kind: dyno_record::model::CaveatKind::Errors,
+            message: text.into(),
+            hint: Some(text.into()),
+            phase: None,
+        }];
+        for point in &mut experiment.points {
+            point.directory = format!("runs/{text}");
+            point.settings = [(text.to_owned(), text.to_owned())].into();
+        }
+        if let Some(Answer::Sweep(answer)) = &mut experiment.answer {
+            for level in &mut answer.levels {
+                level.settings = [(text.to_owned(), text.to_owned())].into();
+            }
+        }
+        page(&experiment)
+    };
+    let (harmless, hostile) = (spoil("plain"), spoil(HOSTILE));
+    for tag in [
+        "<script",
+        "</script",
+        "<!--",
+        "<b>",
+        "<title",
+        "<td",
+        "alert(1)</s",
+    ] {
+        let count = |html: &str| html.matches(tag).count();
+        assert_eq!(count(&hostile), count(&harmless), "{tag}");
+    }
+    assert!(!hostile.contains("href=\"runs/<"));
+}

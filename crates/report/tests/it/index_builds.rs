@@ -1,0 +1,310 @@
+//! Reports of index builds: texts word for word, and pages that are written to `target/tmp/report/`, where they can be
+//! looked at.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper that cannot do its work has to fail the test"
+)]
+
+use crate::samples::index_build::{failed, rewritten, without_remedy};
+use crate::samples::trace::{Traced, empty, random_scan, sequential_scan};
+#[allow(dead_code, reason = "other tests use the rest")]
+use dyno_analyze::access_pattern::Activity;
+use dyno_record::index_build::IndexBuildDocument;
+use dyno_record::model::RunStatus;
+use dyno_report::RenderOptions;
+use dyno_report::experiment::ExperimentFormat;
+use dyno_report::experiment::model::ExperimentModel;
+use dyno_report::index_build::{IndexBuildView, model, render};
+use dyno_report::io_trace::TraceView;
+use insta::assert_snapshot;
+use std::path::Path;
+
+const ALL: [ExperimentFormat; 4] = [
+    ExperimentFormat::Human,
+    ExperimentFormat::Markdown,
+    ExperimentFormat::Html,
+    ExperimentFormat::Json,
+];
+
+/// What the traces say that they are of, which a report of an index build does not repeat.
+fn other_activity() -> Activity {
+    Activity {
+        subject: "secantusd-rs".to_owned(),
+        scans_records: false,
+    }
+}
+
+/// Calls `look` with the view of a document and its traces.
+fn with_view<T>(
+    document: &IndexBuildDocument,
+    traces: &[(&str, &Traced)],
+    look: impl FnOnce(&IndexBuildView<'_>) -> T,
+) -> T {
+    let activity = other_activity();
+    let views = traces.iter().map(|(name, traced)| {
+        let view = TraceView {
+            document: &traced.document,
+            slices: &[],
+            patterns: &traced.patterns,
+            activity: &activity,
+        };
+        ((*name).to_owned(), view)
+    });
+    look(&IndexBuildView {
+        document,
+        traces: views.collect(),
+    })
+}
+
+fn shown(
+    document: &IndexBuildDocument,
+    traces: &[(&str, &Traced)],
+    format: ExperimentFormat,
+) -> String {
+    with_view(document, traces, |view| {
+        render(view, format, &RenderOptions::default()).unwrap()
+    })
+}
+
+fn model_of(document: &IndexBuildDocument, traces: &[(&str, &Traced)]) -> ExperimentModel {
+    with_view(document, traces, model)
+}
+
+fn shown_rewritten(format: ExperimentFormat) -> String {
+    let (before, after) = (random_scan(), sequential_scan());
+    shown(
+        &rewritten(),
+        &[("before", &before), ("after", &after)],
+        format,
+    )
+}
+
+fn write_page(name: &str, page: &str) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(name), page).unwrap();
+}
+
+/// The findings whose text has `part`.
+fn found<'a>(model: &'a ExperimentModel, part: &str) -> Vec<(&'static str, &'a str)> {
+    let findings = model.findings.iter();
+    let findings = findings.filter(|finding| finding.text.contains(part));
+    findings
+        .map(|finding| (finding.kind, finding.text.as_str()))
+        .collect()
+}
+
+#[test]
+fn terminal_report_before_and_after_a_rewrite() {
+    assert_snapshot!(shown_rewritten(ExperimentFormat::Human));
+}
+
+#[test]
+fn markdown_report_before_and_after_a_rewrite() {
+    assert_snapshot!(shown_rewritten(ExperimentFormat::Markdown));
+}
+
+#[test]
+fn terminal_report_without_a_remedy() {
+    let before = random_scan();
+    let text = shown(
+        &without_remedy(),
+        &[("before", &before)],
+        ExperimentFormat::Human,
+    );
+    assert_snapshot!(text);
+}
+
+#[test]
+fn terminal_report_of_one_that_failed() {
+    assert_snapshot!(shown(&failed(), &[], ExperimentFormat::Human));
+}
+
+#[test]
+fn the_page_shows_pictures_before_and_after() {
+    let page = shown_rewritten(ExperimentFormat::Html);
+    write_page("index-build.html", &page);
+    for wanted in [
+        "aria-label=\"before: 2,000 reads of collection-7.wt, score 0.0",
+        "aria-label=\"after: 2,000 reads of collection-11.wt, score 1.00",
+        "14 × faster",
+        "not one document changed",
+        "limited to 200 reads and 200 writes per second: no real seeks",
+    ] {
+        assert!(page.contains(wanted), "`{wanted}` is not in the page");
+    }
+    let before = random_scan();
+    let traces = [("before", &before)];
+    let page = shown(&without_remedy(), &traces, ExperimentFormat::Html);
+    write_page("index-build-once.html", &page);
+    assert!(page.contains("<code>--remedy rewrite</code>"));
+    let page = shown(&failed(), &[], ExperimentFormat::Html);
+    write_page("index-build-failed.html", &page);
+    assert!(page.contains("<code>sdu.docs</code> was loaded"));
+}
+
+#[test]
+fn every_combination_of_builds_and_traces_has_a_report() {
+    let (before, after, none) = (random_scan(), sequential_scan(), empty());
+    let traces: [&[(&str, &Traced)]; 6] = [
+        &[],
+        &[("before", &before)],
+        &[("after", &after)],
+        &[("before", &before), ("after", &after)],
+        &[("before", &none), ("after", &none)],
+        &[("other", &after)],
+    ];
+    for document in [rewritten(), without_remedy(), failed()] {
+        for traces in traces {
+            for format in ALL {
+                assert!(shown(&document, traces, format).ends_with('\n'));
+            }
+        }
+    }
+}
+
+#[test]
+fn findings_are_about_an_index_build_whatever_the_traces_say() {
+    let text = shown_rewritten(ExperimentFormat::Human);
+    assert!(text.contains("Before: index build read `collection-7.wt`"));
+    assert!(text.contains("the scan follows record order, the file does not"));
+    let json: serde_json::Value =
+        serde_json::from_str(&shown_rewritten(ExperimentFormat::Json)).unwrap();
+    let said = json["traces"][0]["findings"][0]["text"].as_str().unwrap();
+    assert!(said.starts_with("index build read `collection-7.wt`"));
+}
+
+#[test]
+fn documents_that_changed_are_an_alarm() {
+    let (before, after) = (random_scan(), sequential_scan());
+    let traces = [("before", &before), ("after", &after)];
+    for is_lost in [true, false] {
+        let mut document = rewritten();
+        let remedy = document.remedy.as_mut().unwrap();
+        match is_lost {
+            true => remedy.documents.1 -= 1,
+            false => remedy.content_hash.1 = "00ff".into(),
+        }
+        let model = model_of(&document, &traces);
+        assert_eq!(model.findings[0].kind, "warning");
+        assert!(model.findings[0].text.contains("changed documents"));
+        assert!(found(&model, "not one document changed").is_empty());
+        let alarming = model.headline.iter().filter(|figure| figure.alarming);
+        let labels: Vec<&str> = alarming.map(|figure| figure.label.as_str()).collect();
+        assert_eq!(labels, ["documents, not identical"]);
+    }
+}
+
+#[test]
+fn a_remedy_of_what_was_sequential_had_nothing_to_mend() {
+    let (before, after) = (sequential_scan(), sequential_scan());
+    let traces = [("before", &before), ("after", &after)];
+    let mut document = rewritten();
+    document.builds[1].duration_s = document.builds[0].duration_s * 1.01;
+    let model = model_of(&document, &traces);
+    assert_eq!(found(&model, "had nothing to mend").len(), 1);
+    assert_eq!(found(&model, "took as long as before").len(), 1);
+    assert!(found(&model, "can order and disk order").is_empty());
+}
+
+#[test]
+fn a_remedy_that_mended_nothing_is_a_warning() {
+    let (before, after) = (random_scan(), random_scan());
+    let traces = [("before", &before), ("after", &after)];
+    let mut document = rewritten();
+    document.builds[1].duration_s = 30.0;
+    let model = model_of(&document, &traces);
+    let said = found(&model, "did not mend the order");
+    assert_eq!(said.len(), 1);
+    assert_eq!(said[0].0, "warning");
+    let said = found(&model, "2.2 × slower");
+    assert_eq!(said[0].0, "warning");
+}
+
+#[test]
+fn a_remedy_is_suggested_only_where_none_was_asked_for() {
+    let before = random_scan();
+    let traces = [("before", &before)];
+    let mut document = without_remedy();
+    let model = model_of(&document, &traces);
+    assert_eq!(found(&model, "--remedy rewrite")[0].0, "opportunity");
+    document.plan["index_build"]["remedy"] = "rewrite".into();
+    document.status = RunStatus::Partial;
+    document.status_reason = Some("interrupted".into());
+    let model = model_of(&document, &traces);
+    assert!(found(&model, "--remedy rewrite").is_empty());
+    assert_eq!(found(&model, "Scan order and disk order").len(), 1);
+    assert_eq!(model.status.label, "partial");
+    assert_eq!(model.status.reason.as_deref(), Some("interrupted"));
+}
+
+#[test]
+fn caveats_of_the_experiment_and_of_its_traces_are_numbered_together() {
+    let (before, after) = (random_scan(), sequential_scan());
+    let both = [("before", &before), ("after", &after)];
+    let model = model_of(&rewritten(), &both);
+    let said: Vec<(usize, &str)> = model
+        .caveats
+        .iter()
+        .map(|caveat| (caveat.number, caveat.message.as_str()))
+        .collect();
+    let expected = [
+        (1, "before: 3 calls were lost because the buffer was full"),
+        (
+            2,
+            "before: 1.2 MiB of the data files could not be dropped from the page cache",
+        ),
+        (3, "before: page faults of mapped files were not observed"),
+    ];
+    assert_eq!(said, expected);
+    let marks = |label: &str| {
+        let mut figures = model.headline.iter();
+        let figure = figures.find(|figure| figure.label == label);
+        figure.map(|figure| figure.marks.clone())
+    };
+    assert_eq!(marks("build time before"), Some(vec![2]));
+    assert_eq!(marks("build time after"), Some(Vec::new()));
+    assert_eq!(marks("score before"), Some(vec![1]));
+    assert_eq!(marks("score after"), Some(Vec::new()));
+    assert_eq!(model.status.marks, [1]);
+
+    let model = model_of(&rewritten(), &both[..1]);
+    let missing = model.caveats.iter().find(|c| c.label == "no trace");
+    assert!(missing.unwrap().message.contains("`after`"));
+}
+
+#[test]
+fn counters_of_the_cache_come_first_and_the_rest_is_counted() {
+    let (before, after) = (random_scan(), sequential_scan());
+    let model = model_of(&rewritten(), &[("before", &before), ("after", &after)]);
+    let mut sections = model.sections.iter();
+    let section = sections.find(|section| section.title == "Counters of the server");
+    let section = section.unwrap();
+    let rows = &section.tables[0].rows;
+    let names: Vec<&str> = rows.iter().map(|row| row[0].text.as_str()).collect();
+    assert_eq!(names.len(), 12);
+    let expected = [
+        "wiredTiger.cache.bytes read into cache",
+        "wiredTiger.cache.pages read into cache",
+        "metrics.counter 11",
+    ];
+    assert_eq!(names[..3], expected);
+    assert!(!names.contains(&"wiredTiger.cache.eviction walks"));
+    assert!(section.notes[0].starts_with("1 more counter that"));
+}
+
+#[test]
+fn the_json_form_holds_the_document_and_what_follows_from_each_trace() {
+    let text = shown_rewritten(ExperimentFormat::Json);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let document: IndexBuildDocument =
+        serde_json::from_value(value["index_build"].clone()).unwrap();
+    assert_eq!(document, rewritten());
+    assert_eq!(value["traces"][0]["build"], "before");
+    assert_eq!(value["traces"][1]["build"], "after");
+    assert_eq!(value["traces"][1]["access_patterns"]["calls"], 2200);
+    assert_eq!(value["traces"][0]["trace"]["lost_calls"], 3);
+    let said = value["findings"][0]["text"].as_str().unwrap();
+    assert!(said.contains("14 × faster"), "{said}");
+}

@@ -1,0 +1,6 @@
+//! Results of each kind, made for the renderers.
+
+pub(crate) mod experiment;
+pub(crate) mod index_build;
+pub(crate) mod trace;
+pub(crate) mod watched;

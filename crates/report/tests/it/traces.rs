@@ -1,0 +1,204 @@
+//! Reports of traces of file I/O: texts word for word, and pages that are written to `target/tmp/report/`, where
+//! the browser test of `web/` opens them.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper that cannot do its work has to fail the test"
+)]
+
+use crate::samples::trace::{Traced, aggregated, empty, random_scan, sequential_scan};
+#[allow(dead_code, reason = "other tests use the rest")]
+use dyno_analyze::access_pattern::Activity;
+use dyno_report::experiment::ExperimentFormat;
+use dyno_report::io_trace::{TracePair, TraceView, model, pair_model, render, render_pair};
+use dyno_report::{Format, RenderOptions, render_traced};
+use insta::assert_snapshot;
+use std::path::Path;
+
+fn activity() -> Activity {
+    Activity {
+        subject: "index build".to_owned(),
+        scans_records: true,
+    }
+}
+
+fn view<'a>(traced: &'a Traced, activity: &'a Activity) -> TraceView<'a> {
+    TraceView {
+        slices: &[],
+        document: &traced.document,
+        patterns: &traced.patterns,
+        activity,
+    }
+}
+
+fn shown(traced: &Traced, format: ExperimentFormat, width: usize) -> String {
+    let activity = activity();
+    let options = RenderOptions {
+        width,
+        ..RenderOptions::default()
+    };
+    render(&view(traced, &activity), format, &options).unwrap()
+}
+
+fn shown_pair(format: ExperimentFormat) -> String {
+    let (before, after, activity) = (random_scan(), sequential_scan(), activity());
+    let pair = TracePair {
+        title: "Index build before and after rewriting",
+        before: view(&before, &activity),
+        after: view(&after, &activity),
+    };
+    render_pair(&pair, format, &RenderOptions::default()).unwrap()
+}
+
+fn write_page(name: &str, page: &str) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(name), page).unwrap();
+}
+
+#[test]
+fn terminal_report_of_a_random_scan() {
+    assert_snapshot!(shown(&random_scan(), ExperimentFormat::Human, 120));
+}
+
+#[test]
+fn markdown_report_of_a_random_scan() {
+    assert_snapshot!(shown(&random_scan(), ExperimentFormat::Markdown, 120));
+}
+
+#[test]
+fn terminal_report_before_and_after() {
+    assert_snapshot!(shown_pair(ExperimentFormat::Human));
+}
+
+#[test]
+fn terminal_report_of_totals() {
+    assert_snapshot!(shown(&aggregated(), ExperimentFormat::Human, 120));
+}
+
+#[test]
+fn a_trace_without_calls_has_a_report() {
+    for format in [
+        ExperimentFormat::Human,
+        ExperimentFormat::Markdown,
+        ExperimentFormat::Html,
+        ExperimentFormat::Json,
+    ] {
+        assert!(!shown(&empty(), format, 80).is_empty());
+    }
+}
+
+#[test]
+fn the_page_shows_pictures_caveats_and_what_cannot_be_seen() {
+    let page = shown(&random_scan(), ExperimentFormat::Html, 80);
+    write_page("trace.html", &page);
+    assert!(
+        page.contains(
+            "<canvas role=\"img\" aria-label=\"2,000 reads of collection-7.wt, score 0.0"
+        )
+    );
+    assert!(page.contains("lost events") && page.contains("fentry is refused"));
+    assert!(page.contains("in almost random order"));
+}
+
+#[test]
+fn before_and_after_have_the_same_axes() {
+    let page = shown_pair(ExperimentFormat::Html);
+    write_page("trace-pair.html", &page);
+    let (before, after, activity) = (random_scan(), sequential_scan(), activity());
+    let pair = TracePair {
+        title: "x",
+        before: view(&before, &activity),
+        after: view(&after, &activity),
+    };
+    let model = pair_model(&pair);
+    let charts: Vec<_> = model
+        .sections
+        .iter()
+        .flat_map(|section| &section.densities)
+        .collect();
+    assert!(charts.len() >= 2);
+    for chart in charts {
+        let labels: Vec<&str> = chart
+            .panels
+            .iter()
+            .map(|panel| panel.label.as_str())
+            .collect();
+        assert_eq!(labels, ["before", "after"]);
+        for panel in &chart.panels {
+            assert!(panel.x_edges.end() <= chart.x.end && panel.y_edges.end() <= chart.y.end);
+        }
+        // Each begins at its own start.
+        assert!(chart.x.start.abs() < 0.01, "{}", chart.x.start);
+    }
+}
+
+#[test]
+fn the_json_form_holds_document_patterns_and_findings() {
+    let text = shown(&random_scan(), ExperimentFormat::Json, 80);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["trace"]["mode"], "events");
+    assert!(
+        value["access_patterns"]["files"][0]["score"]
+            .as_f64()
+            .unwrap()
+            < 0.1
+    );
+    assert_eq!(
+        value["access_patterns"]["files"][0]["size_bytes"]["buckets"][0]["from"],
+        32_768
+    );
+    assert!(
+        value["findings"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("index build")
+    );
+}
+
+#[test]
+fn every_chart_of_a_page_has_a_name_of_its_own() {
+    let (before, activity) = (random_scan(), activity());
+    let model = model(&view(&before, &activity));
+    let densities = model.sections.iter().flat_map(|section| &section.densities);
+    let plots = model.sections.iter().flat_map(|section| &section.plots);
+    let mut ids: Vec<&str> = densities.map(|chart| chart.id.as_str()).collect();
+    ids.extend(plots.map(|plot| plot.id.as_str()));
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
+
+#[test]
+fn a_report_of_a_run_shows_its_trace_with_findings_and_caveats() {
+    let (traced, activity) = (random_scan(), activity());
+    let trace = view(&traced, &activity);
+    let shown = |format| {
+        let options = RenderOptions::default();
+        render_traced(
+            &crate::support::closed_run(),
+            None,
+            Some(&trace),
+            format,
+            &options,
+        )
+        .unwrap()
+    };
+    let page = shown(Format::Html);
+    write_page("run-with-trace.html", &page);
+    for format in [Format::Human, Format::Markdown, Format::Html] {
+        let text = shown(format);
+        for wanted in [
+            "in almost random order",
+            "Where and when",
+            "3 calls were lost",
+        ] {
+            assert!(text.contains(wanted), "{format:?} lacks `{wanted}`");
+        }
+    }
+    assert!(page.contains("id=\"offset-1-0-read\"") && page.contains("\"trace_plots\":[{"));
+    let json: serde_json::Value = serde_json::from_str(&shown(Format::Json)).unwrap();
+    assert_eq!(json["io_trace"]["trace"]["lost_calls"], 3);
+    assert!(json["phases"].is_array());
+}

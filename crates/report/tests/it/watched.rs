@@ -1,0 +1,234 @@
+//! What reports say of what was watched, word for word, and what their charts hold.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper that cannot do its work has to fail the test"
+)]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+use crate::samples::watched;
+use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_analyze::verdict::{Cause, Verdict};
+use dyno_record::reader::Run;
+use dyno_report::{Format, RenderOptions, render};
+use insta::assert_snapshot;
+use serde_json::Value;
+
+fn rendered((run, analysis): &(Run, RunAnalysis), format: Format) -> String {
+    render(run, Some(analysis), format, &RenderOptions::default()).unwrap()
+}
+
+/// From the first line that begins with `start` to the one that begins with `end`.
+fn part<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
+    let from = text.find(&format!("\n{start}")).unwrap();
+    let length = text[from..].find(&format!("\n{end}")).unwrap();
+    &text[from..from + length]
+}
+
+/// The data of a page.
+fn data(html: &str) -> Value {
+    let start = html.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+    let end = start + html[start..].find("</script>").unwrap();
+    serde_json::from_str(&html[start..end]).unwrap()
+}
+
+#[test]
+fn terminal_report_of_a_throttled_disk() {
+    let text = rendered(&watched::throttled(), Format::Human);
+    assert_snapshot!(part(&text, "Resources during", "Findings"));
+}
+
+#[test]
+fn markdown_report_of_a_throttled_disk() {
+    let text = rendered(&watched::throttled(), Format::Markdown);
+    let verdict = part(&text, "## Verdict", "## Findings");
+    let sources = part(&text, "## Resources during", "## Workload");
+    assert_snapshot!(format!("{verdict}\n[…]\n{sources}"));
+}
+
+#[test]
+fn page_of_a_throttled_disk() {
+    let html = rendered(&watched::throttled(), Format::Html);
+    let verdict = part(
+        &html,
+        "<section class=\"findings verdict\">",
+        "<section class=\"findings\">",
+    );
+    let sources = part(&html, "<h2>Resources during", "<section class=\"phases\">");
+    assert_snapshot!(format!("{verdict}\n[…]\n{sources}"));
+}
+
+#[test]
+fn every_piece_of_evidence_leads_to_a_chart_that_is_there() {
+    let html = rendered(&watched::throttled(), Format::Html);
+    let links: Vec<&str> = html.split("<a href=\"#panel-").skip(1).collect();
+    let names = links.iter().map(|link| &link[..link.find('"').unwrap()]);
+    let names: Vec<&str> = names.collect();
+    let expected = [
+        "disk-operations",
+        "disk-operations",
+        "disk-busy",
+        "rate",
+        "cache-traffic",
+    ];
+    assert_eq!(names, expected);
+    for name in names {
+        assert!(
+            html.contains(&format!("<figure id=\"panel-{name}\">")),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn charts_of_resources_have_the_points_of_the_charts_of_the_load() {
+    let data = data(&rendered(&watched::throttled(), Format::Html));
+    let points = data["time"]["start_s"].as_array().unwrap().len();
+    let panels = data["panels"].as_array().unwrap();
+    let shown: Vec<&str> = panels
+        .iter()
+        .map(|panel| panel["id"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "cpu",
+        "processes",
+        "disk-operations",
+        "disk-busy",
+        "disk-await",
+        "disk-bytes",
+        "cache",
+        "cache-traffic",
+        "checkpoints",
+        "log-sync",
+        "network",
+        "connections",
+        "memory",
+    ];
+    assert_eq!(shown, expected);
+    for panel in panels {
+        for curve in panel["curves"].as_array().unwrap() {
+            assert_eq!(curve["values"].as_array().unwrap().len(), points, "{curve}");
+        }
+    }
+    let mark = &data["changes"][0];
+    assert_eq!(
+        (mark["at_s"].as_f64(), mark["label"].as_str()),
+        (Some(36.2), Some("1: rate ↓, disk ↓"))
+    );
+    // The row of the reading that was missed, and the rows that separate phases, have no value.
+    let user = panels[0]["curves"][0]["values"].as_array().unwrap();
+    assert_eq!(user.iter().filter(|value| value.is_null()).count(), 3);
+    let network = panels
+        .iter()
+        .find(|panel| panel["id"] == "network")
+        .unwrap();
+    assert!(
+        network["curves"][0]["values"][4].as_f64() > Some(10_000.0),
+        "not the busiest interface"
+    );
+}
+
+#[test]
+fn many_servers_are_one_curve() {
+    let found = watched::many_servers();
+    let data = data(&rendered(&found, Format::Html));
+    let panel = |name: &str| {
+        let mut panels = data["panels"].as_array().unwrap().iter();
+        panels.find(|panel| panel["id"] == name).unwrap()
+    };
+    let connections = &panel("connections")["curves"];
+    assert_eq!(connections.as_array().unwrap().len(), 1);
+    assert_eq!(connections[0]["label"], "6 servers open");
+    assert_eq!(connections[0]["values"][20], 6.0 * 35.0);
+    let dirty = panel("cache")["curves"][1]["values"][20].as_f64().unwrap();
+    assert!(dirty < 0.05, "shares are not added up: {dirty}");
+}
+
+#[test]
+fn the_page_of_an_hour_stays_small() {
+    let html = rendered(&watched::hour(), Format::Html);
+    assert!(html.len() < 1_000_000, "{} bytes", html.len());
+    assert!(html.contains("What was watched is shown as means over the points."));
+}
+
+#[test]
+fn without_a_cause_it_is_said_what_was_not_watched() {
+    let (run, mut analysis) = watched::throttled();
+    analysis.course = None;
+    analysis.verdict = Some(Verdict {
+        headline: "No resource that was watched was exhausted.".into(),
+        causes: Vec::new(),
+        not_watched: vec![Cause::Network],
+    });
+    let found = (run, analysis);
+    for format in [Format::Human, Format::Markdown, Format::Html] {
+        let text = rendered(&found, format);
+        assert!(
+            text.contains("No resource that was watched was exhausted."),
+            "{format:?}"
+        );
+        assert!(text.contains("the bandwidth of the network."), "{format:?}");
+        assert!(!text.contains("What changed"), "{format:?}");
+    }
+}
+
+#[test]
+fn a_run_that_was_not_watched_says_nothing_of_it() {
+    let (mut run, analysis) = watched::throttled();
+    run.metrics.clear();
+    run.document.sources.clear();
+    let with = (
+        run,
+        RunAnalysis {
+            course: None,
+            ..analysis
+        },
+    );
+    let without = (
+        with.0.clone(),
+        RunAnalysis {
+            verdict: None,
+            ..with.1.clone()
+        },
+    );
+    for format in [Format::Human, Format::Markdown, Format::Html] {
+        let text = rendered(&with, format);
+        assert_eq!(text, rendered(&without, format), "{format:?}");
+        for word in ["Verdict", "What was watched", "Resources during"] {
+            assert!(!text.contains(word), "{format:?}: {word}");
+        }
+    }
+    let data = data(&rendered(&with, Format::Html));
+    assert!(data.get("panels").is_none() && data.get("changes").is_none());
+}
+
+#[test]
+fn changes_are_told_of_a_run_that_was_not_watched_too() {
+    let (mut run, analysis) = watched::throttled();
+    run.metrics.clear();
+    run.document.sources.clear();
+    let found = (run, analysis);
+    for format in [Format::Human, Format::Markdown, Format::Html] {
+        let text = rendered(&found, format);
+        assert!(
+            text.contains("What changed over the measured time"),
+            "{format:?}"
+        );
+        assert!(!text.contains("Verdict"), "{format:?}");
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let (run, analysis) = watched::throttled();
+    for width in [60, 80, 100, 160] {
+        let options = RenderOptions {
+            width,
+            ..RenderOptions::default()
+        };
+        let text = render(&run, Some(&analysis), Format::Human, &options).unwrap();
+        for line in part(&text, "Resources during", "Findings").lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}

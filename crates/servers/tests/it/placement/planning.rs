@@ -1,0 +1,453 @@
+//! What policies come to on machines of different shapes.
+
+use dyno_servers::placement::{
+    InstancePlacement, Machine, Note, Placement, PlacementError, PlacementRequest, plan,
+};
+
+use dyno_servers::{CacheDemand, ServerError, ServerProgram, cache_shares};
+
+use super::fixtures::*;
+
+fn request(text: &str, instances: u32) -> PlacementRequest {
+    PlacementRequest::parse(text, instances).unwrap()
+}
+
+fn planned(machine: &Machine, text: &str, instances: u32) -> Placement {
+    plan(machine, &request(text, instances)).unwrap()
+}
+
+fn refused(machine: &Machine, text: &str, instances: u32) -> PlacementError {
+    plan(machine, &request(text, instances)).unwrap_err()
+}
+
+fn texts(places: &[InstancePlacement]) -> Vec<String> {
+    places.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn none_leaves_everything_to_the_system() {
+    let placement = planned(&TWO_SOCKETS.fixture().machine(), "none", 2);
+    assert_eq!(texts(&placement.instances), ["any@default", "any@default"]);
+    assert_eq!(texts(&placement.clients), ["any@default", "any@default"]);
+    assert_eq!(placement.notes, []);
+}
+
+#[test]
+fn interleave_takes_memory_from_all_nodes_that_have_some() {
+    let fixture = plain_cpus(Fixture::new(4, "0-3"), 0..4);
+    let fixture = fixture.nodes(&[node("0-1", 16), node("2-3", 0), node("", 32)]);
+    let placement = planned(&fixture.machine(), "interleave client=3", 1);
+    assert_eq!(texts(&placement.instances), ["any@interleave:0,2"]);
+    assert_eq!(texts(&placement.clients), ["3@local"]);
+}
+
+#[test]
+fn spread_gives_each_node_equally_many_instances_wherever_its_cpus_are() {
+    let machine = TWO_SOCKETS_IN_TURN.fixture().machine();
+    let placement = planned(&machine, "spread client=none", 2);
+    assert_eq!(
+        texts(&placement.instances),
+        [
+            "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30@bind:0",
+            "1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31@bind:1"
+        ]
+    );
+    let machine = TWO_SOCKETS.fixture().machine();
+    let placement = planned(&machine, "spread client=none", 4);
+    assert_eq!(
+        texts(&placement.instances),
+        [
+            "0-3,16-19@bind:0",
+            "8-11,24-27@bind:1",
+            "4-7,20-23@bind:0",
+            "12-15,28-31@bind:1"
+        ]
+    );
+}
+
+#[test]
+fn spread_makes_no_instance_larger_because_its_node_has_fewer() {
+    let placement = planned(&TWO_SOCKETS.fixture().machine(), "spread client=none", 3);
+    assert_eq!(
+        texts(&placement.instances),
+        ["0-3,16-19@bind:0", "8-11,24-27@bind:1", "4-7,20-23@bind:0"]
+    );
+}
+
+#[test]
+fn spread_uses_both_packages_before_two_nodes_of_one() {
+    let placement = planned(&SUB_NODES.fixture().machine(), "spread client=none", 2);
+    assert_eq!(
+        texts(&placement.instances),
+        ["0-3,16-19@bind:0", "8-11,24-27@bind:2"]
+    );
+}
+
+#[test]
+fn spread_follows_the_cores_that_are_allowed() {
+    // Node 1 has one core left: two more instances find more room on node 0.
+    let fixture = TWO_SOCKETS.fixture().allowed("0-7,16-23,8", "0-1");
+    let placement = planned(&fixture.machine(), "spread client=none", 2);
+    assert_eq!(
+        texts(&placement.instances),
+        ["0-3,16-19@bind:0", "4-7,20-23@bind:0"]
+    );
+}
+
+#[test]
+fn clients_share_the_node_of_their_instance_or_live_on_another() {
+    let machine = TWO_SOCKETS.fixture().machine();
+    let same = planned(&machine, "spread", 2);
+    assert_eq!(
+        texts(&same.instances),
+        ["0-3,16-19@bind:0", "8-11,24-27@bind:1"]
+    );
+    assert_eq!(
+        texts(&same.clients),
+        ["4-7,20-23@local", "12-15,28-31@local"]
+    );
+    let other = planned(&machine, "spread client=other", 2);
+    assert_eq!(texts(&other.instances), texts(&same.instances));
+    assert_eq!(
+        texts(&other.clients),
+        ["12-15,28-31@local", "4-7,20-23@local"]
+    );
+    // The client takes nothing from a node on which it does not live.
+    let other = planned(&machine, "spread client=other", 1);
+    assert_eq!(texts(&other.instances), ["0-7,16-23@bind:0"]);
+    assert_eq!(texts(&other.clients), ["8-15,24-31@local"]);
+}
+
+#[test]
+fn one_node_holds_all_instances() {
+    let machine = TWO_SOCKETS.fixture().machine();
+    let placement = planned(&machine, "node=1 client=other", 2);
+    assert_eq!(
+        texts(&placement.instances),
+        ["8-11,24-27@bind:1", "12-15,28-31@bind:1"]
+    );
+    assert_eq!(
+        texts(&placement.clients),
+        ["0-3,16-19@local", "4-7,20-23@local"]
+    );
+    let error = refused(&machine, "node=2", 1);
+    assert_eq!(
+        error.to_string(),
+        "node 2 has no CPU that may be used, nodes that have are `0-1`"
+    );
+}
+
+#[test]
+fn a_list_is_divided_and_never_shared() {
+    let machine = TWO_SOCKETS.fixture().machine();
+    let placement = planned(&machine, "cores=0-3,16-19 client=4-5", 2);
+    assert_eq!(
+        texts(&placement.instances),
+        ["0-1,16-17@bind:0", "2-3,18-19@bind:0"]
+    );
+    assert_eq!(texts(&placement.clients), ["4@local", "5@local"]);
+    // Siblings of the list stay together although their numbers are far apart.
+    let placement = planned(&machine, "cores=0-2,17-18 client=none", 2);
+    assert_eq!(
+        texts(&placement.instances),
+        ["0-1,17@bind:0", "2,18@bind:0"]
+    );
+}
+
+#[test]
+fn a_list_on_both_nodes_binds_each_instance_to_its_own() {
+    let machine = TWO_SOCKETS.fixture().machine();
+    let placement = planned(&machine, "cores=6-9 client=same", 2);
+    assert_eq!(texts(&placement.instances), ["6-7@bind:0", "8-9@bind:1"]);
+    assert_eq!(
+        texts(&placement.clients),
+        ["0-5,16-21@local", "10-15,26-31@local"]
+    );
+    let placement = planned(&machine, "cores=6-9 client=none", 1);
+    assert_eq!(texts(&placement.instances), ["6-9@bind:0-1"]);
+    assert!(matches!(placement.notes[0], Note::SpansNodes { .. }));
+}
+
+#[test]
+fn a_list_with_cpus_that_are_forbidden_or_offline_is_refused() {
+    let machine = TWO_SOCKETS.fixture().allowed("0-7", "0-1").machine();
+    let error = refused(&machine, "cores=6-9", 1);
+    assert_eq!(
+        error.to_string(),
+        "CPUs `8-9` cannot be used, CPUs that can are `0-7`"
+    );
+    let error = refused(&machine, "cores=0-3 client=64", 1);
+    assert!(error.to_string().contains("`64`"), "{error}");
+}
+
+#[test]
+fn cores_per_instance_takes_whole_cores_with_or_without_siblings() {
+    let machine = TWO_SOCKETS.fixture().machine();
+    let with = planned(&machine, "cores-per-instance=2,smt client=none", 3);
+    assert_eq!(
+        texts(&with.instances),
+        ["0-1,16-17@local", "8-9,24-25@local", "2-3,18-19@local"]
+    );
+    let without = planned(&machine, "cores-per-instance=2 client=same", 2);
+    assert_eq!(texts(&without.instances), ["0-1@local", "8-9@local"]);
+    // The idle siblings are for nobody.
+    assert_eq!(
+        texts(&without.clients),
+        ["2-7,18-23@local", "10-15,26-31@local"]
+    );
+}
+
+#[test]
+fn cores_per_instance_stays_within_a_cache_where_that_is_possible() {
+    let machine = SEVERAL_CACHES.fixture().machine();
+    let placement = planned(&machine, "cores-per-instance=3 client=none", 4);
+    assert_eq!(
+        texts(&placement.instances),
+        ["0-2@local", "16-18@local", "4-6@local", "20-22@local"]
+    );
+    let placement = planned(&machine, "cores-per-instance=6 client=none", 1);
+    assert_eq!(texts(&placement.instances), ["0-5@local"]);
+}
+
+#[test]
+fn cores_per_instance_says_when_an_instance_needs_two_nodes() {
+    let machine = TWO_SOCKETS.fixture().machine();
+    let placement = planned(&machine, "cores-per-instance=5 client=none", 3);
+    assert_eq!(texts(&placement.instances)[2], "5-7,13-14@local");
+    assert_eq!(
+        placement.notes[0].to_string(),
+        "instance 2 has CPUs on the nodes 0-1"
+    );
+    let error = refused(&machine, "cores-per-instance=6 client=none", 3);
+    assert_eq!(
+        error.to_string(),
+        "too few cores: the machine has 16 free, 18 needed for 3 instances of 6"
+    );
+    assert!(error.hint().unwrap().contains("fewer"));
+}
+
+#[test]
+fn too_few_cores_are_an_error_with_the_place_and_the_numbers() {
+    let machine = ONE_SOCKET.fixture().machine();
+    let error = refused(&machine, "spread", 3);
+    assert_eq!(
+        error.to_string(),
+        "too few cores: node 0 has 4 free, 6 needed for 3 instances and 3 clients"
+    );
+    let error = refused(&machine, "cores=0,4 client=none", 2);
+    assert_eq!(
+        error.to_string(),
+        "too few cores: the list `0,4` has 1 free, 2 needed for 2 instances"
+    );
+    let error = refused(&machine, "cores=0-7 client=same", 2);
+    assert_eq!(
+        error.to_string(),
+        "too few cores: node 0 has 0 free, 1 needed for the client of instance 0"
+    );
+}
+
+#[test]
+fn clients_on_another_node_need_another_node() {
+    let machine = ONE_SOCKET.fixture().machine();
+    let error = refused(&machine, "spread client=other", 1);
+    assert_eq!(
+        error.to_string(),
+        "there is no other node with CPUs for the client of instance 0"
+    );
+    assert!(error.hint().unwrap().contains("client=same"));
+    let error = refused(&machine, "none client=same", 1);
+    assert_eq!(
+        error.to_string(),
+        "`client=same` needs instances on CPUs of their own, `none` gives them none"
+    );
+}
+
+#[test]
+fn instances_keep_off_the_cpus_that_are_named_for_clients() {
+    let machine = ONE_SOCKET.fixture().machine();
+    // CPU 3 and its sibling 7 are one core.
+    let placement = planned(&machine, "spread client=3", 1);
+    assert_eq!(texts(&placement.instances), ["0-2,4-6@default"]);
+    let error = refused(&machine, "cores=2-3 client=3", 1);
+    assert_eq!(
+        error.to_string(),
+        "instance 0 and the client of instance 0 would share the CPUs `3`"
+    );
+}
+
+#[test]
+fn a_core_that_a_list_splits_is_noted() {
+    let machine = ONE_SOCKET.fixture().machine();
+    let placement = planned(&machine, "cores=0-3 client=4", 1);
+    let notes: Vec<_> = placement.notes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        notes,
+        ["CPUs 0,4 are one core and belong to instance 0 and the client of instance 0"]
+    );
+}
+
+#[test]
+fn processes_that_may_run_on_the_cpus_of_others_are_noted() {
+    let machine = TWO_SOCKETS.fixture().machine();
+    let notes = |text| -> Vec<String> {
+        let placement = planned(&machine, text, 2);
+        placement.notes.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        notes("spread client=none"),
+        ["2 clients left to the system, which may put them on CPUs of the others"]
+    );
+    assert_eq!(
+        notes("custom=0@local/any client=1/any"),
+        ["1 instance and 1 client left to the system, which may put them on CPUs of the others"]
+    );
+    assert_eq!(notes("spread"), [""; 0]);
+}
+
+#[test]
+fn custom_places_are_taken_as_they_are_and_checked() {
+    let machine = TWO_SOCKETS.fixture().machine();
+    let text = "custom=0-3@bind:1/any@interleave:0-1 client=8@prefer:0/any@local";
+    let placement = planned(&machine, text, 2);
+    assert_eq!(
+        texts(&placement.instances),
+        ["0-3@bind:1", "any@interleave:0-1"]
+    );
+    assert_eq!(texts(&placement.clients), ["8@prefer:0", "any@local"]);
+    assert_eq!(
+        refused(&machine, "custom=0-3@bind:0", 2).to_string(),
+        "1 places are given for 2 instances"
+    );
+    assert_eq!(
+        refused(&machine, "custom=0-3@bind:5", 1).to_string(),
+        "node 5 has no memory that may be used, nodes that have are `0-1`"
+    );
+    assert_eq!(
+        refused(&machine, "custom=0-3/2-5", 2).to_string(),
+        "instance 0 and instance 1 would share the CPUs `2-3`"
+    );
+}
+
+#[test]
+fn a_node_without_memory_gets_that_of_the_nearest_and_a_note() {
+    let fixture = plain_cpus(Fixture::new(4, "0-3"), 0..4);
+    let fixture = fixture
+        .nodes(&[node("0-1", 16), node("2-3", 0), node("", 32)])
+        .with("sys/devices/system/node/node1/distance", "15 10 30");
+    let placement = planned(&fixture.machine(), "spread client=none", 2);
+    assert_eq!(texts(&placement.instances), ["0-1@bind:0", "2-3@bind:0"]);
+    assert_eq!(
+        placement.notes[0].to_string(),
+        "instance 1 runs on node 1, which has no memory for it; the nearest is on node 0"
+    );
+}
+
+#[test]
+fn one_memory_node_leaves_nothing_to_choose() {
+    for machine in [
+        ONE_SOCKET.fixture().machine(),
+        plain_cpus(Fixture::new(4, "0-3"), 0..4).machine(),
+    ] {
+        let placement = planned(&machine, "spread", 1);
+        let memory = [&placement.instances[0].memory, &placement.clients[0].memory];
+        assert_eq!(
+            memory.map(ToString::to_string),
+            ["default", "default"],
+            "{machine:?}"
+        );
+    }
+}
+
+#[test]
+fn a_quota_below_the_planned_cpus_is_noted() {
+    let fixture = ONE_SOCKET
+        .fixture()
+        .with("proc/self/cgroup", "0::/")
+        .with("sys/fs/cgroup/cgroup.controllers", "cpu")
+        .with("sys/fs/cgroup/cpu.max", "250000 100000");
+    let machine = fixture.machine();
+    let placement = planned(&machine, "cores=0-1 client=2", 1);
+    let notes: Vec<_> = placement.notes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        notes,
+        ["the control group gives the time of 2.5 CPUs, the placement has 3"]
+    );
+    assert_eq!(planned(&machine, "cores=0 client=2", 1).notes, []);
+}
+
+#[test]
+fn nothing_to_place_is_an_error() {
+    let machine = ONE_SOCKET.fixture().machine();
+    let error = refused(&machine, "spread", 0);
+    assert!(matches!(error, PlacementError::NoInstances));
+}
+
+fn try_caches(machine: &Machine, text: &str, data: u32) -> Result<Vec<u64>, ServerError> {
+    let memory = planned(machine, text, data).memory_shares(machine);
+    let demand = CacheDemand {
+        program: ServerProgram::Mongod,
+        data,
+        small: 0,
+    };
+    let shares = cache_shares(&memory, demand)?;
+    Ok(shares.data_bytes.iter().map(|bytes| bytes >> 20).collect())
+}
+
+fn caches(machine: &Machine, text: &str, instances: u32) -> Vec<u64> {
+    try_caches(machine, text, instances).unwrap()
+}
+
+#[test]
+fn caches_are_the_default_of_one_server_divided_among_those_that_share_memory() {
+    let machine = TWO_SOCKETS.fixture().machine();
+    // 128 GiB in all: (128 - 1) / 2 GiB.
+    assert_eq!(caches(&machine, "none", 1), [65024]);
+    assert_eq!(caches(&machine, "none", 2), [32512, 32512]);
+    // 64 GiB on each node: (64 - 1) / 2 GiB for the node.
+    assert_eq!(caches(&machine, "spread", 2), [32256, 32256]);
+    assert_eq!(caches(&machine, "spread", 3), [16128, 32256, 16128]);
+    assert_eq!(caches(&machine, "node=1", 2), [16128, 16128]);
+    assert_eq!(caches(&machine, "cores-per-instance=1", 2), [32256, 32256]);
+}
+
+#[test]
+fn caches_fit_the_limit_of_the_control_group() {
+    let limited = |bytes: u64| {
+        TWO_SOCKETS
+            .fixture()
+            .with("proc/self/cgroup", "0::/")
+            .with("sys/fs/cgroup/cgroup.controllers", "memory")
+            .with("sys/fs/cgroup/memory.max", &bytes.to_string())
+            .machine()
+    };
+    assert_eq!(caches(&limited(9 << 30), "none", 2), [2048, 2048]);
+    assert_eq!(caches(&limited(9 << 30), "spread", 2), [2048, 2048]);
+    // The smallest cache that there is.
+    assert_eq!(caches(&limited(1 << 30), "none", 2), [256, 256]);
+    let machine = limited(1 << 30);
+    let error = try_caches(&machine, "none", 3).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "3 servers with a cache of at least 256 MiB each do not fit into half of 1023 MiB of memory"
+    );
+}
+
+#[test]
+fn a_cpuset_of_a_container_is_what_there_is() {
+    let fixture = TWO_SOCKETS
+        .fixture()
+        .with("proc/self/cgroup", "3:cpuset:/box")
+        .with(
+            "sys/fs/cgroup/cpuset/box/cpuset.effective_cpus",
+            "1-2,17,9-10",
+        )
+        .with("sys/fs/cgroup/cpuset/box/cpuset.effective_mems", "1");
+    let machine = fixture.machine();
+    let placement = planned(&machine, "spread client=none", 2);
+    // Node 0 has a core of two CPUs and one of one; its memory is forbidden.
+    assert_eq!(
+        texts(&placement.instances),
+        ["1,17@default", "9-10@default"]
+    );
+    assert_eq!(caches(&machine, "spread client=none", 2), [16128, 16128]);
+}
