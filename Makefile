@@ -15,7 +15,7 @@ DRIVERS ?=
 AGENTS ?= 1000
 SECONDS ?= 60
 
-.PHONY: help setup build drivers drivers-test run test bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
+.PHONY: help setup build drivers drivers-test run check test test-full bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -35,16 +35,14 @@ drivers-test: drivers ## check every driver that is built against drivers/README
 run: build ## measure workload WORKLOAD (default: a) on the embedded server
 	@target/release/dyno run $(WORKLOAD) $(ARGS)
 
-test: ## install what is missing and run every test, with real servers
-	@scripts/setup.sh test
-	@$(CARGO) build --locked --workspace --bins --tests
-	@scripts/smoke.sh target/debug/dyno target/smoke
-	@DYNO_DRIVERS_FOR=tests scripts/drivers.sh
-	@DYNO_REQUIRE_SERVERS=1 DYNO_REQUIRE_TRACE=$$(scripts/can-trace.sh) $(CARGO) test --locked --workspace --no-fail-fast
-	@cd drivers && python3 -m unittest --quiet conformance.test_checks && DYNO_DRIVERS_FOR=tests python3 -m conformance
-	@cd web && npm run --silent check
-	@cd web && npm test --silent -- ../target/smoke/report.html ../target/smoke/screenshots
-	@cd web && npm run --silent test-trace -- ../target/tmp/report ../target/smoke/screenshots
+check: ## check an edit: formatting, clippy, unit tests of what changed since BASE (default: HEAD)
+	@scripts/check.sh
+
+test: ## install what is missing and run the tests, with real servers (MONGOD=PATH MONGOS=PATH PERCONA=PATH)
+	@MONGOD=$(MONGOD) MONGOS=$(MONGOS) PERCONA=$(PERCONA) scripts/test.sh
+
+test-full: ## the same with every case of every driver: before a release
+	@MONGOD=$(MONGOD) MONGOS=$(MONGOS) PERCONA=$(PERCONA) scripts/test.sh full
 
 bench: setup ## print what the generator costs and how true its numbers are (minutes)
 	@$(CARGO) run --release --locked --quiet --package dyno-bench

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# A virtual environment in .cache/python with the programs of scripts/python-requirements.txt: Ansible for the fleet, and
-# what validates manifests. Quick when it is there. Prints the folder of the programs.
+# A virtual environment in .cache/python with the programs of scripts/python-requirements.txt (Ansible for the fleet, and
+# what validates manifests) and, on x86-64, those of scripts/cargo-tools.txt. Quick when it is there. Prints the folder
+# of the programs.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 requirements=scripts/python-requirements.txt
 environment=$PWD/.cache/python
 stamp=$environment/complete
-wanted=$(sha256sum <"$requirements")
+cargo_tools=scripts/cargo-tools.txt
+[ "$(uname -m)" = x86_64 ] || cargo_tools=/dev/null
+wanted=$(cat "$requirements" "$cargo_tools" | sha256sum)
 
 command -v python3 >/dev/null || {
     echo "python-tools: error: please install python3 and python3-venv" >&2
@@ -25,6 +28,9 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
         exit 3
     }
     "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps --requirement "$requirements" >&2
+    [ "$cargo_tools" = /dev/null ] ||
+        "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes \
+            --requirement "$cargo_tools" >&2
     "$environment/bin/pip" check --disable-pip-version-check >&2
     echo "$wanted" >"$stamp"
 fi

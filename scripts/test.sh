@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Every test of the project, with real servers. What was skipped and what each step took ends it.
+#
+#   scripts/test.sh         what `.ci/run` runs
+#   scripts/test.sh full    and the conformance cases of all drivers
+#
+# MONGOD=PATH, MONGOS=PATH and PERCONA=PATH name other servers than the one that `dyno server install` fetches.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+extent=${1:-usual}
+case $extent in usual | full) ;; *)
+    echo "usage: scripts/test.sh [full]" >&2
+    exit 2
+    ;;
+esac
+. scripts/steps.sh
+
+# Their cases take as long as those of the others, and find the same faults as their nearest relative.
+SLOW_DRIVERS=(cpp java-reactive node-cluster python-asyncio ruby)
+
+dyno=target/debug/dyno
+export DYNO_REQUIRE_SERVERS=1
+DYNO_REQUIRE_TRACE=$(scripts/can-trace.sh)
+DYNO_SKIP_LOG=$PWD/target/skips.txt
+export DYNO_REQUIRE_TRACE DYNO_SKIP_LOG
+
+find_servers() {
+    local installed
+    installed=$("$dyno" server install) || return
+    export DYNO_TEST_MONGOD=${MONGOD:-$installed}
+    [ -z "${MONGOS:-}" ] || export DYNO_TEST_MONGOS=$MONGOS
+    [ -z "${PERCONA:-}" ] || export DYNO_TEST_PERCONA=$PERCONA
+    "$DYNO_TEST_MONGOD" --version | head -n 1
+}
+
+run_tests() {
+    if scripts/cargo nextest --version >/dev/null 2>&1; then
+        scripts/cargo nextest run --locked --workspace
+    else
+        scripts/cargo test --locked --workspace --no-fail-fast
+    fi
+}
+
+check_drivers() {
+    local drivers=() run name
+    for run in drivers/*/run; do
+        name=$(basename "$(dirname "$run")")
+        [ "$extent" = usual ] && [[ " ${SLOW_DRIVERS[*]} " == *" $name "* ]] || drivers+=(--driver "$name")
+    done
+    (cd drivers && python3 -m unittest --quiet conformance.test_checks && python3 -m conformance "${drivers[@]}")
+}
+
+check_pages() {
+    (
+        cd web
+        npm run --silent check
+        npm test --silent -- ../target/smoke/report.html ../target/smoke/screenshots
+        npm run --silent test-trace -- ../target/tmp/report ../target/smoke/screenshots
+    )
+}
+
+mkdir -p target
+: >"$DYNO_SKIP_LOG"
+export DYNO_DRIVERS_FOR=tests
+step "setup" scripts/setup.sh test
+step "build of bins and tests" scripts/cargo build --locked --workspace --bins --tests
+step "servers" find_servers
+step "smoke run" scripts/smoke.sh "$dyno" target/smoke
+step "build of drivers" scripts/drivers.sh
+step "tests of the workspace" run_tests
+step "examples in the documentation" scripts/cargo test --locked --doc --workspace
+step "conformance of drivers" check_drivers
+step "pages in a browser" check_pages
+step "skips" scripts/skips.sh "$DYNO_SKIP_LOG"
