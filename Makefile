@@ -8,6 +8,8 @@ CARGO := scripts/cargo
 WORKLOAD ?= a
 # More options for `dyno run`, such as: make run ARGS="--duration 2m --clients 64"
 ARGS ?=
+# 0 builds without `dyno trace`, which alone needs clang, pkg-config, libelf and zlib.
+export EBPF ?= 1
 # Drivers to build and check: all, unless some are named.
 DRIVERS ?=
 
@@ -23,8 +25,9 @@ help: ## say what can be made
 setup: ## install what is missing to build and run
 	@scripts/setup.sh
 
-build: setup ## build the release binary, target/release/dyno
-	@$(CARGO) build --release --locked --package mongodyno
+build: ## build the release binary, target/release/dyno
+	@scripts/setup.sh build
+	@$(CARGO) build --release --locked --package mongodyno $(if $(filter 0,$(EBPF)),--no-default-features)
 
 drivers: setup ## build the drivers of `dyno tail`; DRIVERS="go node" builds only those
 	@scripts/drivers.sh $(DRIVERS)
@@ -32,7 +35,7 @@ drivers: setup ## build the drivers of `dyno tail`; DRIVERS="go node" builds onl
 drivers-test: drivers ## check every driver that is built against drivers/README.md
 	@cd drivers && python3 -m unittest --quiet conformance.test_checks && python3 -m conformance $(addprefix --driver ,$(DRIVERS))
 
-run: build ## measure workload WORKLOAD (default: a) on the embedded server
+run: setup build ## measure workload WORKLOAD (default: a) on the embedded server
 	@target/release/dyno run $(WORKLOAD) $(ARGS)
 
 check: ## check an edit: formatting, clippy, unit tests of what changed since BASE (default: HEAD)

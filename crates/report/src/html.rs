@@ -8,11 +8,11 @@ use minijinja::value::Serde;
 use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 
-/// The charts, bundled from `web/` by the build script.
-pub(crate) const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/report.js"));
+/// The charts, bundled from `web/` by `scripts/bundle.sh`.
+pub(crate) const SCRIPT: &str = include_str!("../bundle/report.js");
 
-/// The styles, bundled from `web/` by the build script.
-pub(crate) const STYLES: &str = include_str!(concat!(env!("OUT_DIR"), "/report.css"));
+/// The styles, bundled from `web/` by `scripts/bundle.sh`.
+pub(crate) const STYLES: &str = include_str!("../bundle/report.css");
 
 /// The name ends in `.html`, which makes the engine escape every value that is not marked safe.
 const TEMPLATE: &str = "report.html";

@@ -266,7 +266,7 @@ impl ServerError {
                 "install the `mongos` of the same version as `mongod`, it is a package of its own"
             }
             ServerError::NotFound { .. } => {
-                "run `make setup` in the project folder, it builds the embedded server"
+                "run `scripts/setup.sh embedded` in the project folder, it builds the embedded server"
             }
             ServerError::NotExecutable { .. } => "check the path, and `chmod +x` the file",
             ServerError::Spawn { source, .. } => return diagnose::spawn_hint(source),

@@ -182,7 +182,7 @@ mod tests {
             error.to_string(),
             "cannot find `secantusd-rs`: looked at `/nowhere/bin/secantusd-rs`"
         );
-        assert!(error.hint().unwrap().contains("make setup"));
+        assert!(error.hint().unwrap().contains("scripts/setup.sh embedded"));
         let error = locate_mongod(None, None).unwrap_err();
         assert!(error.to_string().contains("`PATH` is empty"));
     }

@@ -55,7 +55,7 @@ pub fn embedded_program() -> Result<PathBuf, Skip> {
         executable_dir: Some(&project_dir()),
         path_variable: None,
     })
-    .map_err(|error| Skip::new(error.to_string(), "run `scripts/setup.sh`"))
+    .map_err(|error| Skip::new(error.to_string(), "run `scripts/setup.sh embedded`"))
 }
 
 /// Starts the embedded server with a cache of 64 MiB.

@@ -182,7 +182,7 @@ pub(crate) struct StartArguments {
     pub(crate) data_dir: Option<String>,
     /// Path of the embedded server `secantusd-rs`
     ///
-    /// Default: where `make setup` puts it, beside `dyno`, or on `PATH`.
+    /// Default: where `scripts/setup.sh embedded` puts it, beside `dyno`, or on `PATH`.
     #[arg(
         long,
         value_name = "PATH",

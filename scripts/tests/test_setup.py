@@ -1,0 +1,380 @@
+"""scripts/setup.sh as a new user meets it, on machines that are made of a `PATH`: what is not linked or faked there does
+not exist. Nothing is installed, and root is not needed.
+
+    python3 -m unittest discover --quiet scripts/tests
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+# What setup.sh and the fakes may take for granted on any machine.
+BASICS = "bash cat chmod cp cut dirname env grep head id mkdir paste rm sed sha256sum sh sort tail touch tr".split()
+
+# Commands, headers and libraries of packages, by the names of Debian.
+PACKAGES = {
+    "build-essential": ["cc", "make"],
+    "pkg-config": ["pkg-config"],
+    "clang": ["clang"],
+    "libelf-dev": ["libelf.h"],
+    "zlib1g-dev": ["zlib.h"],
+    "python3": ["python3"],
+    "python3-pip": ["pip-of-python"],
+    "libcurl4": ["libcurl.so.4"],
+    "python3-venv": ["ensurepip-of-python"],
+    "cmake": ["cmake"],
+    "util-linux": ["flock"],
+    "nodejs": ["node"],
+    "npm": ["npm"],
+    "chromium": ["chromium"],
+    "default-jdk-headless": ["java", "javac"],
+    "maven": ["mvn"],
+    "procps": ["vmstat"],
+    "fio": ["fio"],
+    "mount": ["losetup"],
+    "prometheus": ["prometheus", "promtool"],
+    "redis-server": ["redis-server"],
+    "openssh-client": ["ssh"],
+    "openssh-server": ["sshd"],
+    "faketime": ["faketime"],
+    "iproute2": ["ip"],
+}
+BUILD = ["build-essential", "clang", "libelf-dev", "pkg-config", "zlib1g-dev"]
+MONGOD = ["libcurl4", "python3", "python3-pip"]
+
+# Packages whose commands say more than that they are there.
+SCRIPTS = {
+    # Headers and libraries are files of the fake machine.
+    "cc": 'read -r line; name=${line#*<}; [ -e "$MACHINE/${name%>}" ]',
+    "python3": """case "$*" in
+        "-m pip --version") [ -e "$MACHINE/pip-of-python" ] ;;
+        "-c import ensurepip") [ -e "$MACHINE/ensurepip-of-python" ] ;;
+        *) exit 1 ;;
+        esac""",
+    "node": "echo v20.1.0",
+    "java": "echo openjdk 17.0.1",
+    "npm": "mkdir -p node_modules && touch node_modules/.package-lock.json",
+    "mvn": "mkdir -p .cache/mongo-java-server",
+    "flock": "exit 0",
+}
+
+# Installs by making the commands; its arguments and its environment are noted.
+APT_GET = """
+{ echo "apt-get $*"; echo "environment RUNLEVEL=$RUNLEVEL SYSTEMD_OFFLINE=$SYSTEMD_OFFLINE"; } >>"$MACHINE/log"
+case " $* " in
+*" update "*)
+    if [ -e "$MACHINE/lists-are-locked" ]; then
+        rm "$MACHINE/lists-are-locked"
+        echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)" >&2
+        exit 100
+    fi
+    exit 0
+    ;;
+esac
+[ ! -e "$MACHINE/apt-fails" ] || { echo "E: Unable to locate package" >&2; exit 100; }
+if [ -e "$MACHINE/apt-waits" ]; then
+    touch "$MACHINE/apt-is-waiting"
+    exec "$SLEEP" 60
+fi
+options=yes
+for word in "$@"; do
+    [ "$options" != yes ] || { [ "$word" != --no-install-recommends ] || options=no; continue; }
+    for file in "$MACHINE/packages/$word"/*; do
+        [ -e "$MACHINE/${file##*/}" ] || cp -p "$file" "$MACHINE/"
+    done
+done
+"""
+
+
+class Machine:
+    """A folder that is all of `PATH`, and a copy of the scripts in a project folder."""
+
+    def __init__(self, folder, installed=(), rust="1.95.0", system="Linux", processor="x86_64", user=1000):
+        self.path = folder / "machine"
+        self.project = folder / "project"
+        self.path.mkdir()
+        for name in BASICS:
+            (self.path / name).symlink_to(shutil.which(name))
+        for package, names in PACKAGES.items():
+            stored = self.path / "packages" / package
+            stored.mkdir(parents=True)
+            for name in names:
+                write(stored / name, SCRIPTS.get(name, "exit 0"))
+            if package in installed:
+                for file in stored.iterdir():
+                    shutil.copy2(file, self.path)
+        self.fake("uname", f'[ "$1" = -m ] && echo {processor} || echo {system}')
+        self.fake("id", f"echo {user}")
+        self.fake("sleep", "exit 0")
+        # Whatever is in /sbin of the machine of the tests is none of this one.
+        self.fake("ldconfig", '[ ! -e "$MACHINE/libcurl.so.4" ] || echo "	libcurl.so.4 (libc6,x86-64) => /lib/libcurl.so.4"')
+        if rust is not None:
+            self.fake("rustc", f'echo "rustc {rust} (0 2026-01-01)"')
+            self.fake("cargo", f'echo "cargo $*" >>"$MACHINE/log"; {CARGO}')
+        scripts = self.project / "scripts"
+        scripts.mkdir(parents=True)
+        text = (PROJECT / "scripts/setup.sh").read_text()
+        # The one place outside of `PATH` that is looked at.
+        assert "PATH=$PATH:/usr/sbin:/sbin\n" in text
+        write(scripts / "setup.sh", text.replace("PATH=$PATH:/usr/sbin:/sbin\n", "").split("\n", 1)[1], "/usr/bin/env bash")
+        shutil.copy2(PROJECT / "scripts/cargo", scripts)
+        shutil.copy2(PROJECT / "rust-toolchain.toml", self.project)
+        write(scripts / "python-tools.sh", "exit 0")
+        (self.project / "web").mkdir()
+        (self.project / "web/package-lock.json").write_text("{}")
+        java = self.project / "crates/testkit/mongo-java-server/src/main/java"
+        java.mkdir(parents=True)
+        (java / "Main.java").touch()
+        (java.parents[2] / "pom.xml").touch()
+
+    def fake(self, name, body):
+        write(self.path / name, body)
+
+    def touch(self, name):
+        (self.path / name).touch()
+
+    def apt(self):
+        self.fake("apt-get", APT_GET)
+        return self
+
+    def sudo(self, body='exec "$@"'):
+        self.fake("sudo", body)
+        return self
+
+    @property
+    def log(self):
+        file = self.path / "log"
+        return file.read_text() if file.exists() else ""
+
+    def environment(self, **more):
+        return {"PATH": str(self.path), "MACHINE": str(self.path), "SLEEP": shutil.which("sleep"), "HOME": "/nonexistent", **more}
+
+    def setup(self, *arguments, **environment):
+        return subprocess.run(
+            [self.project / "scripts/setup.sh", *arguments],
+            env=self.environment(**environment),
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
+
+
+# `cargo install` makes the embedded server.
+CARGO = """
+case "$1" in
+install)
+    [ ! -e "$MACHINE/cargo-fails" ] || exit 101
+    mkdir -p .cache/secantus/bin
+    printf '#!/bin/sh\\necho secantusd-rs 0.5.3-beta.196\\n' >.cache/secantus/bin/secantusd-rs
+    chmod 755 .cache/secantus/bin/secantusd-rs
+    ;;
+*) echo "cargo 1.95.0" ;;
+esac
+"""
+
+
+def write(file, body, interpreter="/bin/sh"):
+    file.write_text(f"#!{interpreter}\n{body}\n")
+    file.chmod(0o755)
+
+
+class SetupTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="dyno-setup-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def machine(self, **options):
+        return Machine(self.folder, **options)
+
+    def assert_refused(self, result, *texts):
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertEqual(result.stderr.count("error: "), 1, result.stderr)
+        for text in texts:
+            self.assertIn(text, result.stderr)
+
+    def assert_untouched(self, machine):
+        self.assertNotIn("apt-get", machine.log)
+
+    def test_another_system_gets_one_sentence_before_anything_else(self):
+        for system, text in [("Darwin", "Linux only, not on macOS"), ("FreeBSD", "Linux only, not on FreeBSD")]:
+            with self.subTest(system), tempfile.TemporaryDirectory() as folder:
+                machine = Machine(Path(folder), system=system, rust=None).apt().sudo()
+                result = machine.setup()
+                self.assert_refused(result, text)
+                self.assertEqual(result.stderr.count("\n"), 1)
+                self.assert_untouched(machine)
+
+    def test_another_processor_is_refused_with_what_may_work(self):
+        machine = self.machine(processor="riscv64").apt().sudo()
+        self.assert_refused(machine.setup(), "not for `riscv64`", "hint: ", "--no-default-features")
+        self.assert_untouched(machine)
+
+    def test_rust_is_looked_at_before_packages_are_installed(self):
+        machine = self.machine(rust=None).apt().sudo()
+        self.assert_refused(machine.setup(), "`cargo` is not installed", "rustup toolchain install")
+        self.assert_untouched(machine)
+
+    def test_an_old_rust_is_refused_before_packages_are_installed(self):
+        machine = self.machine(rust="1.63.0").apt().sudo()
+        self.assert_refused(machine.setup(), "Rust 1.63.0 is too old", "rustup toolchain install")
+        self.assert_untouched(machine)
+
+    def test_what_is_there_needs_neither_root_nor_sudo_nor_apt(self):
+        machine = self.machine(installed=BUILD + MONGOD)
+        for purpose in [[], ["run"], ["build"]]:
+            result = machine.setup(*purpose)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("the first build takes about", result.stderr)
+        dyno = machine.project / "target/release/dyno"
+        dyno.parent.mkdir(parents=True)
+        write(dyno, "exit 0")
+        self.assertEqual(machine.setup().stderr, "")
+
+    def test_building_and_running_need_no_node_and_no_embedded_server(self):
+        machine = self.machine().apt().sudo()
+        result = machine.setup()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"installing Debian packages: {' '.join(sorted(BUILD + MONGOD))}\n", result.stderr)
+        self.assertNotIn("cargo install", machine.log)
+        self.assertFalse((machine.project / ".cache").exists())
+
+    def test_building_alone_needs_nothing_of_the_server(self):
+        machine = self.machine(installed=BUILD)
+        self.assertEqual(machine.setup("build").returncode, 0)
+        self.assert_refused(machine.setup(), "libcurl4 python3 python3-pip", "make build, then `--uri`")
+
+    def test_only_x86_64_gets_a_server_by_pip(self):
+        machine = self.machine(installed=BUILD, processor="aarch64")
+        self.assertEqual(machine.setup().returncode, 0)
+
+    def test_without_ebpf_neither_clang_nor_libraries_are_needed(self):
+        machine = self.machine(installed=["build-essential"])
+        self.assert_refused(machine.setup("build"), "clang libelf-dev pkg-config zlib1g-dev", "make build EBPF=0")
+        self.assertEqual(machine.setup("build", EBPF="0").returncode, 0)
+
+    def test_a_user_without_sudo_is_told_what_root_has_to_install(self):
+        machine = self.machine(installed=["build-essential"]).apt()
+        self.assert_refused(machine.setup("build"), "there is no sudo", "hint: as root: apt-get update && apt-get install")
+        self.assert_untouched(machine)
+
+    def test_sudo_without_rights_or_terminal_is_one_error_with_a_way_out(self):
+        machine = self.machine().apt().sudo("echo 'sudo: a terminal is required to read the password' >&2; exit 1")
+        result = machine.setup("build")
+        self.assert_refused(result, "sudo: a terminal is required", "cannot install the Debian packages", "hint: as root:")
+        self.assertEqual(result.stderr.count("a terminal is required"), 1)
+
+    def test_root_needs_no_sudo(self):
+        machine = self.machine(user=0).apt()
+        self.assertEqual(machine.setup("build").returncode, 0)
+
+    def test_a_system_without_apt_is_told_the_packages(self):
+        machine = self.machine(installed=["build-essential", "pkg-config"]).sudo()
+        self.assert_refused(machine.setup("build"), "by their Debian names: clang libelf-dev zlib1g-dev", "EBPF=0")
+
+    def test_the_locks_of_apt_are_waited_for(self):
+        machine = self.machine(user=0).apt()
+        machine.touch("lists-are-locked")
+        result = machine.setup("build")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("waiting until another program leaves apt", result.stderr)
+        self.assertEqual(machine.log.count(" update\n"), 2)
+        self.assertIn("-o DPkg::Lock::Timeout=300 install", machine.log)
+
+    def test_an_apt_that_fails_ends_with_3_too(self):
+        machine = self.machine(user=0).apt()
+        machine.touch("apt-fails")
+        self.assert_refused(machine.setup("build"), "E: Unable to locate package", "cannot install", "EBPF=0")
+
+    def test_an_old_node_stops_the_tests_only(self):
+        machine = self.machine(user=0).apt()
+        write(machine.path / "packages/nodejs/node", "echo v12.22.9")
+        self.assertEqual(machine.setup().returncode, 0)
+        self.assert_refused(
+            machine.setup("test"), "too old or still missing after the installation: nodejs", "nodesource", "nvm"
+        )
+
+    def test_an_old_java_names_a_newer_one(self):
+        machine = self.machine(user=0).apt()
+        write(machine.path / "packages/default-jdk-headless/java", "echo openjdk 11.0.1")
+        self.assert_refused(machine.setup("test"), "installation: default-jdk-headless", "openjdk-17-jdk-headless")
+
+    def test_the_tests_get_everything(self):
+        machine = self.machine(user=0).apt()
+        result = machine.setup("test")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"installing Debian packages: {' '.join(sorted(PACKAGES))}\n", result.stderr)
+        for made in [".cache/secantus/bin/secantusd-rs", "web/node_modules", ".cache/mongo-java-server/complete"]:
+            self.assertTrue((machine.project / made).exists(), made)
+        # A second time does nothing.
+        self.assertEqual(machine.setup("test").stderr, "")
+
+    def test_the_embedded_server_is_built_when_it_is_asked_for(self):
+        machine = self.machine(user=0, installed=BUILD).apt()
+        result = machine.setup("embedded")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("installing Debian packages: cmake util-linux\n", result.stderr)
+        self.assertIn("cargo install", machine.log)
+
+    def test_an_embedded_server_that_cannot_be_built_is_a_refusal(self):
+        machine = self.machine(user=0, installed=BUILD + ["cmake", "util-linux"])
+        machine.touch("cargo-fails")
+        self.assert_refused(machine.setup("embedded"), "cannot build the embedded server", "`dyno server install`")
+
+    def test_services_are_not_started_now_or_later(self):
+        machine = self.machine(user=0).apt()
+        self.assertEqual(machine.setup("test").returncode, 0)
+        for line in [line for line in machine.log.splitlines() if line.startswith("environment")]:
+            self.assertEqual(line, "environment RUNLEVEL=1 SYSTEMD_OFFLINE=1")
+        for unit in ["prometheus.service", "redis-server.service", "ssh.service", "ssh.socket"]:
+            self.assertIn(f"disable {unit}", machine.log)
+
+    def test_a_set_up_that_is_killed_leaves_nothing_behind(self):
+        machine = self.machine(user=0).apt()
+        machine.touch("apt-waits")
+        before = system_state()
+        process = subprocess.Popen(
+            [machine.project / "scripts/setup.sh", "test"],
+            env=machine.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + 60
+        while not (machine.path / "apt-is-waiting").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self.assertTrue((machine.path / "apt-is-waiting").exists())
+        self.assertEqual(system_state(), before)
+        self.assertFalse((machine.project / ".cache").exists())
+
+    def test_another_word_is_a_wrong_argument(self):
+        for arguments in [["tests"], ["test", "run"]]:
+            with self.subTest(arguments), tempfile.TemporaryDirectory() as folder:
+                result = Machine(Path(folder)).setup(*arguments)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertIn("usage: ", result.stderr)
+
+
+def system_state():
+    """What decides on the machine whether packages may start services."""
+    policy = Path("/usr/sbin/policy-rc.d")
+    masks = Path("/run/systemd/system")
+    return (
+        policy.stat().st_mtime_ns if policy.exists() else None,
+        sorted(masks.iterdir()) if masks.is_dir() else None,
+    )
+
+
+if __name__ == "__main__":
+    unittest.main()
