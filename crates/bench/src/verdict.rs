@@ -50,7 +50,7 @@ impl Scenario {
     }
 }
 
-const SYNC: [&str; 4] = ["--set", "server.sync_on_commit=true", "--records", "20000"];
+const SYNC: [&str; 4] = ["--set", "server.durable_writes=true", "--records", "20000"];
 
 /// Runs all scenarios, or those whose names contain `filter`, and prints the table. `keep` is a folder for what was
 /// recorded.

@@ -164,6 +164,7 @@ fn unknown(plan: &Plan) -> Vec<String> {
         kind: server.kind,
         uri: server.uri.clone(),
         cache: server.cache,
+        durable_writes: server.durable_writes,
         block_compressor: server.block_compressor.clone(),
         parameters: server.parameters.clone(),
         connection_options: server.connection_options.clone(),

@@ -7,7 +7,7 @@ use crate::builtin;
 use crate::model::{DataPlan, KeyDistribution, OperationWeights, Plan, Schedule, ServerPlan};
 use crate::nearest::nearest;
 use crate::problem::{self, Problem};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, CacheSize, Span};
 use crate::validate::validate;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -165,6 +165,23 @@ fn builtin_names() -> Vec<&'static str> {
     builtin::names().collect()
 }
 
+/// Plans of version 0.1, which are kept with each run, name durable writes as the embedded server does.
+fn rename_old_keys(table: &mut DeTable<'_>) {
+    let server = table
+        .iter_mut()
+        .find(|(name, _)| name.get_ref() == "server");
+    let Some(DeValue::Table(server)) = server.map(|(_, value)| value.get_mut()) else {
+        return;
+    };
+    if server.contains_key("durable_writes") {
+        return;
+    }
+    if let Some((name, value)) = server.remove_entry("sync_on_commit") {
+        let span = name.span();
+        server.insert(Spanned::new(span, "durable_writes".into()), value);
+    }
+}
+
 struct Reader<'a> {
     text: &'a str,
 }
@@ -172,8 +189,9 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// The text as TOML.
     fn table(&self) -> Result<Spanned<DeTable<'a>>, Vec<Problem>> {
-        let (table, errors) = DeTable::parse_recoverable(self.text);
+        let (mut table, errors) = DeTable::parse_recoverable(self.text);
         if errors.is_empty() {
+            rename_old_keys(table.get_mut());
             return Ok(table);
         }
         Err(errors
@@ -345,6 +363,10 @@ impl Checker<'_> {
                 }
                 "Bytes" => {
                     return self.check_parsed(value, path, |text| text.parse::<Bytes>().map(drop));
+                }
+                "CacheSize" => {
+                    let parse = |text: &str| text.parse::<CacheSize>().map(drop);
+                    return self.check_parsed(value, path, parse);
                 }
                 _ => {
                     let definition = &self.root["$defs"][name];
@@ -607,6 +629,9 @@ fn lay_file_over(plan: &Plan, table: &DeTable<'_>) -> Result<Plan, Problem> {
     if gives_only(table, "phases", "operations", "duration") {
         merged["phases"]["duration"] = Value::Null;
     }
+    if gives_only(table, "data", "records", "times_cache") {
+        merged["data"]["times_cache"] = Value::Null;
+    }
     serde_json::from_value(merged).map_err(|error| Problem::new(error.to_string()))
 }
 
@@ -673,7 +698,7 @@ fn lay_over(target: &mut Value, value: &DeValue<'_>) {
 /// `server.kind` is a plain choice; the other tags choose which keys a table has.
 fn chooses_variant(target: &Value, table: &DeTable<'_>) -> bool {
     let has = |tag: &str| table.iter().any(|(name, _)| name.get_ref() == tag);
-    has("distribution") || (has("kind") && target.get("sync_on_commit").is_none())
+    has("distribution") || (has("kind") && target.get("durable_writes").is_none())
 }
 
 fn to_json(value: &DeValue<'_>) -> Value {
@@ -722,6 +747,35 @@ mod tests {
             (2, 100)
         );
         assert_eq!(plan.operations.scan, 0.95);
+    }
+
+    #[test]
+    fn plans_that_older_runs_kept_name_durable_writes_otherwise() {
+        let plan = parse(
+            "[server]\nsync_on_commit = true\n[operations]\nread = 1.0\n",
+            "t",
+        );
+        assert!(plan.unwrap().server.durable_writes);
+        let mut plan = default_plan();
+        let old = ("server.sync_on_commit".to_owned(), "true".to_owned());
+        set(&mut plan, std::slice::from_ref(&old)).unwrap();
+        assert!(plan.server.durable_writes);
+        let text = to_toml(&plan);
+        assert!(!text.contains("sync_on_commit") && text.contains("durable_writes = true"));
+        let both = problems("[server]\nsync_on_commit = true\ndurable_writes = true\n");
+        assert!(
+            both[0].contains("unknown key `server.sync_on_commit`"),
+            "{both:?}"
+        );
+    }
+
+    #[test]
+    fn a_number_of_documents_takes_the_place_of_a_size() {
+        let of = |text: &str| parse(text, "t").unwrap().data;
+        let base = "base = \"storage-compare\"\n";
+        assert_eq!(of(base).times_cache, Some(3.0));
+        let counted = of(&format!("{base}[data]\nrecords = 5\n"));
+        assert_eq!((counted.times_cache, counted.records), (None, 5));
     }
 
     #[test]

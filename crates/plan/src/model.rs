@@ -8,7 +8,7 @@ use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
 use crate::tail::TailPlan;
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, CacheSize, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -105,14 +105,18 @@ pub struct ServerPlan {
     /// Path of the `mongos` program; `mongos` beside `mongod` or on `PATH` when absent. Only with `kind = "mongod"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mongos: Option<String>,
-    /// Storage-engine cache of a server that we start. The server's own default when absent.
+    /// Storage-engine cache of a server that we start: bytes, or `smallest` for the smallest that shows how this kind of
+    /// server works. The server's own default when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache: Option<Bytes>,
+    pub cache: Option<CacheSize>,
     /// Block compressor of a server that we start (`none`, `lz4`, `zlib`, `snappy`, `zstd`; not every server has each).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_compressor: Option<String>,
-    /// Flush the log on every commit (embedded server only).
-    pub sync_on_commit: bool,
+    /// A write is acknowledged when it is on the disk: the embedded server flushes its log on every commit, of other
+    /// servers the operations ask for it by `journal=true` in their write concern.
+    // Plans of version 0.1 have it under the name of the embedded server's option.
+    #[serde(alias = "sync_on_commit")]
+    pub durable_writes: bool,
     /// Time between checkpoints of a server that we start. The server's own default when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_interval: Option<Span>,
@@ -192,7 +196,33 @@ pub enum StorageEngine {
     InMemory,
 }
 
+impl ServerKind {
+    /// The cache that `smallest` means; `None` for a server that runs already. `mongod` refuses less; the embedded server
+    /// takes 1 MiB, but with that one would measure little but eviction.
+    pub const fn smallest_cache(self) -> Option<Bytes> {
+        match self {
+            ServerKind::Embedded => Some(Bytes::from_mib(64)),
+            ServerKind::Mongod => Some(Bytes::from_mib(256)),
+            ServerKind::Uri => None,
+        }
+    }
+}
+
 impl ServerPlan {
+    /// The cache in bytes; `None` for the server's own default.
+    pub fn cache_bytes(&self) -> Option<Bytes> {
+        match self.cache? {
+            CacheSize::Smallest => self.kind.smallest_cache(),
+            CacheSize::Of(bytes) => Some(bytes),
+        }
+    }
+
+    /// Whether the write concern makes writes durable. The embedded server answers to `journal=true` without waiting for
+    /// its disk; it is started with an option for that.
+    pub fn waits_for_journal(&self) -> bool {
+        self.durable_writes && self.kind != ServerKind::Embedded
+    }
+
     /// The address that servers listen on. A text that is no address, which a valid plan has not, is 127.0.0.1.
     pub fn listen_address(&self) -> IpAddr {
         let given = self.listen.as_deref().and_then(|text| text.parse().ok());
@@ -212,7 +242,7 @@ impl Default for ServerPlan {
             mongos: None,
             cache: None,
             block_compressor: None,
-            sync_on_commit: false,
+            durable_writes: false,
             checkpoint_interval: None,
             data_dir: None,
             data_dirs: Vec::new(),
@@ -241,6 +271,10 @@ pub struct DataPlan {
     pub collection: String,
     /// Documents that the whole data set has (YCSB `recordcount`). At least 1.
     pub records: u64,
+    /// As many documents as are this many times the cache of one server, in place of `records`: a resolved plan has
+    /// `records` alone. Needs `server.cache`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times_cache: Option<f64>,
     /// Number of the first document that this client loads and works on (YCSB `insertstart`).
     pub insert_start: u64,
     /// Documents that this client loads (YCSB `insertcount`); `records - insert_start` when absent.
@@ -280,6 +314,7 @@ impl Default for DataPlan {
             database: "ycsb".into(),
             collection: "usertable".into(),
             records: 100_000,
+            times_cache: None,
             insert_start: 0,
             insert_count: None,
             insert_step: 1,
@@ -295,6 +330,26 @@ impl Default for DataPlan {
             fresh: FreshData::WhenChanged,
             page_cache: PageCache::Keep,
         }
+    }
+}
+
+impl DataPlan {
+    /// Mean size of a document in bytes, without its key and the names of fields; `None` where lengths follow a
+    /// histogram. Of zipfian lengths it is too much: the short ones are the most frequent.
+    pub fn mean_document_bytes(&self) -> Option<u64> {
+        let field = match self.field_length {
+            FieldLength::Constant { bytes } => bytes,
+            FieldLength::Uniform {
+                min_bytes,
+                max_bytes,
+            }
+            | FieldLength::Zipfian {
+                min_bytes,
+                max_bytes,
+            } => min_bytes.midpoint(max_bytes),
+            FieldLength::Histogram { .. } => return None,
+        };
+        Some(u64::from(field) * u64::from(self.field_count))
     }
 }
 

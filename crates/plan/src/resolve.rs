@@ -7,7 +7,7 @@ use crate::nearest::nearest;
 use crate::problem::{self, Problem};
 use crate::units::Span;
 use crate::uri;
-use crate::validate::validate;
+use crate::validate::{TIMES_CACHE, validate};
 use crate::ycsb::{self, Phase, Properties};
 use std::path::{Path, PathBuf};
 
@@ -241,11 +241,24 @@ fn resolve_opened(mut resolved: Resolved, overrides: &Overrides) -> Result<Resol
         resolved.plan.client.threads = limit.clamp(1, resolved.plan.client.clients.max(1));
     }
     separate_credentials(&mut resolved, overrides)?;
+    size_by_cache(&mut resolved.plan);
     let problems = validate(&resolved.plan);
     if problems.is_empty() {
         Ok(resolved)
     } else {
         Err(PlanError::Invalid(problems))
+    }
+}
+
+/// Turns `data.times_cache` into a number of documents; where that cannot be done it stays, and is a problem of the plan.
+fn size_by_cache(plan: &mut Plan) {
+    let data = &mut plan.data;
+    let times = data.times_cache.filter(|times| TIMES_CACHE.contains(times));
+    let document = data.mean_document_bytes().filter(|bytes| *bytes > 0);
+    if let (Some(times), Some(cache), Some(document)) = (times, plan.server.cache_bytes(), document)
+    {
+        data.records = (cache.0 as f64 * times / document as f64).ceil() as u64;
+        data.times_cache = None;
     }
 }
 
@@ -367,6 +380,9 @@ fn with_properties(mut plan: Plan, overrides: &Overrides) -> Result<Resolved, Pl
     }
     let applied =
         ycsb::apply(&mut plan, &properties, overrides.lenient).map_err(PlanError::Properties)?;
+    if properties.get("recordcount").is_some() {
+        plan.data.times_cache = None;
+    }
     Ok(Resolved {
         plan,
         uri: applied.uri,
@@ -391,6 +407,9 @@ fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
         overrides.tolerated_error_ratio,
     );
     set(&mut client.batch, overrides.batch);
+    if overrides.records.is_some() {
+        plan.data.times_cache = None;
+    }
     set(&mut plan.data.records, overrides.records);
     set(&mut plan.phases.warmup, overrides.warmup);
     apply_stop(plan, overrides);
@@ -492,6 +511,36 @@ fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanErro
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_data_follows_the_cache_of_each_kind_of_server() {
+        let records = |overrides: Overrides| {
+            let resolved = resolve("storage-compare", &overrides)
+                .ok()
+                .expect("it is valid");
+            assert_eq!(resolved.plan.data.times_cache, None);
+            resolved.plan.data.records
+        };
+        let of = |server| Overrides {
+            server: Some(server),
+            ..Overrides::default()
+        };
+        let times_three = |mib: u64| (3 * (mib << 20)).div_ceil(1000);
+        assert_eq!(records(of(ServerKind::Embedded)), times_three(64));
+        assert_eq!(records(of(ServerKind::Mongod)), times_three(256));
+        assert_eq!(records(set(&[("server.cache", "1GiB")])), times_three(1024));
+        assert_eq!(records(set(&[("data.records", "7")])), 7);
+        let counted = Overrides {
+            records: Some(8),
+            ..Overrides::default()
+        };
+        assert_eq!(records(counted), 8);
+        let properties = Overrides {
+            properties: vec![("recordcount".into(), "9".into())],
+            ..Overrides::default()
+        };
+        assert_eq!(records(properties), 9);
+    }
+
     fn set(settings: &[(&str, &str)]) -> Overrides {
         Overrides {
             settings: settings
@@ -519,7 +568,10 @@ mod tests {
                 ("data.collection", "42"),
             ]),
         );
-        assert_eq!(plan.server.cache.map(|cache| cache.0), Some(1 << 30));
+        assert_eq!(
+            plan.server.cache_bytes().map(|cache| cache.0),
+            Some(1 << 30)
+        );
         assert_eq!(plan.server.parameters["ttlMonitorEnabled"], "false");
         assert!(
             matches!(plan.schedule, Schedule::Poisson { rate_per_s, .. } if rate_per_s == 500.0)

@@ -63,6 +63,7 @@ pub enum UnitError {
 }
 
 const BYTES_EXPECTED: &str = "a number of bytes such as `512MiB`, `64KB` or `4096`";
+const CACHE_EXPECTED: &str = "a number of bytes such as `512MiB`, or `smallest`";
 const SPAN_EXPECTED: &str = "a time span such as `30s`, `1500ms` or `2m30s`";
 const RATE_EXPECTED: &str = "a rate in operations per second such as `20000`, `20k` or `500/s`";
 
@@ -400,6 +401,80 @@ impl JsonSchema for Bytes {
     }
 }
 
+/// Size of a cache: so many bytes, or the smallest that a kind of server has, see
+/// [`ServerKind::smallest_cache`](crate::model::ServerKind::smallest_cache).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheSize {
+    /// `smallest`.
+    Smallest,
+    /// So many bytes.
+    Of(Bytes),
+}
+
+const SMALLEST: &str = "smallest";
+
+impl FromStr for CacheSize {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match text.trim() {
+            SMALLEST => Ok(CacheSize::Smallest),
+            _ => text
+                .parse()
+                .map(CacheSize::Of)
+                .map_err(|error| match error {
+                    UnitError::Malformed { text, .. } => UnitError::Malformed {
+                        text,
+                        expected: CACHE_EXPECTED,
+                    },
+                    other => other,
+                }),
+        }
+    }
+}
+
+impl fmt::Display for CacheSize {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CacheSize::Smallest => formatter.pad(SMALLEST),
+            CacheSize::Of(bytes) => bytes.fmt(formatter),
+        }
+    }
+}
+
+impl Serialize for CacheSize {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CacheSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(QuantityVisitor {
+            expected: CACHE_EXPECTED,
+            marker: std::marker::PhantomData,
+        })
+    }
+}
+
+impl JsonSchema for CacheSize {
+    fn schema_name() -> Cow<'static, str> {
+        "CacheSize".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let bytes = Bytes::json_schema(generator);
+        let of_bytes = bytes.get("pattern").and_then(|pattern| pattern.as_str());
+        let of_bytes = of_bytes.unwrap_or_default();
+        json_schema!({
+            "description": "A number of bytes such as `1GiB`, or `smallest`.",
+            "type": ["string", "integer"],
+            "minimum": 0,
+            "pattern": format!(r"^\s*smallest\s*$|{of_bytes}"),
+        })
+    }
+}
+
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -463,6 +538,18 @@ mod tests {
         text.parse()
             .map(|Rate(rate)| rate)
             .map_err(|error: UnitError| error.to_string())
+    }
+
+    #[test]
+    fn a_cache_has_a_size_or_is_the_smallest() {
+        assert_eq!(" smallest ".parse(), Ok(CacheSize::Smallest));
+        assert_eq!("1GiB".parse(), Ok(CacheSize::Of(Bytes(1 << 30))));
+        for text in ["smallest", "300 MiB"] {
+            let size: CacheSize = text.parse().unwrap();
+            assert_eq!(size.to_string().parse(), Ok(size), "{text}");
+        }
+        let error = "small".parse::<CacheSize>().unwrap_err().to_string();
+        assert!(error.contains("or `smallest`"), "{error}");
     }
 
     #[test]

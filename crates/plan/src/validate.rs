@@ -3,7 +3,7 @@
 use crate::fleet;
 use crate::model::{
     DataPlan, DiskMapping, Encryption, ExporterPlan, FieldLength, FreshData, KeyDistribution, Plan,
-    Schedule, ServerKind, ServerPlan,
+    Schedule, ServerKind, ServerPlan, StorageEngine,
 };
 use crate::problem::Problem;
 use crate::tail;
@@ -29,7 +29,9 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_name(&mut problems, plan);
     check_fresh(&mut problems, plan);
     check_server(&mut problems, &plan.server);
+    check_durable(&mut problems, plan);
     check_data(&mut problems, &plan.data, plan.client.batch);
+    check_times_cache(&mut problems, plan);
     check_operations(&mut problems, plan);
     check_keys(&mut problems, plan);
     check_access(&mut problems, plan);
@@ -285,10 +287,6 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
         });
     }
     check_topology(problems, server);
-    problems.require(
-        !server.sync_on_commit || server.kind == ServerKind::Embedded,
-        || "`server.sync_on_commit` applies to the embedded server only".into(),
-    );
     if is_uri {
         for (key, given) in [
             ("cache", server.cache.is_some()),
@@ -321,6 +319,44 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
     if let Some(text) = &server.uri {
         check_uri(problems, text);
     }
+}
+
+/// Settings that take back what durable writes promise, and work that has no such writes.
+fn check_durable(problems: &mut Problems, plan: &Plan) {
+    let server = &plan.server;
+    if !server.durable_writes {
+        return;
+    }
+    let options = match (&server.uri, &server.connection_options) {
+        (Some(uri), _) => Some(uri.clone()),
+        (None, Some(options)) => Some(format!("mongodb://h/?{options}")),
+        (None, None) => None,
+    };
+    let options = options.and_then(|text| uri::parse(&text).ok());
+    let concern = options.map(|(target, _)| target.options.write_concern);
+    let asks = |of: fn(&uri::WriteConcern) -> bool| concern.as_ref().is_some_and(of);
+    for (against, holds) in [
+        ("`journal=false`", asks(|c| c.journal == Some(false))),
+        ("`w=0`", asks(|c| c.w == Some(uri::W::Number(0)))),
+        ("`server.journal = false`", server.journal == Some(false)),
+        (
+            "`server.storage_engine = \"in-memory\"`",
+            server.storage_engine == Some(StorageEngine::InMemory),
+        ),
+        (
+            "`tail.write_concern = \"0\"`",
+            plan.tail
+                .as_ref()
+                .is_some_and(|tail| tail.write_concern == "0"),
+        ),
+    ] {
+        problems.require_or(!holds, "leave one of them out", || {
+            format!("`server.durable_writes` and {against} contradict each other")
+        });
+    }
+    problems.require(plan.index_build.is_none(), || {
+        "`server.durable_writes` has no effect on an index build, which measures no writes".into()
+    });
 }
 
 /// The topology itself is text that the servers' own code understands.
@@ -513,6 +549,27 @@ fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
         )
     });
     check_field_length(problems, data, batch);
+}
+
+/// What `data.times_cache` may be.
+pub(crate) const TIMES_CACHE: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
+
+fn check_times_cache(problems: &mut Problems, plan: &Plan) {
+    let Some(times) = plan.data.times_cache else {
+        return;
+    };
+    problems.require(TIMES_CACHE.contains(&times), || {
+        format!("`data.times_cache` is `{times}`, but must be 0.01 to 1000")
+    });
+    problems.require_or(
+        plan.server.cache_bytes().is_some(),
+        "give the number of documents by `data.records`, or the cache of a server that is started by `server.cache`",
+        || "`data.times_cache` needs a cache that is known".into(),
+    );
+    problems.require(plan.data.mean_document_bytes().is_some_and(|bytes| bytes > 0), || {
+        "`data.times_cache` needs documents with fields, whose lengths do not follow a histogram"
+            .into()
+    });
 }
 
 fn check_namespace(problems: &mut Problems, data: &DataPlan) {
@@ -752,7 +809,7 @@ fn check_phases(problems: &mut Problems, plan: &Plan) {
 mod tests {
     use super::*;
     use crate::builtin;
-    use crate::units::Span;
+    use crate::units::{CacheSize, Span};
 
     fn plan() -> Plan {
         builtin::find("a").expect("plan a is built in")
@@ -1030,6 +1087,70 @@ mod tests {
                 "`{message}` does not name `{expected}`"
             );
         }
+    }
+
+    #[test]
+    fn durable_writes_go_with_nothing_that_takes_them_back() {
+        let durable = |change: &dyn Fn(&mut Plan)| {
+            only_problem(|plan| {
+                plan.server.kind = ServerKind::Mongod;
+                plan.server.durable_writes = true;
+                change(plan);
+            })
+        };
+        let options = |text: &'static str| {
+            durable(&|plan| plan.server.connection_options = Some(text.into()))
+        };
+        assert!(options("j=false").contains("`journal=false`"));
+        assert!(options("w=0").contains("`w=0`"));
+        let uri = durable(&|plan| {
+            plan.server.kind = ServerKind::Uri;
+            plan.server.uri = Some("mongodb://h/?journal=false".into());
+        });
+        assert!(uri.contains("`journal=false`"), "{uri}");
+        let journal = durable(&|plan| plan.server.journal = Some(false));
+        assert!(journal.contains("`server.journal = false`"), "{journal}");
+        let engine = durable(&|plan| plan.server.storage_engine = Some(StorageEngine::InMemory));
+        assert!(engine.contains("in-memory"), "{engine}");
+        let messages = durable(&|plan| {
+            plan.tail = Some(crate::tail::TailPlan {
+                write_concern: "0".into(),
+                ..Default::default()
+            });
+        });
+        assert!(messages.contains("`tail.write_concern"), "{messages}");
+        let index = durable(&|plan| plan.index_build = Some(Default::default()));
+        assert!(index.contains("index build"), "{index}");
+        for (kind, options) in [
+            (ServerKind::Embedded, "w=1"),
+            (ServerKind::Mongod, "w=majority&journal=true"),
+        ] {
+            let mut plan = plan();
+            plan.server.kind = kind;
+            plan.server.durable_writes = true;
+            plan.server.connection_options = Some(options.into());
+            assert_eq!(validate(&plan), []);
+        }
+    }
+
+    #[test]
+    fn documents_by_the_cache_need_a_cache_that_is_known() {
+        let times = |change: &dyn Fn(&mut Plan)| {
+            only_problem(|plan| {
+                plan.server.cache = Some(CacheSize::Smallest);
+                plan.data.times_cache = Some(2.0);
+                change(plan);
+            })
+        };
+        assert!(times(&|plan| plan.server.cache = None).contains("`data.times_cache` needs"));
+        assert!(times(&|plan| plan.data.times_cache = Some(0.0)).contains("0.01 to 1000"));
+        let histogram = times(&|plan| {
+            plan.data.field_length = FieldLength::Histogram {
+                block_bytes: 1,
+                weights: vec![1],
+            };
+        });
+        assert!(histogram.contains("histogram"), "{histogram}");
     }
 
     #[test]

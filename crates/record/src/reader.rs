@@ -220,7 +220,21 @@ fn read_document(directory: &Path) -> Result<RunDocument, RecordError> {
             supported: SCHEMA_VERSION,
         });
     }
-    serde_json::from_slice(&text).map_err(document_error)
+    let mut document: RunDocument = serde_json::from_slice(&text).map_err(document_error)?;
+    rename_old_keys(&mut document.plan);
+    Ok(document)
+}
+
+/// Gives a key of the plan that had another name in version 0.1 the name that it has now.
+fn rename_old_keys(plan: &mut serde_json::Value) {
+    let server = plan
+        .get_mut("server")
+        .and_then(|server| server.as_object_mut());
+    if let Some(server) = server
+        && let Some(value) = server.remove("sync_on_commit")
+    {
+        server.entry("durable_writes").or_insert(value);
+    }
 }
 
 /// The only field that every version has.

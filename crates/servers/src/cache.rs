@@ -1,5 +1,7 @@
 //! Cache sizes of several servers on one host, so that their sum fits into its memory.
 
+use dyno_plan::model::ServerKind;
+
 use crate::placement::{self, Machine, PlacementError, PlacementRequest};
 use crate::{ServerError, ServerProgram};
 
@@ -57,12 +59,15 @@ pub struct CacheShares {
     pub small_bytes: u64,
 }
 
-/// Smallest cache that a computed share may be. `mongod` refuses less than 256 MiB; the embedded
-/// server takes 1 MiB, but a share of that size would measure little but eviction.
+/// Smallest cache that a computed share may be, as [`ServerKind::smallest_cache`] has it.
 pub const fn smallest_share(program: ServerProgram) -> u64 {
-    match program {
-        ServerProgram::Embedded => 64 * MIB,
-        ServerProgram::Mongod | ServerProgram::Mongos => 256 * MIB,
+    let kind = match program {
+        ServerProgram::Embedded => ServerKind::Embedded,
+        ServerProgram::Mongod | ServerProgram::Mongos => ServerKind::Mongod,
+    };
+    match kind.smallest_cache() {
+        Some(bytes) => bytes.0,
+        None => 0,
     }
 }
 

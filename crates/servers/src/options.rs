@@ -129,9 +129,9 @@ impl ServerOptions {
             program,
             data_dir,
             log_path,
-            cache: plan.cache,
+            cache: plan.cache_bytes(),
             block_compressor: plan.block_compressor.clone(),
-            sync_on_commit: plan.sync_on_commit,
+            sync_on_commit: plan.durable_writes && kind == ServerProgram::Embedded,
             checkpoint_interval: plan.checkpoint_interval,
             listen: plan.listen_address(),
             port: 0,
@@ -150,12 +150,13 @@ impl ServerOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_plan::units::CacheSize;
 
     #[test]
     fn a_plan_gives_its_settings_and_its_kind() {
         let plan = ServerPlan {
             kind: ServerKind::Mongod,
-            cache: Some(Bytes(1 << 30)),
+            cache: Some(CacheSize::Of(Bytes(1 << 30))),
             block_compressor: Some("zstd".into()),
             checkpoint_interval: Some(Span::from_secs(30)),
             ..ServerPlan::default()

@@ -179,6 +179,7 @@ fn by_driver(uri: &str, found: &Found) -> f64 {
         size_bytes: SIZE as u64,
         capped_bytes: CAPPED as u64,
         write_concern: "1".to_owned(),
+        journal: false,
         mode: Mode::Tailable,
         schedule: None,
         idle_s: 10,

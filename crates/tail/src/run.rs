@@ -320,6 +320,9 @@ fn producer_options(
         ("in-flight", in_flight),
         ("write-concern", settings.write_concern.clone()),
     ]));
+    if settings.journal {
+        options.extend(pairs(&[("journal", "true".to_owned())]));
+    }
     if let Some(schedule) = settings.schedule {
         let path = schedule_path(folder, number);
         let producers = settings.producers.len() as u64;

@@ -92,8 +92,8 @@ fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
     if has("w=0") {
         return Some("writes are not acknowledged at all");
     }
-    let syncs_on_commit = facts.plan("/server/sync_on_commit") == Some(&Value::Bool(true));
-    let waits_for_journal = has("j=true") || has("journal=true") || syncs_on_commit;
+    let is_durable = facts.plan("/server/durable_writes") == Some(&Value::Bool(true));
+    let waits_for_journal = has("j=true") || has("journal=true") || is_durable;
     let is_standalone = matches!(server.topology.as_deref(), Some("standalone") | None);
     // A majority in a replica set waits for the journal by default
     // (`writeConcernMajorityJournalDefault`), and it is the default write concern there.

@@ -571,7 +571,7 @@ fn early_acknowledgement_is_stated_for_writes() {
     assert_eq!(with("w: 1, j: true", "standalone"), NO_MESSAGES);
     let synced = after(|d| {
         d.plan["operations"] = json!({"insert": 1.0});
-        d.plan["server"] = json!({"sync_on_commit": true});
+        d.plan["server"] = json!({"durable_writes": true});
     });
     assert_eq!(synced, NONE);
 }

@@ -99,7 +99,7 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
         &mut |what, a, b| {
             if what != "server.uri" {
                 // A write that waits for the disk is another promise.
-                note(what, a, b, what == "server.sync_on_commit");
+                note(what, a, b, what == "server.durable_writes");
             }
         },
     );

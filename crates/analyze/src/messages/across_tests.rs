@@ -133,6 +133,7 @@ fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool)
             size_bytes: 0,
             capped_bytes: 4096,
             write_concern: "1".into(),
+            journal: false,
             mode: Mode::Tailable,
             schedule: Some(Schedule {
                 rate_per_s: 1.0,

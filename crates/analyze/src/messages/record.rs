@@ -200,6 +200,9 @@ pub struct Settings {
     pub capped_bytes: u64,
     /// `0`, `1`, another number, or `majority`.
     pub write_concern: String,
+    /// Whether producers ask that a message is in the journal on the disk before its insert is acknowledged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub journal: bool,
     /// How consumers get messages.
     pub mode: Mode,
     /// When messages are due; `None` is a closed loop.

@@ -1,10 +1,10 @@
 //! Arguments of a run, and the groups of options that others share with it.
 
 use super::standing::{MetricsArguments, ObserveArguments};
-use super::values::{property, rate, setting, size, span};
+use super::values::{cache_size, property, rate, setting, span};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
-use dyno_plan::units::{Bytes, Rate, Span};
+use dyno_plan::units::{CacheSize, Rate, Span};
 use std::path::PathBuf;
 
 /// Options of servers that are started, which say nothing of one that runs already.
@@ -164,11 +164,11 @@ pub(crate) struct StartArguments {
     /// Path of the `mongos` of a sharded cluster; default: beside `mongod`, or on `PATH`
     #[arg(long, value_name = "PATH", help_heading = "Server")]
     pub(crate) mongos: Option<String>,
-    /// Cache of each server that is started, such as `2GiB`
+    /// Cache of each server that is started, such as `2GiB`, or `smallest`
     ///
     /// Default: the server's own; of several servers each a share of half the memory.
-    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Server")]
-    pub(crate) cache: Option<Bytes>,
+    #[arg(long, value_name = "SIZE", value_parser = cache_size, help_heading = "Server")]
+    pub(crate) cache: Option<CacheSize>,
     /// Encrypt connections to the servers that are started, by certificates made for the run
     #[arg(long, help_heading = "Server")]
     pub(crate) tls: bool,

@@ -1,6 +1,6 @@
 //! How values are read that have a form of their own.
 
-use dyno_plan::units::{Bytes, Rate, Span};
+use dyno_plan::units::{Bytes, CacheSize, Rate, Span};
 
 pub(crate) fn span(text: &str) -> Result<Span, String> {
     text.parse()
@@ -40,6 +40,11 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn size(text: &str) -> Result<Bytes, String> {
+    text.parse()
+        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+}
+
+pub(super) fn cache_size(text: &str) -> Result<CacheSize, String> {
     text.parse()
         .map_err(|error: dyno_plan::units::UnitError| error.to_string())
 }

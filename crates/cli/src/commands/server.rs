@@ -170,7 +170,12 @@ fn caches(plan: &Plan, place: &Placement) -> Result<String, Failure> {
     };
     let topology = lab::topology_of(plan)?;
     let memory = place.memory();
-    let caches = planned_caches(&topology, program, plan.server.cache, memory.as_deref())?;
+    let caches = planned_caches(
+        &topology,
+        program,
+        plan.server.cache_bytes(),
+        memory.as_deref(),
+    )?;
     let mut text = String::new();
     for (instance, cache) in caches {
         let name = &instance.name;

@@ -11,7 +11,7 @@ use dyno_load::connect::{Connector, Control};
 use dyno_observe::doctor::network;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::units::Bytes;
+use dyno_plan::units::{Bytes, CacheSize};
 use dyno_plan::uri::Host;
 use dyno_record::server::ExperimentServer;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ impl<'a> Place<'a> {
 
     /// The cache that a single server is started with, if the plan says it.
     pub(super) fn cache(&self) -> Option<u64> {
-        self.plan.server.cache.map(|cache| cache.0)
+        self.plan.server.cache_bytes().map(|cache| cache.0)
     }
 
     /// Whether a collection gets a new name by copying its documents in one transaction, which has to fit into the cache.
@@ -89,10 +89,11 @@ impl<'a> Place<'a> {
 
     /// Starts it, or reaches it. Nothing to do if it runs.
     pub(super) fn open(&mut self) -> Result<(), Failure> {
-        self.open_with(self.plan.server.cache)
+        self.open_with(None)
     }
 
-    fn open_with(&mut self, cache: Option<Bytes>) -> Result<(), Failure> {
+    /// With another cache than that of the plan, if one is given.
+    fn open_with(&mut self, cache: Option<u64>) -> Result<(), Failure> {
         if self.running.is_some() {
             return Ok(());
         }
@@ -104,9 +105,11 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    fn start(&self, cache: Option<Bytes>) -> Result<Running, Failure> {
+    fn start(&self, cache: Option<u64>) -> Result<Running, Failure> {
         let mut plan = self.plan.clone();
-        plan.server.cache = cache;
+        if let Some(bytes) = cache {
+            plan.server.cache = Some(CacheSize::Of(Bytes(bytes)));
+        }
         let places = ServerPlaces {
             surroundings: self.hands.surroundings,
             embedded: self.embedded,
@@ -151,7 +154,7 @@ impl<'a> Place<'a> {
     /// Stops and starts it again, with another cache if that is wanted.
     pub(super) fn restart(&mut self, cache: Option<u64>) -> Result<(), Failure> {
         self.stop()?;
-        self.open_with(cache.map(Bytes).or(self.plan.server.cache))
+        self.open_with(cache)
     }
 
     /// Stops what was started. What was reached stays as it is.

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use dyno_load::prepare::{CollectionState, check_shape};
 use dyno_plan::Plan;
-use dyno_plan::model::{DataPlan, FieldLength};
+use dyno_plan::model::DataPlan;
 
 /// What the person asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,14 +33,7 @@ pub(crate) fn own_documents(plan: &Plan) -> u64 {
 /// Size of so many documents of a data set, without keys and names of fields; `None` where the
 /// lengths follow a histogram.
 pub(crate) fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
-    let field = match data.field_length {
-        FieldLength::Constant { bytes } => bytes,
-        FieldLength::Uniform { min_bytes, max_bytes }
-        // Short values are the most frequent, so that this is too much and on the safe side.
-        | FieldLength::Zipfian { min_bytes, max_bytes } => min_bytes.midpoint(max_bytes),
-        FieldLength::Histogram { .. } => return None,
-    };
-    let document = u64::from(field) * u64::from(data.field_count);
+    let document = data.mean_document_bytes()?;
     Some(documents.saturating_mul(document))
 }
 

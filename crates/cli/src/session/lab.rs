@@ -12,7 +12,7 @@ use dyno_load::connect::Control;
 use dyno_load::prepare;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::uri::Host;
+use dyno_plan::uri::{Host, has_option, with_option};
 use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
 use dyno_record::server::ExperimentServer;
 use dyno_servers::placement::InstancePlacement;
@@ -322,10 +322,14 @@ fn spokesman(deployment: &Deployment, number: usize) -> &Member {
 
 /// The connection string with the options that the plan adds.
 pub(crate) fn with_options(uri: &str, plan: &Plan) -> String {
-    match &plan.server.connection_options {
+    let uri = match &plan.server.connection_options {
         Some(options) if uri.contains('?') => format!("{uri}&{options}"),
         Some(options) => format!("{uri}?{options}"),
         None => uri.to_owned(),
+    };
+    match plan.server.waits_for_journal() && !has_option(&uri, "journal") {
+        true => with_option(&uri, "journal", "true"),
+        false => uri,
     }
 }
 
@@ -513,5 +517,13 @@ mod tests {
             with_options("mongodb://h/?tls=true", &plan),
             "mongodb://h/?tls=true&w=majority"
         );
+        plan.server.durable_writes = true;
+        let durable = "mongodb://h/?w=majority&journal=true";
+        assert_eq!(with_options("mongodb://h/", &plan), durable);
+        plan.server.connection_options = Some("j=true".into());
+        assert_eq!(with_options("mongodb://h/", &plan), "mongodb://h/?j=true");
+        plan.server.connection_options = None;
+        plan.server.kind = ServerKind::Embedded;
+        assert_eq!(with_options("mongodb://h/", &plan), "mongodb://h/");
     }
 }

@@ -94,9 +94,12 @@ impl ServerUnderTest {
         started: Option<Started>,
     ) -> Result<Self, Failure> {
         let Remote {
-            target,
+            mut target,
             credentials,
         } = remote;
+        if plan.server.waits_for_journal() {
+            target.options.write_concern.journal = Some(true);
+        }
         let backend = plan.client.backend;
         let connector = Connector::new(&control_target(&target, backend), credentials.clone())
             .map_err(|error| Failure::from(error).context("cannot use the connection string"))?;
@@ -285,7 +288,7 @@ fn describe_started(started: &Started, plan: &Plan, record: &mut ServerRecord) {
     }
     record.cache_bytes = record
         .cache_bytes
-        .or(plan.server.cache.map(|cache| cache.0));
+        .or(plan.server.cache_bytes().map(|cache| cache.0));
     record.settings.extend(started.settings.clone());
 }
 

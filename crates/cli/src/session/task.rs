@@ -593,7 +593,10 @@ fn settings(start: &StartArguments) -> Vec<(String, String)> {
     let options = [
         ("server.topology", start.topology.as_ref().map(quoted)),
         ("server.mongos", start.mongos.as_ref().map(quoted)),
-        ("server.cache", start.cache.map(|cache| cache.0.to_string())),
+        (
+            "server.cache",
+            start.cache.map(|cache| toml_text(&cache.to_string())),
+        ),
         ("server.encryption", start.tls.then(|| "server".into())),
         ("server.auth", start.auth.then(|| "true".into())),
     ];

@@ -128,6 +128,7 @@ fn settings(
         size_bytes: tail.size.0,
         capped_bytes: capped_bytes(plan, tail),
         write_concern: tail.write_concern.clone(),
+        journal: plan.server.waits_for_journal(),
         mode,
         schedule: tail.rate_per_s.map(|rate_per_s| Schedule {
             rate_per_s,

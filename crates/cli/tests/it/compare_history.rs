@@ -91,7 +91,7 @@ fn runs_that_cannot_be_compared_are_told_apart_and_fail_where_it_counts() {
     };
     open.write(&bench.path("open"));
     let synced = MadeUp {
-        sync_on_commit: Some(true),
+        durable_writes: Some(true),
         ..MadeUp::new(1000)
     };
     synced.write(&bench.path("synced"));
@@ -101,7 +101,7 @@ fn runs_that_cannot_be_compared_are_told_apart_and_fail_where_it_counts() {
     };
     foreign.write(&bench.path("foreign"));
     for (b, what) in [
-        ("synced", "server.sync_on_commit"),
+        ("synced", "server.durable_writes"),
         ("foreign", "server product"),
         ("data", "data.records"),
         ("stopped", "not complete"),

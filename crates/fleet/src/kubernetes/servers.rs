@@ -142,7 +142,7 @@ fn arguments(context: &Context<'_>, disk: u32) -> Vec<String> {
         .into();
     // Without it the server would take its share of the memory of the node, not of the pod.
     let cache = server
-        .cache
+        .cache_bytes()
         .unwrap_or(default_cache(context.kubernetes.server_memory));
     arguments.push("--wiredTigerCacheSizeGB".into());
     arguments.push(format!("{:.2}", cache.0 as f64 / f64::from(1 << 30)));

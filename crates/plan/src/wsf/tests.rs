@@ -216,7 +216,10 @@ fn parameters_of_the_servers_become_a_plan() {
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    assert_eq!(plan.server.cache.map(|cache| cache.0), Some(3 << 29));
+    assert_eq!(
+        plan.server.cache_bytes().map(|cache| cache.0),
+        Some(3 << 29)
+    );
     assert_eq!(plan.server.data_dirs, ["/mnt/disk1", "/mnt/disk2"]);
 }
 

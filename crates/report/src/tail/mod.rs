@@ -205,7 +205,13 @@ fn facts(document: &TailDocument) -> Vec<Fact> {
                 Quantity::bytes(settings.capped_bytes)
             ),
         ),
-        Fact::new("Write concern", settings.write_concern.clone()),
+        Fact::new(
+            "Write concern",
+            match settings.journal {
+                true => format!("{}, journal=true", settings.write_concern),
+                false => settings.write_concern.clone(),
+            },
+        ),
         Fact::new("Server", server_of(&document.server)),
         Fact::new("Settings of the server", settings_of(&document.server, &[])),
         Fact::new("Heartbeats", heartbeats(document)),

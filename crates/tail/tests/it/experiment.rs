@@ -21,6 +21,7 @@ fn settings(driver: &str) -> Settings {
         size_bytes: 16,
         capped_bytes: 16 << 20,
         write_concern: "1".to_owned(),
+        journal: false,
         mode: Mode::Tailable,
         schedule: None,
         idle_s: 10,

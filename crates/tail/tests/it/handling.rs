@@ -27,6 +27,7 @@ fn settings() -> Settings {
         size_bytes: 16,
         capped_bytes: 16 << 20,
         write_concern: "1".to_owned(),
+        journal: false,
         mode: Mode::Tailable,
         schedule: None,
         idle_s: 5,

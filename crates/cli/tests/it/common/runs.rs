@@ -30,7 +30,7 @@ pub(crate) struct MadeUp {
     /// Recording windows of a second each.
     pub(crate) windows: u64,
     /// Whether a write waits for the disk.
-    pub(crate) sync_on_commit: Option<bool>,
+    pub(crate) durable_writes: Option<bool>,
     /// What the server says that it is.
     pub(crate) product: Option<&'static str>,
 }
@@ -47,7 +47,7 @@ impl MadeUp {
             offered_per_s: None,
             seed: 1,
             windows: WINDOWS,
-            sync_on_commit: None,
+            durable_writes: None,
             product: None,
         }
     }
@@ -89,7 +89,7 @@ impl MadeUp {
             "operations": { "read": 1.0 },
             "schedule": schedule,
             "client": { "clients": 4 },
-            "server": { "kind": "embedded", "sync_on_commit": self.sync_on_commit },
+            "server": { "kind": "embedded", "durable_writes": self.durable_writes },
         })
     }
 

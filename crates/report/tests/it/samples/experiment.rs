@@ -383,7 +383,7 @@ pub(crate) fn ab() -> Experiment {
     for (number, point) in experiment.points.iter_mut().enumerate() {
         point.side = Some(side(number));
     }
-    let set_b = json!(["server.sync_on_commit=true"]);
+    let set_b = json!(["server.durable_writes=true"]);
     experiment.options = BTreeMap::from([
         ("plan_b".into(), json!("a")),
         ("set_a".into(), json!([])),
