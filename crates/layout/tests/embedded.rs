@@ -8,7 +8,7 @@ use dyno_layout::{
 };
 use dyno_load::connect::{Connector, Control};
 use dyno_plan::index_build::{Layout, Remedy};
-use dyno_testkit::{EmbeddedServer, embedded, or_skip};
+use dyno_testkit::{TestServer, embedded, or_skip};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ const COUNT: u64 = 1_500;
 
 struct Fixture {
     connector: Connector,
-    _server: EmbeddedServer,
+    _server: TestServer,
     folder: tempfile::TempDir,
 }
 

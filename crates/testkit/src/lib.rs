@@ -1,9 +1,10 @@
-//! Servers for the tests of all crates: the embedded one, an independent one in Java, a scripted
+//! Servers for the tests of all crates: a real `mongod`, the embedded one, an independent one in Java, a scripted
 //! double of MongoDB for deployments, and simulated queues for the analysis.
 //! Never part of the product, and therefore the only library here that reads the environment.
 //!
-//! A server that is not installed makes a test skip, and the skip says so on standard error. With
-//! `DYNO_REQUIRE_SERVERS=1`, as `make test` sets it, a skip is a failure:
+//! A server that is not installed makes a test skip. The skip says so on standard error and in the file of
+//! `DYNO_SKIP_LOG`. With `DYNO_REQUIRE_SERVERS=1`, as `make test` sets it, a skip is a failure, but for those that
+//! `scripts/skips-allowed.txt` allows:
 //!
 //! ```no_run
 //! let Some(server) = dyno_testkit::or_skip(dyno_testkit::embedded()) else {
@@ -13,17 +14,20 @@
 //! ```
 
 pub mod double;
-mod embedded;
 pub mod fault;
 mod mongo_java;
 mod port;
+mod server;
 pub mod simulate;
 mod skip;
 
-pub use embedded::{EmbeddedServer, embedded, embedded_program, embedded_with};
 pub use mongo_java::JavaServer;
 pub use port::free_port;
-pub use skip::{Skip, or_skip};
+pub use server::{
+    TestServer, embedded, embedded_program, embedded_with, mongod, mongod_program, mongod_with,
+    mongos_program, percona_program,
+};
+pub use skip::{Skip, or_skip, skip, skip_tracing};
 
 /// The folder of the whole project.
 pub fn project_dir() -> std::path::PathBuf {

@@ -1,7 +1,13 @@
-//! Why a test cannot run here, and the rule that turns that into a failure.
+//! Why a test cannot run here, the rule that turns that into a failure, and the list of what was skipped.
+//!
+//! Every skip is said on standard error, and is a line of the file that `DYNO_SKIP_LOG` names; `scripts/skips.sh` counts them.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::Write;
+
+/// The skips that are allowed also where servers are required, with the reasons.
+const ALLOWED: &str = include_str!("../../../scripts/skips-allowed.txt");
 
 /// A test needs something that is not installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +30,7 @@ impl Skip {
 
 impl fmt::Display for Skip {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "SKIP: {}; {}", self.missing, self.remedy)
+        write!(formatter, "{}; {}", self.missing, self.remedy)
     }
 }
 
@@ -33,44 +39,136 @@ impl std::error::Error for Skip {}
 /// The value, or `None` after a line on standard error that says why the test is skipped.
 ///
 /// # Panics
-/// With `DYNO_REQUIRE_SERVERS=1` in the environment instead of a skip.
+/// With `DYNO_REQUIRE_SERVERS=1` in the environment instead of a skip, unless it is one of those that are always allowed.
 pub fn or_skip<T>(found: Result<T, Skip>) -> Option<T> {
     let required = std::env::var_os("DYNO_REQUIRE_SERVERS").is_some_and(|value| value == "1");
-    // Not `eprintln!`: the test harness would swallow it, and skips must be seen.
-    decide(found, required, &mut std::io::stderr())
-}
-
-fn decide<T>(found: Result<T, Skip>, required: bool, output: &mut dyn Write) -> Option<T> {
     match found {
         Ok(value) => Some(value),
-        Err(skip) if required => panic!("{skip}; DYNO_REQUIRE_SERVERS=1 forbids to skip"),
-        Err(skip) => {
-            // An output that cannot be written to is no reason to fail.
-            let _ = writeln!(output, "{skip}");
+        Err(missing) => {
+            let reason = missing.to_string();
+            let forbidden = required && !is_allowed(&reason);
+            assert!(
+                !forbidden,
+                "SKIP: {reason}; DYNO_REQUIRE_SERVERS=1 forbids to skip"
+            );
+            skip(&reason);
             None
         }
     }
 }
 
+/// Says that the test of this thread is skipped, because this machine cannot be traced, or lacks what a trace is compared with.
+///
+/// # Panics
+/// With `DYNO_REQUIRE_TRACE` in the environment, unless it is `0`.
+pub fn skip_tracing(reason: &str) {
+    let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
+    assert!(
+        !required,
+        "SKIP: {reason}; DYNO_REQUIRE_TRACE forbids to skip"
+    );
+    skip(reason);
+}
+
+/// Says that the test of this thread is skipped, whatever is required.
+pub fn skip(reason: &str) {
+    // Not `eprintln!`: the test harness would swallow it, and skips must be seen. An output that cannot be written to is no
+    // reason to fail.
+    let _ = writeln!(std::io::stderr(), "SKIP: {reason}");
+    if let Some(path) = std::env::var_os("DYNO_SKIP_LOG") {
+        note(&path, &line(&test(), reason));
+    }
+}
+
+/// Name of the crate, which cargo gives to the test program, and of the test, which the harness gives to its thread.
+fn test() -> String {
+    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
+    let thread = std::thread::current();
+    format!("{package}: {}", thread.name().unwrap_or("unnamed"))
+}
+
+fn line(test: &str, reason: &str) -> String {
+    let allowed = match is_allowed(reason) {
+        true => "allowed",
+        false => "not allowed",
+    };
+    let reason: Vec<&str> = reason.split_whitespace().collect();
+    format!("{allowed}\t{test}\t{}\n", reason.join(" "))
+}
+
+/// Appends a line in one call, so that test programs that run at once do not mix theirs.
+fn note(path: &OsStr, line: &str) {
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .unwrap_or_else(|error| panic!("cannot write to {}: {error}", path.display()));
+}
+
+fn is_allowed(reason: &str) -> bool {
+    let lines = ALLOWED.lines().filter(|line| !line.starts_with('#'));
+    let mut beginnings = lines.filter_map(|line| line.split('\t').nth(1));
+    beginnings.any(|beginning| reason.starts_with(beginning))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
-    fn missing() -> Result<u8, Skip> {
-        Err(Skip::new("no `java`", "run `scripts/setup.sh test`"))
+    /// What `scripts/skips.sh` says of skips with these reasons, and whether it is content.
+    fn counted(reasons: &[&str]) -> (String, bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("skips");
+        for reason in reasons {
+            note(log.as_os_str(), &line("it: a_test", reason));
+        }
+        let script = crate::project_dir().join("scripts/skips.sh");
+        let output = Command::new(script).arg(&log).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        (said, output.status.success())
     }
 
     #[test]
     fn a_skip_says_what_is_missing_and_how_to_get_it() {
-        let mut output = Vec::new();
-        assert_eq!(decide(missing(), false, &mut output), None);
-        assert_eq!(output, b"SKIP: no `java`; run `scripts/setup.sh test`\n");
-        assert_eq!(decide(Ok(7), true, &mut output), Some(7));
+        let skip = Skip::new("no `java`", "run `scripts/setup.sh test`");
+        assert_eq!(skip.to_string(), "no `java`; run `scripts/setup.sh test`");
+        assert_eq!(
+            line("it: a", "no `java`,\n  none"),
+            "not allowed\tit: a\tno `java`, none\n"
+        );
+        assert_eq!(
+            line("it: a", "no `mongos`; x"),
+            "allowed\tit: a\tno `mongos`; x\n"
+        );
+        assert!(test().starts_with("dyno-testkit: "), "{}", test());
+        assert_eq!(or_skip::<u8>(Ok(7)), Some(7));
     }
 
     #[test]
-    #[should_panic(expected = "SKIP: no `java`")]
-    fn a_skip_is_a_failure_where_servers_are_required() {
-        decide(missing(), true, &mut Vec::new());
+    fn the_script_counts_skips_and_fails_for_those_that_are_not_allowed() {
+        assert_eq!(counted(&[]), ("no test was skipped\n".to_owned(), true));
+        let (said, content) = counted(&["no `mongos`; a", "no Percona Server; b"]);
+        assert!(content, "{said}");
+        assert_eq!(
+            said,
+            "2 tests were skipped\n  it: a_test: no `mongos`; a\n  it: a_test: no Percona Server; b\n"
+        );
+        let (said, content) = counted(&["no `mongos`; a", "no `java`; b"]);
+        assert!(!content, "{said}");
+        assert!(
+            said.ends_with("  it: a_test: no `java`; b [NOT ALLOWED]\n"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn the_script_fails_when_more_are_skipped_than_a_kind_may() {
+        let stolen = "the hypervisor took CPU time in most attempts";
+        assert!(counted(&[stolen; 2]).1);
+        let (said, content) = counted(&[stolen; 3]);
+        assert!(!content, "{said}");
+        assert!(said.contains("at most 2 are allowed"), "{said}");
     }
 }

@@ -444,34 +444,57 @@ fn the_embedded_server_is_found_and_answers() {
     control.run("admin", doc! { "ping": 1 }).unwrap();
 }
 
+/// Which compressors a server agrees to, each proved by an insert and a find.
+fn compressors(address: &str) -> Vec<&'static str> {
+    insert(
+        &connector(&format!("mongodb://{address}/")),
+        "user1",
+        50_000,
+    );
+    let agreed = ["snappy", "zlib", "zstd"].into_iter().filter(|name| {
+        let offered = connector(&format!("mongodb://{address}/?compressors={name}"));
+        let mut connected = offered.connect().unwrap();
+        let compressor = connected.compressor.map(|compressor| compressor.name());
+        assert!(
+            compressor.is_none() || compressor == Some(*name),
+            "{compressor:?}"
+        );
+        assert_eq!(count_found(&mut connected, "user1"), 1);
+        compressor.is_some()
+    });
+    agreed.collect()
+}
+
+/// What a server chooses of two.
+fn preferred(address: &str) -> Option<Compressor> {
+    let offered = connector(&format!("mongodb://{address}/?compressors=zlib,snappy"));
+    offered.connect().unwrap().compressor
+}
+
 #[test]
 fn compression_is_agreed_on_with_the_embedded_server() {
     let Some(server) = embedded::start(&["--standalone"]) else {
         return;
     };
-    let port = server.port;
-    let plain = connector(&format!("mongodb://127.0.0.1:{port}/"));
-    insert(&plain, "user1", 50_000);
-    for name in ["snappy", "zlib", "zstd"] {
-        let offered = connector(&format!("mongodb://127.0.0.1:{port}/?compressors={name}"));
-        let mut connected = offered.connect().unwrap();
-        let Some(compressor) = connected.compressor else {
-            println!("SKIP: the embedded server does not offer {name}");
-            continue;
-        };
-        assert_eq!(compressor.name(), name);
-        assert_eq!(count_found(&mut connected, "user1"), 1);
-    }
-    let offered = connector(&format!(
-        "mongodb://127.0.0.1:{port}/?compressors=zlib,snappy"
-    ));
-    let agreed = offered.connect().unwrap().compressor;
+    let address = format!("127.0.0.1:{}", server.port);
+    compressors(&address);
     let known = [
         None,
         Some(Compressor::Snappy),
         Some(Compressor::Zlib { level: -1 }),
     ];
+    let agreed = preferred(&address);
     assert!(known.contains(&agreed), "{agreed:?}");
+}
+
+#[test]
+fn every_compressor_is_agreed_on_with_a_mongod() {
+    let Some(server) = dyno_testkit::or_skip(dyno_testkit::mongod()) else {
+        return;
+    };
+    let address = server.address().to_string();
+    assert_eq!(compressors(&address), ["snappy", "zlib", "zstd"]);
+    assert_eq!(preferred(&address), Some(Compressor::Zlib { level: -1 }));
 }
 
 #[test]

@@ -13,10 +13,10 @@ use dyno_load::keys::KeyNames;
 use dyno_load::prepare;
 use dyno_plan::Plan;
 use dyno_plan::model::KeyOrder;
-use dyno_testkit::{EmbeddedServer, embedded, or_skip};
+use dyno_testkit::{TestServer, embedded, or_skip};
 use std::error::Error;
 
-fn control(server: &EmbeddedServer) -> Control {
+fn control(server: &TestServer) -> Control {
     let (target, credentials) = dyno_plan::uri::parse(&server.uri()).unwrap();
     Connector::new(&target, credentials)
         .unwrap()

@@ -1,4 +1,4 @@
-//! Encryption and authentication against a real server: the embedded one, by the official driver.
+//! Encryption and authentication by the official driver, on the embedded server and on a real `mongod`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,14 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::one_server::Kind;
 use bson::{Document, doc};
-use dyno_plan::model::ServerPlan;
-use dyno_plan::units::Bytes;
 use dyno_servers::{
     CommandFailure, Commander, DataDir, Deployment, DeploymentOptions, Encryption, ServerError,
     ServerOptions, Target, deviations, read_back,
 };
-use dyno_testkit::{embedded_program, or_skip};
+use dyno_testkit::or_skip;
 use mongodb::Client;
 use mongodb::error::ErrorKind;
 use mongodb::options::{AuthMechanism, ClientOptions, Credential, ServerAddress, Tls, TlsOptions};
@@ -23,12 +22,12 @@ use tokio::runtime::Runtime;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Sends commands by the official driver, a new client for each.
-struct Driver {
-    runtime: Runtime,
+pub(crate) struct Driver {
+    pub(crate) runtime: Runtime,
 }
 
 impl Driver {
-    fn new() -> Driver {
+    pub(crate) fn new() -> Driver {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         Driver {
             runtime: builder.enable_all().build().unwrap(),
@@ -36,7 +35,11 @@ impl Driver {
     }
 }
 
-fn client_options(target: Target<'_>, limit: Duration, certificate: bool) -> ClientOptions {
+pub(crate) fn client_options(
+    target: Target<'_>,
+    limit: Duration,
+    certificate: bool,
+) -> ClientOptions {
     let mut options = ClientOptions::default();
     options.hosts = vec![ServerAddress::Tcp {
         host: target.address.ip().to_string(),
@@ -84,19 +87,24 @@ impl Commander for Driver {
     }
 }
 
-fn options(folder: &Path, program: std::path::PathBuf) -> DeploymentOptions {
+of_both!(
+    pairs_with_users_and_certificates_are_usable_and_closed_to_others,
+    a_client_without_a_certificate_is_turned_away_when_one_is_required,
+    an_old_database_does_not_get_a_new_user,
+);
+
+/// Options of servers with the smallest cache; `None`, with a line that says so, where they are not installed.
+pub(crate) fn options(folder: &Path, kind: Kind) -> Option<DeploymentOptions> {
     let server = ServerOptions::from_plan(
-        &ServerPlan::default(),
-        program,
+        &kind.plan(),
+        or_skip(kind.program())?,
         DataDir::Temporary(folder.join("data")),
         folder.join("logs/server.log"),
     );
-    let mut options = DeploymentOptions::new(server.unwrap());
-    options.server.cache = Some(Bytes(64 << 20));
-    options
+    Some(DeploymentOptions::new(server.unwrap()))
 }
 
-fn assert_only_logs(folder: &Path) {
+pub(crate) fn assert_only_logs(folder: &Path) {
     let names: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
@@ -104,13 +112,11 @@ fn assert_only_logs(folder: &Path) {
     assert_eq!(names, ["logs"]);
 }
 
-#[test]
-fn pairs_with_users_and_certificates_are_usable_and_closed_to_others() {
-    let Some(program) = or_skip(embedded_program()) else {
+fn pairs_with_users_and_certificates_are_usable_and_closed_to_others(kind: Kind) {
+    let folder = TempDir::new().unwrap();
+    let Some(mut options) = options(folder.path(), kind) else {
         return;
     };
-    let folder = TempDir::new().unwrap();
-    let mut options = options(folder.path(), program);
     options.server.auth = true;
     options.encryption = Encryption::On {
         require_client_certificate: false,
@@ -142,7 +148,8 @@ fn pairs_with_users_and_certificates_are_usable_and_closed_to_others() {
 
         let found = read_back(&mut driver, target, &["ttlMonitorEnabled"], LIMIT).unwrap();
         assert_eq!(found["storage_engine"], "wiredTiger");
-        assert_eq!(found["cache_bytes"], (64 << 20).to_string());
+        let cache = kind.plan().cache.unwrap();
+        assert_eq!(found["cache_bytes"], cache.0.to_string());
         assert_eq!(found["parameter.ttlMonitorEnabled"], "true");
         assert_eq!(deviations(member.server().settings(), &found), []);
     }
@@ -161,13 +168,11 @@ fn pairs_with_users_and_certificates_are_usable_and_closed_to_others() {
     assert_only_logs(folder.path());
 }
 
-#[test]
-fn a_client_without_a_certificate_is_turned_away_when_one_is_required() {
-    let Some(program) = or_skip(embedded_program()) else {
+fn a_client_without_a_certificate_is_turned_away_when_one_is_required(kind: Kind) {
+    let folder = TempDir::new().unwrap();
+    let Some(mut options) = options(folder.path(), kind) else {
         return;
     };
-    let folder = TempDir::new().unwrap();
-    let mut options = options(folder.path(), program);
     options.encryption = Encryption::On {
         require_client_certificate: true,
     };
@@ -191,13 +196,11 @@ fn a_client_without_a_certificate_is_turned_away_when_one_is_required() {
     assert_only_logs(folder.path());
 }
 
-#[test]
-fn an_old_database_does_not_get_a_new_user() {
-    let Some(program) = or_skip(embedded_program()) else {
+fn an_old_database_does_not_get_a_new_user(kind: Kind) {
+    let folder = TempDir::new().unwrap();
+    let Some(mut options) = options(folder.path(), kind) else {
         return;
     };
-    let folder = TempDir::new().unwrap();
-    let mut options = options(folder.path(), program);
     options.server.data_dir = DataDir::Kept(folder.path().join("data"));
     let mut driver = Driver::new();
     let topology = "standalone".parse().unwrap();

@@ -265,8 +265,7 @@ mod tests {
     fn the_kernel_accepts_the_programs_for_breakpoints_even_where_it_has_none() {
         use crate::kernel::{Kernel, LiveKernel};
         if let Err(refusal) = LiveKernel::new().admits() {
-            let required = std::env::var_os("DYNO_REQUIRE_TRACE").is_some_and(|value| value != "0");
-            assert!(!required, "{refusal}");
+            dyno_testkit::skip_tracing(&format!("this machine cannot trace: {refusal}"));
             return;
         }
         let mut open = open().unwrap();

@@ -5,7 +5,7 @@
     clippy::unwrap_used,
     reason = "a failure in a helper is a failure of the test"
 )]
-#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+#![allow(clippy::print_stdout, reason = "figures for who runs a test alone")]
 
 mod block;
 mod calls;

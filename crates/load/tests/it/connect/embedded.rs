@@ -1,7 +1,6 @@
 //! The embedded server as a child process for tests, where its program is there.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// A running server; killed on drop.
@@ -20,22 +19,9 @@ impl Drop for Embedded {
     }
 }
 
-fn program() -> PathBuf {
-    match std::env::var_os("DYNO_EMBEDDED_SERVER") {
-        Some(path) => PathBuf::from(path),
-        None => {
-            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.cache/secantus/bin/secantusd-rs")
-        }
-    }
-}
-
 /// Starts a server; `None`, with a line that says so, if its program is missing.
 pub(crate) fn start(arguments: &[&str]) -> Option<Embedded> {
-    let program = program();
-    if !program.exists() {
-        println!("SKIP: no embedded server at `{}`", program.display());
-        return None;
-    }
+    let program = dyno_testkit::or_skip(dyno_testkit::embedded_program())?;
     let folder = tempfile::tempdir().unwrap();
     let configuration = folder.path().join("empty.toml");
     std::fs::write(&configuration, "").unwrap();

@@ -1,4 +1,4 @@
-//! The life of the real embedded server: start, use, stop, and what is left after our death.
+//! The life of one server, of the embedded one and of a real `mongod`: start, use, stop, and what is left after our death.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -9,24 +9,89 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dyno_plan::model::ServerPlan;
+use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::{Bytes, Span};
 use dyno_servers::{DataDir, EMBEDDED_VERSION, ServerError, ServerOptions, start};
-use dyno_testkit::{embedded_program, or_skip};
+use dyno_testkit::{Skip, embedded_program, mongod_program, or_skip};
 use tempfile::TempDir;
 
-/// Name of the test below that is run as a process of its own, and the variable that arms it.
-const HOLDER_TEST: &str = "embedded::helper_that_holds_a_server";
+/// Name of the test below that is run as a process of its own, and the variables that arm it.
+const HOLDER_TEST: &str = "one_server::helper_that_holds_a_server";
 const HOLDER_FOLDER: &str = "DYNO_TEST_HOLDER_FOLDER";
 const HOLDER_KEEPS: &str = "DYNO_TEST_HOLDER_KEEPS";
+const HOLDER_KIND: &str = "DYNO_TEST_HOLDER_KIND";
 
-fn options(program: PathBuf, data_dir: DataDir, folder: &Path) -> ServerOptions {
-    let plan = ServerPlan {
-        cache: Some(Bytes(64 << 20)),
-        ..ServerPlan::default()
-    };
-    ServerOptions::from_plan(&plan, program, data_dir, folder.join("logs/server.log")).unwrap()
+/// Which server a test is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Embedded,
+    Mongod,
 }
+
+impl Kind {
+    pub(crate) fn program(self) -> Result<PathBuf, Skip> {
+        match self {
+            Kind::Embedded => embedded_program(),
+            Kind::Mongod => mongod_program(),
+        }
+    }
+
+    /// A plan with the smallest cache.
+    pub(crate) fn plan(self) -> ServerPlan {
+        let (kind, cache) = match self {
+            Kind::Embedded => (ServerKind::Embedded, Bytes(64 << 20)),
+            Kind::Mongod => (ServerKind::Mongod, Bytes(256 << 20)),
+        };
+        ServerPlan {
+            kind,
+            cache: Some(cache),
+            ..ServerPlan::default()
+        }
+    }
+
+    fn options(self, data_dir: DataDir, folder: &Path) -> Result<ServerOptions, Skip> {
+        let log = folder.join("logs/server.log");
+        let options = ServerOptions::from_plan(&self.plan(), self.program()?, data_dir, log);
+        Ok(options.unwrap())
+    }
+
+    /// A file of its list of collections.
+    fn catalog(self) -> &'static str {
+        match self {
+            Kind::Embedded => "secantus_collections.wt",
+            Kind::Mongod => "_mdb_catalog.wt",
+        }
+    }
+}
+
+/// Tests that hold for both servers: each is run with the embedded one and with a real `mongod`.
+macro_rules! of_both {
+    ($($test:ident),+ $(,)?) => {
+        mod embedded {
+            $(#[test]
+            fn $test() {
+                super::$test(super::Kind::Embedded);
+            })+
+        }
+
+        mod mongod {
+            $(#[test]
+            fn $test() {
+                super::$test(super::Kind::Mongod);
+            })+
+        }
+    };
+}
+
+of_both!(
+    dropping_it_stops_it_as_well,
+    a_kept_folder_survives_and_is_opened_again,
+    a_taken_port_is_named,
+    a_data_folder_that_another_server_has_open_is_named_with_that_process,
+    a_temporary_folder_with_files_and_a_kept_one_with_other_files_are_refused_untouched,
+    nothing_is_left_after_we_are_killed,
+    a_kept_folder_gets_a_last_checkpoint_after_we_are_killed,
+);
 
 fn is_refused(address: SocketAddr) -> bool {
     matches!(TcpStream::connect(address), Err(error) if error.kind() == ErrorKind::ConnectionRefused)
@@ -48,13 +113,13 @@ fn wait_for(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn it_starts_with_its_settings_and_leaves_nothing_after_its_stop() {
-    let Some(program) = or_skip(embedded_program()) else {
-        return;
-    };
+fn the_embedded_server_starts_with_its_settings_and_leaves_nothing_after_its_stop() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("deep/data");
-    let mut options = options(program, DataDir::Temporary(data.clone()), folder.path());
+    let options = Kind::Embedded.options(DataDir::Temporary(data.clone()), folder.path());
+    let Some(mut options) = or_skip(options) else {
+        return;
+    };
     options.block_compressor = Some("zlib".into());
     options.checkpoint_interval = Some(Span::from_secs(5));
     options.sync_on_commit = true;
@@ -86,47 +151,41 @@ fn it_starts_with_its_settings_and_leaves_nothing_after_its_stop() {
     assert_eq!(left.len(), 1, "the log alone is left: {left:?}");
 }
 
-#[test]
-fn dropping_it_stops_it_as_well() {
-    let Some(program) = or_skip(embedded_program()) else {
-        return;
-    };
+fn dropping_it_stops_it_as_well(kind: Kind) {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
-    let server = start(
-        &options(program, DataDir::Temporary(data.clone()), folder.path()),
-        &|| false,
-    )
-    .unwrap();
+    let options = kind.options(DataDir::Temporary(data.clone()), folder.path());
+    let Some(options) = or_skip(options) else {
+        return;
+    };
+    let server = start(&options, &|| false).unwrap();
     let (address, process) = (server.address(), server.pid());
     drop(server);
     assert!(is_refused(address) && !exists(process) && !data.exists());
 }
 
-#[test]
-fn a_kept_folder_survives_and_is_opened_again() {
-    let Some(program) = or_skip(embedded_program()) else {
-        return;
-    };
+fn a_kept_folder_survives_and_is_opened_again(kind: Kind) {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
-    let options = options(program, DataDir::Kept(data.clone()), folder.path());
+    let options = kind.options(DataDir::Kept(data.clone()), folder.path());
+    let Some(options) = or_skip(options) else {
+        return;
+    };
     for _ in 0..2 {
         let stopped = start(&options, &|| false).unwrap().stop().unwrap();
         assert!(stopped.status.success());
-        assert!(data.join("secantus_collections.wt").exists());
+        assert!(data.join(kind.catalog()).exists());
     }
 }
 
-#[test]
-fn a_taken_port_is_named() {
-    let Some(program) = or_skip(embedded_program()) else {
-        return;
-    };
+fn a_taken_port_is_named(kind: Kind) {
     let folder = TempDir::new().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let data = folder.path().join("data");
-    let mut options = options(program, DataDir::Temporary(data.clone()), folder.path());
+    let options = kind.options(DataDir::Temporary(data.clone()), folder.path());
+    let Some(mut options) = or_skip(options) else {
+        return;
+    };
     options.port = taken.local_addr().unwrap().port();
     let error = start(&options, &|| false).unwrap_err();
     assert!(
@@ -141,19 +200,14 @@ fn a_taken_port_is_named() {
     assert!(!data.exists());
 }
 
-#[test]
-fn a_data_folder_that_another_server_has_open_is_named_with_that_process() {
-    let Some(program) = or_skip(embedded_program()) else {
-        return;
-    };
+fn a_data_folder_that_another_server_has_open_is_named_with_that_process(kind: Kind) {
     let folder = TempDir::new().unwrap();
     let data = DataDir::Kept(folder.path().join("data"));
-    let first = start(
-        &options(program.clone(), data.clone(), folder.path()),
-        &|| false,
-    )
-    .unwrap();
-    let error = start(&options(program, data.clone(), folder.path()), &|| false).unwrap_err();
+    let Some(options) = or_skip(kind.options(data.clone(), folder.path())) else {
+        return;
+    };
+    let first = start(&options, &|| false).unwrap();
+    let error = start(&options, &|| false).unwrap_err();
     let ServerError::DataDirInUse { path, process } = &error else {
         panic!("unexpected {error:?}");
     };
@@ -167,21 +221,18 @@ fn a_data_folder_that_another_server_has_open_is_named_with_that_process() {
     drop(TcpStream::connect(first.address()).unwrap());
 }
 
-#[test]
-fn a_temporary_folder_with_files_and_a_kept_one_with_other_files_are_refused_untouched() {
-    let Some(program) = or_skip(embedded_program()) else {
+fn a_temporary_folder_with_files_and_a_kept_one_with_other_files_are_refused_untouched(kind: Kind) {
+    if or_skip(kind.program()).is_none() {
         return;
-    };
+    }
     let folder = TempDir::new().unwrap();
     let thesis = folder.path().join("data/thesis.tex");
     fs::create_dir(folder.path().join("data")).unwrap();
     fs::write(&thesis, "years of work").unwrap();
     let data = folder.path().join("data");
     let refused = |data_dir| {
-        start(&options(program.clone(), data_dir, folder.path()), &|| {
-            false
-        })
-        .unwrap_err()
+        let options = kind.options(data_dir, folder.path()).unwrap();
+        start(&options, &|| false).unwrap_err()
     };
     let error = refused(DataDir::Temporary(data.clone()));
     assert!(
@@ -204,7 +255,8 @@ fn a_temporary_folder_with_files_and_a_kept_one_with_other_files_are_refused_unt
 
 #[test]
 fn settings_in_the_environment_do_not_reach_it() {
-    let Some(holder) = Holder::start(false, &[("SECANTUS_DISABLE_OPLOG", "1")]) else {
+    let Some(holder) = Holder::start(Kind::Embedded, false, &[("SECANTUS_DISABLE_OPLOG", "1")])
+    else {
         return;
     };
     let environment = fs::read(format!("/proc/{}/environ", holder.server)).unwrap();
@@ -216,9 +268,8 @@ fn settings_in_the_environment_do_not_reach_it() {
     );
 }
 
-#[test]
-fn nothing_is_left_after_we_are_killed() {
-    let Some(mut holder) = Holder::start(false, &[]) else {
+fn nothing_is_left_after_we_are_killed(kind: Kind) {
+    let Some(mut holder) = Holder::start(kind, false, &[]) else {
         return;
     };
     assert!(holder.data().exists() && exists(holder.server) && !is_refused(holder.address));
@@ -229,9 +280,8 @@ fn nothing_is_left_after_we_are_killed() {
     assert!(is_refused(holder.address));
 }
 
-#[test]
-fn a_kept_folder_gets_a_last_checkpoint_after_we_are_killed() {
-    let Some(mut holder) = Holder::start(true, &[]) else {
+fn a_kept_folder_gets_a_last_checkpoint_after_we_are_killed(kind: Kind) {
+    let Some(mut holder) = Holder::start(kind, true, &[]) else {
         return;
     };
     // The storage engine replaces this file with each checkpoint. Its time tells the old from the new one, once the
@@ -256,13 +306,14 @@ struct Holder {
 }
 
 impl Holder {
-    fn start(keeps: bool, environment: &[(&str, &str)]) -> Option<Holder> {
-        or_skip(embedded_program())?;
+    fn start(kind: Kind, keeps: bool, environment: &[(&str, &str)]) -> Option<Holder> {
+        or_skip(kind.program())?;
         let folder = TempDir::new().unwrap();
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", HOLDER_TEST, "--ignored", "--nocapture"])
             .env(HOLDER_FOLDER, folder.path())
             .env(HOLDER_KEEPS, keeps.to_string())
+            .env(HOLDER_KIND, format!("{kind:?}"))
             .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -306,8 +357,12 @@ fn helper_that_holds_a_server() {
         "true" => DataDir::Kept(data),
         _ => DataDir::Temporary(data),
     };
-    let program = embedded_program().unwrap();
-    let server = start(&options(program, data_dir, &folder), &|| false).unwrap();
+    let kind = match std::env::var(HOLDER_KIND).unwrap().as_str() {
+        "Mongod" => Kind::Mongod,
+        _ => Kind::Embedded,
+    };
+    let options = kind.options(data_dir, &folder).unwrap();
+    let server = start(&options, &|| false).unwrap();
     println!("holding {} {}", server.pid(), server.address());
     // Until the other process ends or kills us.
     let _ = std::io::stdin().read(&mut [0]);
