@@ -148,9 +148,14 @@ impl Collector {
         self.wanted.insert(number);
     }
 
+    /// Whether the requests to a device are wanted.
+    pub(super) fn wants_device(&self, number: u32) -> bool {
+        self.wanted.contains(&number)
+    }
+
     fn request(&mut self, event: BlockEvent) {
         // The kernel looks until a file is judged, so that its first requests are not missed.
-        if !self.wanted.contains(&event.known_by) {
+        if !self.wants_device(event.known_by) {
             return;
         }
         let Some(operation) = u8::try_from(event.operation)

@@ -12,6 +12,7 @@ pub(super) struct Maps {
     files: MapHandle,
     devices: MapHandle,
     counters: MapHandle,
+    losses: MapHandle,
     pub(super) events: MapHandle,
 }
 
@@ -22,6 +23,7 @@ impl Maps {
             files: object::map(object, "files")?,
             devices: object::map(object, "devices")?,
             counters: object::map(object, "counters")?,
+            losses: object::map(object, "losses")?,
             events: object::map(object, "events")?,
         })
     }
@@ -81,6 +83,19 @@ impl Maps {
             *sum = per_cpu.iter().map(|bytes| Fields::new(bytes).u64()).sum();
         }
         Counters { sums }
+    }
+
+    /// What was lost of the files or devices that count, by their numbers in the kernel.
+    pub(super) fn lost(&self, counter: Counter, counts: impl Fn(u32) -> bool) -> u64 {
+        let lost_of = |key: Vec<u8>| {
+            let mut fields = Fields::new(&key);
+            if fields.u32() != counter as u32 || !counts(fields.u32()) {
+                return None;
+            }
+            let value = self.losses.lookup(&key, MapFlags::empty()).ok().flatten()?;
+            Some(Fields::new(&value).u64())
+        };
+        self.losses.keys().filter_map(lost_of).sum()
     }
 }
 

@@ -199,6 +199,17 @@ impl Tracer {
         }
         let (cost, misses) = cost::read(&self.object);
         let counters = self.maps.counters();
+        let collector = std::mem::replace(
+            &mut *lock(&self.collector),
+            Collector::new(self.zero_ns, FileTable::default()),
+        );
+        let lost_calls = |counter| {
+            let of_traced = |file| collector.files.place_of(file).is_some();
+            counters.get(counter) + self.maps.lost(counter, of_traced)
+        };
+        let lost_block = self
+            .maps
+            .lost(Counter::LostBlock, |device| collector.wants_device(device));
         let kernel_totals = self.kernel_totals.take();
         let mut traced = Traced {
             zero_monotonic_ns: self.zero_ns,
@@ -211,16 +222,12 @@ impl Tracer {
                 .map(hooks::Hook::to_record)
                 .collect(),
             cost: self.counting.is_some().then_some(cost),
-            lost_calls: counters.get(Counter::LostCalls)
-                + counters.get(Counter::LostTotals)
+            lost_calls: lost_calls(Counter::LostCalls)
+                + lost_calls(Counter::LostTotals)
                 + counters.get(Counter::LostFiles),
-            lost_block_requests: counters.get(Counter::LostBlock),
+            lost_block_requests: counters.get(Counter::LostBlock) + lost_block,
             ..Traced::default()
         };
-        let collector = std::mem::replace(
-            &mut *lock(&self.collector),
-            Collector::new(self.zero_ns, FileTable::default()),
-        );
         let unknown_offsets = collector.unknown_offsets;
         traced.calls = collector.call_count;
         traced.block_requests = collector.block_count;

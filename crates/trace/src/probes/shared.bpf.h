@@ -36,7 +36,7 @@ enum counter {
 struct settings {
 	u8 syscalls[SYSCALLS];
 	u64 smallest_bytes;
-	u64 wake_bytes;
+	u64 wake_bytes; /* a quarter of the buffer */
 	u32 aggregated;
 	u32 operations;    /* bits by operation */
 	u32 first_verdict; /* of a file that is seen the first time */
@@ -94,7 +94,7 @@ struct thread_state {
 	u64 known_system;
 	u64 known_number;
 	u32 known_generation;
-	u32 unused;
+	u32 verdict; /* on the file of the call, when it began */
 	u64 start_ns; /* 0: no call is under way */
 	u64 requested;
 	s64 offset; /* -1: that of the open file */
@@ -106,7 +106,9 @@ struct thread_state {
 	u64 fault_start_ns; /* 0: no page fault is under way */
 	u64 fault_offset;
 	u32 fault_id;
+	u32 fault_verdict;
 	u32 name_code; /* of a call that changes a name; 0: none is under way */
+	u32 unused;
 	u64 name_from;
 	u64 name_to;
 	s32 folder_from;
@@ -126,6 +128,19 @@ struct {
 	__type(key, u32);
 	__type(value, u64);
 } counters SEC(".maps");
+
+/* What was lost is told by file or device: only user space knows which of them are wanted. */
+struct loss_key {
+	u32 counter;
+	u32 number;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct loss_key);
+	__type(value, u64);
+} losses SEC(".maps");
 
 /* Events. The size is set when the object is opened. */
 struct {
@@ -271,6 +286,23 @@ static __always_inline void count(u32 counter)
 		*value += 1;
 }
 
+/* Counts what was lost of a file or a device; for everybody where there is no room to tell. */
+static __noinline void count_lost(u32 counter, u32 number)
+{
+	struct loss_key key = { .counter = counter, .number = number };
+	u64 *value, zero = 0;
+
+	value = bpf_map_lookup_elem(&losses, &key);
+	if (!value) {
+		bpf_map_update_elem(&losses, &key, &zero, BPF_NOEXIST);
+		value = bpf_map_lookup_elem(&losses, &key);
+	}
+	if (value)
+		__sync_fetch_and_add(value, 1);
+	else
+		count(counter);
+}
+
 static __always_inline u32 current_process(void)
 {
 	return bpf_get_current_pid_tgid() >> 32;
@@ -292,6 +324,16 @@ static __always_inline u64 wakeup(void)
 	u64 beyond = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) - settings.wake_bytes;
 
 	return beyond < MARK_BYTES ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* While the reader waits for a CPU, what may be of no use must not take the room of what is wanted. So
+ * requests of processes that are not traced go in as long as two quarters are not full, calls on files
+ * without a verdict as long as three are not; the last one is for calls on traced files, and questions. */
+enum { FOR_OTHERS = 2, FOR_PENDING = 3 };
+
+static __always_inline bool has_room(u32 quarters)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < quarters * settings.wake_bytes;
 }
 
 #endif

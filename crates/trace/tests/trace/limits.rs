@@ -4,7 +4,12 @@ use crate::support::{Everything, can_trace, file_of, files, folder};
 use dyno_record::io_trace::document::TraceCaveatKind;
 use dyno_trace::hooks::{Watched, Way};
 use dyno_trace::{LiveKernel, TraceError, Tracer, possibilities};
-use std::process::Command;
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 #[test]
 fn calls_that_find_the_buffer_full_are_counted() {
@@ -66,4 +71,125 @@ fn what_is_said_to_be_possible_can_be_done_and_the_rest_is_refused() {
         .find(|each| each.watched == Watched::Processes)
         .unwrap();
     assert!(processes.hook.is_ok());
+}
+
+#[test]
+fn calls_without_a_verdict_leave_room_for_those_of_traced_files() {
+    if !can_trace("calls_without_a_verdict_leave_room_for_those_of_traced_files") {
+        return;
+    }
+    let folder = folder();
+    let script = r#"
+import os, sys
+os.chdir(sys.argv[1])
+traced = os.open("a.wt", os.O_RDWR | os.O_CREAT)
+other = os.open("b.tmp", os.O_RDWR | os.O_CREAT)
+os.pwrite(traced, b"x", 0)
+print(flush=True)
+input()
+for i in range(20000):
+    os.pwrite(other, b"x", 0)
+for i in range(1000):
+    os.pwrite(traced, b"x", 0)
+"#;
+    let mut settings = files("*.wt");
+    settings.ring_bytes = 1 << 20;
+    let mut everything = Everything::default();
+    let mut tracer = Tracer::start(settings).unwrap();
+    let mut command = Command::new("python3");
+    command.args(["-c", script]).arg(folder.path());
+    let mut script =
+        Stopped::at_its_first_line(&mut command, |command| tracer.spawn(command).unwrap());
+    // From here on nobody reads: the calls on the second file fill what they may.
+    tracer.poll(&mut everything, Duration::ZERO).unwrap();
+    script.go_on_to_the_end();
+    let traced = tracer.stop(&mut everything).unwrap();
+    assert_eq!((traced.calls, traced.lost_calls), (1001, 0));
+}
+
+#[test]
+fn requests_of_other_processes_leave_room_for_the_calls_of_those_that_are_traced() {
+    if !can_trace("requests_of_other_processes_leave_room_for_the_calls_of_those_that_are_traced") {
+        return;
+    }
+    let folder = folder();
+    let path = file_of(folder.path(), "data", 4096);
+    let script = r#"
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+def stop():
+    print(flush=True)
+    input()
+stop()
+os.pread(fd, 1, 0)
+stop()
+for i in range(300):
+    os.pread(fd, 1, 0)
+"#;
+    let mut settings = files("data");
+    settings.ring_bytes = 1 << 16;
+    let mut everything = Everything::default();
+    let mut tracer = Tracer::start(settings).unwrap();
+    let mut command = Command::new("python3");
+    command.args(["-c", script]).arg(&path);
+    let mut script = Stopped::at_its_first_line(&mut command, |command| command.spawn().unwrap());
+    tracer.follow(script.child.id()).unwrap();
+    script.go_on_to_the_next_line();
+    tracer.poll(&mut everything, Duration::ZERO).unwrap();
+    read_from_the_device(&path, 1500);
+    script.go_on_to_the_end();
+    let traced = tracer.stop(&mut everything).unwrap();
+    assert_eq!((traced.calls, traced.lost_calls), (301, 0));
+    assert!(
+        traced.lost_block_requests > 500,
+        "{}",
+        traced.lost_block_requests
+    );
+}
+
+/// A program that stops now and then: it prints a line and reads one.
+struct Stopped {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Stopped {
+    fn at_its_first_line(
+        command: &mut Command,
+        start: impl FnOnce(&mut Command) -> Child,
+    ) -> Stopped {
+        let mut child = start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        lines.next().unwrap().unwrap();
+        Stopped { child, lines }
+    }
+
+    fn go_on(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    }
+
+    fn go_on_to_the_next_line(&mut self) {
+        self.go_on();
+        self.lines.next().unwrap().unwrap();
+    }
+
+    fn go_on_to_the_end(&mut self) {
+        self.go_on();
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// Reads the first block of a file past the page cache, so many times.
+fn read_from_the_device(path: &Path, times: u32) {
+    #[repr(align(4096))]
+    struct Block([u8; 4096]);
+    let mut block = Block([0; 4096]);
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
+        .unwrap();
+    for _ in 0..times {
+        file.read_exact_at(&mut block.0, 0).unwrap();
+    }
 }

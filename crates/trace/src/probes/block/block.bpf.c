@@ -6,7 +6,7 @@
  * without being put into a queue has a queue time of 0. What waits before it becomes a request, such
  * as for the limits of a control group, is in neither.
  * Missed: devices that do not work by requests, such as those of the device mapper; the devices below
- * them are seen. */
+ * them are seen. What does not fit into the buffer is counted by device: see `has_room`. */
 #include "../shared.bpf.h"
 
 struct request_state {
@@ -103,7 +103,7 @@ int block_insert(u64 *ctx)
 	state.process = requester();
 	state.insert_ns = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&requests, &key, &state, BPF_ANY))
-		count(LOST_BLOCK);
+		count_lost(LOST_BLOCK, state.known_by);
 	return 0;
 }
 
@@ -135,8 +135,17 @@ int block_issue(u64 *ctx)
 	state.process = requester();
 	issue(request, &state);
 	if (bpf_map_update_elem(&requests, &key, &state, BPF_ANY))
-		count(LOST_BLOCK);
+		count_lost(LOST_BLOCK, state.known_by);
 	return 0;
+}
+
+/* Whether a request is certainly wanted: one of a traced process to a device of traced files. Threads of
+ * the kernel make requests for anybody. */
+static __always_inline bool is_wanted(struct request_state *state)
+{
+	u64 *until = bpf_map_lookup_elem(&devices, &state->known_by);
+
+	return until && *until == ALWAYS && is_traced(state->process);
 }
 
 SEC("tp_btf/block_rq_complete")
@@ -145,7 +154,7 @@ int block_complete(u64 *ctx)
 	u64 now = bpf_ktime_get_ns();
 	struct request *request = (void *)ctx[0];
 	u32 moved = ctx[2];
-	struct block_event *event;
+	struct block_event *event = 0;
 	struct request_state *state;
 	u64 key = ctx[0];
 
@@ -157,7 +166,8 @@ int block_complete(u64 *ctx)
 		return 0;
 	if (state->operation == BLOCK_OTHER)
 		goto done;
-	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (has_room(FOR_OTHERS) || is_wanted(state))
+		event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (event) {
 		event->kind = EVENT_BLOCK;
 		event->device = state->device;
@@ -171,7 +181,7 @@ int block_complete(u64 *ctx)
 		event->known_by = state->known_by;
 		bpf_ringbuf_submit(event, wakeup());
 	} else {
-		count(LOST_BLOCK);
+		count_lost(LOST_BLOCK, state->known_by);
 	}
 done:
 	bpf_map_delete_elem(&requests, &key);

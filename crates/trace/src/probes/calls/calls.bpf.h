@@ -265,30 +265,30 @@ static __always_inline u64 verdict_on(struct inode *inode, struct file *file, s3
 	return new_file(&key, inode, file, descriptor);
 }
 
-/* The number of a file that is to be traced; -1 of others. */
-static __always_inline s64 number_of(struct inode *inode, struct file *file, s32 descriptor)
+/* As above, of a file that is to be traced or may have to be; -1 of others. */
+static __always_inline s64 traced_file(struct inode *inode, struct file *file, s32 descriptor)
 {
 	u64 verdict = verdict_on(inode, file, descriptor);
 
-	return verdict >> 32 >= DENIED ? -1ll : (s64)(u32)verdict;
+	return verdict >> 32 >= DENIED ? -1ll : (s64)verdict;
 }
 
 /* The same, quicker where it is the file of the thread's last call. */
-static __always_inline s64 number_for(struct thread_state *state, struct inode *inode, struct file *file,
-				      s32 descriptor)
+static __always_inline s64 traced_file_for(struct thread_state *state, struct inode *inode, struct file *file,
+					   s32 descriptor)
 {
 	u64 verdict, system, number;
 	u32 generation;
 
 	if (!HAS_CAST)
-		return number_of(inode, file, descriptor);
+		return traced_file(inode, file, descriptor);
 	inode = CAST(struct inode, inode);
 	system = (u64)inode->i_sb;
 	number = inode->i_ino;
 	generation = inode->i_generation;
 	if (state->known_inode == (u64)inode && state->known_number == number &&
 	    state->known_generation == generation && state->known_system == system)
-		return state->known_id;
+		return (s64)ALLOWED << 32 | state->known_id;
 	verdict = verdict_on(inode, file, descriptor);
 	/* What is pending may be denied later, and what is denied must not be kept here. */
 	if (verdict >> 32 == ALLOWED) {
@@ -298,15 +298,17 @@ static __always_inline s64 number_for(struct thread_state *state, struct inode *
 		state->known_generation = generation;
 		state->known_id = (u32)verdict;
 	}
-	return verdict >> 32 >= DENIED ? -1ll : (s64)(u32)verdict;
+	return verdict >> 32 >= DENIED ? -1ll : (s64)verdict;
 }
 
 static __always_inline void send_call(struct call *call)
 {
-	struct call_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	struct call_event *event = 0;
 
+	if (call->verdict == ALLOWED || has_room(FOR_PENDING))
+		event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
-		count(LOST_CALLS);
+		count_lost(LOST_CALLS, call->file);
 		return;
 	}
 	event->kind = EVENT_CALL;
@@ -366,7 +368,7 @@ static __always_inline s64 fetched_since(u64 before)
 static __always_inline void begin_call(struct thread_state *state, struct file *file, s32 descriptor,
 				       u32 operation, u64 requested, s64 offset)
 {
-	s64 id;
+	s64 found;
 
 	/* A write to a file that must be written through syncs in its own function, inside of the write. */
 	if (operation == SYNC && state->start_ns && state->operation == WRITE)
@@ -375,13 +377,14 @@ static __always_inline void begin_call(struct thread_state *state, struct file *
 	state->start_ns = 0;
 	if (operation != SYNC && requested < settings.smallest_bytes)
 		return;
-	id = number_for(state, inode_of(file), file, descriptor);
-	if (id < 0)
+	found = traced_file_for(state, inode_of(file), file, descriptor);
+	if (found < 0)
 		return;
 	state->requested = requested;
 	state->offset = offset;
 	state->file = (u64)file;
-	state->id = id;
+	state->id = found;
+	state->verdict = found >> 32;
 	state->operation = operation;
 	/* Totals have no room for it. */
 	if (!settings.aggregated)
@@ -425,6 +428,7 @@ static __always_inline void end_call(struct thread_state *state, u64 now, s64 re
 		.requested = state->requested,
 		.returned = returned,
 		.file = state->id,
+		.verdict = state->verdict,
 		.operation = state->operation,
 	};
 

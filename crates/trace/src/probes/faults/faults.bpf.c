@@ -19,6 +19,7 @@ static __always_inline void record_fault(struct thread_state *state, u64 latency
 		.offset = state->fault_offset,
 		.returned = 1ll << settings.page_shift,
 		.file = state->fault_id,
+		.verdict = state->fault_verdict,
 		.operation = FAULT,
 		.process = both >> 32,
 		.thread = (u32)both,
@@ -35,20 +36,21 @@ int fault_begin(u64 *ctx)
 	struct address_space *mapping = (void *)ctx[0];
 	u64 offset = ctx[1] << settings.page_shift;
 	struct thread_state *state = traced_thread(bpf_get_current_task_btf());
-	s64 id;
+	s64 found;
 
 	if (!state)
 		return 0;
-	id = number_of(mapping->host, 0, -1);
+	found = traced_file(mapping->host, 0, -1);
 	if (state->fault_start_ns) {
 		/* The kernel comes here again when it had to wait: that is the same fault. */
-		if (state->fault_id == id && state->fault_offset == offset)
+		if (found >= 0 && state->fault_id == (u32)found && state->fault_offset == offset)
 			return 0;
 		record_fault(state, 0, -1);
 	}
-	if (id < 0)
+	if (found < 0)
 		return 0;
-	state->fault_id = id;
+	state->fault_id = found;
+	state->fault_verdict = found >> 32;
 	state->fault_offset = offset;
 	state->fault_fetched = fetched_by(bpf_get_current_task_btf());
 	state->fault_start_ns = bpf_ktime_get_ns();

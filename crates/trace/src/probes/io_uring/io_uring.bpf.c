@@ -99,7 +99,7 @@ static __always_inline int ring_end(u64 key, s64 returned)
 	struct ring_call *begun = bpf_map_lookup_elem(&ring_calls, &key);
 	struct call call = {};
 	struct file *file;
-	s64 id;
+	s64 found;
 
 	if (!begun)
 		return 0;
@@ -116,12 +116,13 @@ static __always_inline int ring_end(u64 key, s64 returned)
 	if (call.operation != SYNC && returned > 0 && (u64)returned > call.requested)
 		call.requested = returned;
 	file = BPF_CORE_READ((struct io_kiocb *)key, file);
-	id = file && (call.operation == SYNC || call.requested >= settings.smallest_bytes)
-		? number_of(inode_of(file), file, begun->descriptor) : -1;
+	found = file && (call.operation == SYNC || call.requested >= settings.smallest_bytes)
+		? traced_file(inode_of(file), file, begun->descriptor) : -1;
 	bpf_map_delete_elem(&ring_calls, &key);
-	if (id < 0)
+	if (found < 0)
 		return 0;
-	call.file = id;
+	call.file = found;
+	call.verdict = found >> 32;
 	if (call.operation != SYNC && call.offset < 0)
 		call.offset = begin_of(file, returned);
 	record_call(&call);

@@ -25,7 +25,7 @@ static __always_inline void know_aio_file(struct task_struct *task, u64 list)
 		return;
 	file = file_of(task, descriptor);
 	if (file)
-		number_of(inode_of(file), file, descriptor);
+		traced_file(inode_of(file), file, descriptor);
 }
 
 static __always_inline int enter_other(struct task_struct *task, struct thread_state *state, u8 code,

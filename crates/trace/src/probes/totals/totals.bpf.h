@@ -44,6 +44,7 @@ struct call {
 	s64 offset;
 	s64 returned;
 	u32 file;
+	u32 verdict; /* on the file: pending or allowed */
 	u32 operation;
 	u32 process;
 	u32 thread;
@@ -73,7 +74,7 @@ static __always_inline void add_to_total(struct call *call)
 	u32 bucket;
 
 	if (!total || !end) {
-		count(LOST_TOTALS);
+		count_lost(LOST_TOTALS, call->file);
 		return;
 	}
 	total->calls += 1;
