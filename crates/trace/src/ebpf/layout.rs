@@ -231,37 +231,46 @@ pub(super) struct FileEvent {
     pub(super) process: u32,
     /// -1 where the call had none.
     pub(super) descriptor: i32,
-    /// Path from the root of its file system, as far as the kernel went.
+    pub(super) path: WalkedPath,
+}
+
+/// A path from the root of a file system, as far as the kernel went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct WalkedPath {
     pub(super) path: String,
-    /// Whether the path is complete.
+    /// Whether it reaches up to that root.
     pub(super) whole: bool,
 }
 
-impl FileEvent {
-    pub(super) fn read(fields: &mut Fields) -> FileEvent {
-        fields.u32();
-        let key = FileKey::read(fields);
-        let slot = FileSlot::read(fields);
-        let process = fields.u32();
-        let descriptor = fields.i32();
+impl WalkedPath {
+    fn read(fields: &mut Fields) -> WalkedPath {
         let used = fields.u32() as usize;
         let whole = fields.u32() != 0;
-        let names = fields.piece(PATH_BYTES.min(used));
+        let names = fields.piece(PATH_BYTES);
         // From the file up to the root: turned around.
-        let mut parts: Vec<String> = names
+        let mut parts: Vec<String> = names[..used.min(names.len())]
             .split(|&byte| byte == 0)
             .filter(|part| !part.is_empty())
             .map(|part| String::from_utf8_lossy(part).into_owned())
             .collect();
         parts.push(String::new());
         parts.reverse();
-        FileEvent {
-            key,
-            slot,
-            process,
-            descriptor,
+        WalkedPath {
             path: parts.join("/"),
             whole,
+        }
+    }
+}
+
+impl FileEvent {
+    pub(super) fn read(fields: &mut Fields) -> FileEvent {
+        fields.u32();
+        FileEvent {
+            key: FileKey::read(fields),
+            slot: FileSlot::read(fields),
+            process: fields.u32(),
+            descriptor: fields.i32(),
+            path: WalkedPath::read(fields),
         }
     }
 }
@@ -301,27 +310,41 @@ impl BlockEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameEvent {
     pub(super) process: u32,
-    pub(super) folder_from: i32,
-    pub(super) folder_to: i32,
-    pub(super) from: String,
+    pub(super) from: GivenName,
     /// Empty if the name was taken away.
-    pub(super) to: String,
+    pub(super) to: GivenName,
+}
+
+/// A name as a process gave it: a whole path, or one from a folder on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct GivenName {
+    pub(super) name: String,
+    /// The descriptor of the folder, or `AT_FDCWD`.
+    pub(super) descriptor: i32,
+    pub(super) device: u32,
+    /// What the folder was called then; not whole if the name is a whole path.
+    pub(super) folder: WalkedPath,
 }
 
 impl NameEvent {
     pub(super) fn read(fields: &mut Fields) -> NameEvent {
         fields.u32();
-        let process = fields.u32();
-        let folder_from = fields.i32();
-        let folder_to = fields.i32();
+        let mut event = NameEvent {
+            process: fields.u32(),
+            from: GivenName::default(),
+            to: GivenName::default(),
+        };
+        event.from.descriptor = fields.i32();
+        event.to.descriptor = fields.i32();
         fields.u32();
-        NameEvent {
-            process,
-            folder_from,
-            folder_to,
-            from: fields.text(NAME_PATH_BYTES),
-            to: fields.text(NAME_PATH_BYTES),
+        event.from.name = fields.text(NAME_PATH_BYTES);
+        event.to.name = fields.text(NAME_PATH_BYTES);
+        for given in [&mut event.from, &mut event.to] {
+            given.device = fields.u32();
+            fields.u32();
+            given.folder = WalkedPath::read(fields);
         }
+        event
     }
 }
 

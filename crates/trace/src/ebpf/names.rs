@@ -2,7 +2,7 @@
 //! them.
 
 use super::devices;
-use super::layout::{FileEvent, FileKey, FileSlot, NameEvent};
+use super::layout::{FileEvent, FileKey, FileSlot, GivenName, NameEvent, WalkedPath};
 use super::mounts;
 use crate::settings::FilePatterns;
 use dyno_record::io_trace::document::FileEntry;
@@ -84,7 +84,7 @@ impl FileTable {
         let found = find_name(event);
         let name = found
             .as_ref()
-            .map_or(event.path.as_str(), |found| found.path.as_str());
+            .map_or(event.path.path.as_str(), |found| found.path.as_str());
         let wanted = self.patterns.matches(name);
         let before = self.left_out.remove(&id);
         let mut names: Vec<String> = before
@@ -101,7 +101,7 @@ impl FileTable {
             descriptor: event.descriptor,
             deleted,
             names,
-            partial: event.path.clone(),
+            partial: event.path.path.clone(),
             elsewhere: false,
         };
         match wanted {
@@ -125,14 +125,14 @@ impl FileTable {
     /// Follows a name that a traced process changed or took away.
     pub(super) fn rename(&mut self, event: &NameEvent) -> Changes {
         let mut changes = Changes::default();
-        let Some(from) = whole_path(event.process, event.folder_from, &event.from) else {
+        let Some(from) = whole_path(event.process, &event.from) else {
             return changes;
         };
-        if event.to.is_empty() {
+        if event.to.name.is_empty() {
             self.take_away(&from, &mut changes);
             return changes;
         }
-        let Some(to) = whole_path(event.process, event.folder_to, &event.to) else {
+        let Some(to) = whole_path(event.process, &event.to) else {
             return changes;
         };
         if from == to {
@@ -291,7 +291,7 @@ fn find_name(event: &FileEvent) -> Option<FoundName> {
     let deleted = open
         .as_ref()
         .is_some_and(|(_, metadata)| metadata.nlink() == 0);
-    let by_mount = event.whole.then(|| path_by_mount(event)).flatten();
+    let by_mount = path_by_mount(event.process, event.key.device, &event.path);
     let path = by_mount.or_else(|| {
         let path = open?.0.to_string_lossy().into_owned();
         Some(match path.strip_suffix(" (deleted)") {
@@ -302,12 +302,15 @@ fn find_name(event: &FileEvent) -> Option<FoundName> {
     Some(FoundName { path, deleted })
 }
 
-fn path_by_mount(event: &FileEvent) -> Option<String> {
-    let of_process = std::fs::read_to_string(format!("/proc/{}/mountinfo", event.process));
+fn path_by_mount(process: u32, device: u32, walked: &WalkedPath) -> Option<String> {
+    if !walked.whole {
+        return None;
+    }
+    let of_process = std::fs::read_to_string(format!("/proc/{process}/mountinfo"));
     let mountinfo = of_process
         .or_else(|_| std::fs::read_to_string("/proc/self/mountinfo"))
         .ok()?;
-    mounts::place(&mountinfo, event.key.device, &event.path)
+    mounts::place(&mountinfo, device, &walked.path)
 }
 
 /// The file where its process has it open, if it still has: by now the descriptor may be another's.
@@ -383,17 +386,13 @@ fn has_other_root(process: u32) -> bool {
 }
 
 /// A path as a process gave it, as a whole and without links in its folders.
-fn whole_path(process: u32, folder: i32, path: &str) -> Option<String> {
-    if path.is_empty() {
+fn whole_path(process: u32, given: &GivenName) -> Option<String> {
+    if given.name.is_empty() {
         return None;
     }
-    let base = match folder {
-        libc::AT_FDCWD => format!("/proc/{process}/cwd"),
-        number => format!("/proc/{process}/fd/{number}"),
-    };
-    let whole = match path.starts_with('/') {
-        true => PathBuf::from(path),
-        false => std::fs::read_link(base).ok()?.join(path),
+    let whole = match given.name.starts_with('/') {
+        true => PathBuf::from(&given.name),
+        false => folder_of(process, given)?.join(&given.name),
     };
     let folder = whole.parent()?;
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -403,6 +402,19 @@ fn whole_path(process: u32, folder: i32, path: &str) -> Option<String> {
             .to_string_lossy()
             .into_owned(),
     )
+}
+
+/// The folder that a name begins at: as the kernel had it, or else as the process has it now.
+fn folder_of(process: u32, given: &GivenName) -> Option<PathBuf> {
+    if let Some(folder) = path_by_mount(process, given.device, &given.folder) {
+        // That of the root itself has no names.
+        return Some(Path::new("/").join(folder));
+    }
+    let link = match given.descriptor {
+        libc::AT_FDCWD => format!("/proc/{process}/cwd"),
+        number => format!("/proc/{process}/fd/{number}"),
+    };
+    std::fs::read_link(link).ok()
 }
 
 #[cfg(test)]

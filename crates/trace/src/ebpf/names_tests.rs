@@ -22,19 +22,22 @@ fn event(id: u32, file: &File) -> FileEvent {
         },
         process: std::process::id(),
         descriptor: file.as_raw_fd(),
-        path: "/only/known/to/the/kernel".to_owned(),
-        whole: false,
+        path: WalkedPath {
+            path: "/only/known/to/the/kernel".to_owned(),
+            whole: false,
+        },
     }
 }
 
 fn renamed(from: &Path, to: Option<&Path>) -> NameEvent {
-    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let given = |path: &Path| GivenName {
+        name: path.to_string_lossy().into_owned(),
+        ..GivenName::default()
+    };
     NameEvent {
         process: std::process::id(),
-        folder_from: libc::AT_FDCWD,
-        folder_to: libc::AT_FDCWD,
-        from: text(from),
-        to: to.map(text).unwrap_or_default(),
+        from: given(from),
+        to: to.map(given).unwrap_or_default(),
     }
 }
 
@@ -158,8 +161,8 @@ fn a_file_whose_descriptor_is_closed_is_found_by_its_file_system() {
     let file = File::create(&path).unwrap();
     let mut event = event(1, &file);
     event.descriptor = -1;
-    event.path = path.to_string_lossy().into_owned();
-    event.whole = true;
+    event.path.path = path.to_string_lossy().into_owned();
+    event.path.whole = true;
     let mut table = FileTable::default();
     table.add(&event);
     let entry = table.into_entries().remove(0);

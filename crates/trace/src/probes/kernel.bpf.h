@@ -105,6 +105,11 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+/* Where a process is: what its names without a slash begin at. */
+struct fs_struct {
+	struct path pwd;
+};
+
 struct address_space {
 	struct inode *host;
 };
@@ -129,6 +134,7 @@ struct task_struct {
 	unsigned int flags;
 	int pid;
 	int tgid;
+	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct task_io_accounting ioac;

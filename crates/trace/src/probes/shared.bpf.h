@@ -169,6 +169,13 @@ struct call_event {
 #define NAME_BYTES 256
 #define PATH_DEPTH 32
 
+/* Names from a file up to the root of its file system, each ended by a zero. */
+struct walked_path {
+	u32 bytes;
+	u32 whole; /* it reaches up to the root */
+	u8 names[PATH_BYTES + NAME_BYTES];
+};
+
 struct file_event {
 	u32 kind;
 	u32 unused;
@@ -176,10 +183,7 @@ struct file_event {
 	struct file_slot slot;
 	u32 process;
 	s32 descriptor;
-	u32 path_bytes;
-	u32 whole; /* the path reaches up to the root */
-	/* Names from the file up to the root of its file system, each ended by a zero. */
-	u8 path[PATH_BYTES + NAME_BYTES];
+	struct walked_path path;
 };
 
 struct block_event {
@@ -206,6 +210,20 @@ struct name_event {
 	u32 unused;
 	u8 from[NAME_PATH_BYTES];
 	u8 to[NAME_PATH_BYTES];
+};
+
+/* A folder that a name begins at. */
+struct folder {
+	u32 device;
+	u32 unused;
+	struct walked_path path; /* empty where the name is a whole path */
+};
+
+/* A change of names that are no whole paths. */
+struct name_in_folder_event {
+	struct name_event name;
+	struct folder from;
+	struct folder to;
 };
 
 /* Totals of a file and an operation. Latencies: four parts to a power of two; sizes and distances:
@@ -275,7 +293,7 @@ union {
 	struct call_event call;
 	struct file_event file;
 	struct block_event block;
-	struct name_event name;
+	struct name_in_folder_event name;
 } *layouts;
 
 static __always_inline void count(u32 counter)

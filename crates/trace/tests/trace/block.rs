@@ -159,18 +159,19 @@ fn a_slow_device_is_told_from_a_slow_program_by_its_device_time() {
     let folder = folder();
     let image = file_of(folder.path(), "image", 16 << 20);
     Command::new("sync").arg(&image).status().unwrap();
-    let slow = disk_of(folder.path()).and_then(|disk| Slow::device(&disk, 20));
+    let slow = disk_of(folder.path()).and_then(|disk| Slow::device(&disk, 5));
     let (Some(slow), Some(device)) = (slow, Loop::over(&image)) else {
         skip(test, "no loop device, or no control group that limits one");
         return;
     };
-    // What waits for the disk below is the device time of the loop device above it.
+    // What waits for the disk below is the device time of the loop device above it: 200 ms for each read, beside which
+    // the wait for a CPU is short on a busy machine too.
     let script = r#"
 import mmap, os, sys
 open(sys.argv[2] + "/cgroup.procs", "w").write(str(os.getpid()))
 fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
 block = mmap.mmap(-1, 4096)
-for i in range(20):
+for i in range(12):
     os.preadv(fd, [block], i * 65536)
 "#;
     let settings = files(device.device.display().to_string());
@@ -181,7 +182,7 @@ for i in range(20):
         .arg(&slow.folder);
     let everything = trace(settings, &mut command);
     let reads = everything.calls_on(&device.device, Operation::Read);
-    assert_eq!(reads.len(), 20);
+    assert_eq!(reads.len(), 12);
     let name = device
         .device
         .file_name()
@@ -199,7 +200,7 @@ for i in range(20):
         .filter(|request| request.device as usize == place)
         .filter(|request| request.process == reads[0].process)
         .collect();
-    assert_eq!(requests.len(), 20, "{reads:#?} {:#?}", everything.block);
+    assert_eq!(requests.len(), 12, "{reads:#?} {:#?}", everything.block);
     let device_ns: u64 = requests.iter().map(|request| request.device_ns).sum();
     let call_ns: u64 = reads.iter().map(|call| call.latency_ns).sum();
     let mean_ms = device_ns as f64 / requests.len() as f64 / 1e6;
@@ -208,7 +209,7 @@ for i in range(20):
         call_ns / 1_000_000
     );
     // The first few may pass at once.
-    assert!(mean_ms > 30.0, "{mean_ms} ms");
+    assert!(mean_ms > 120.0, "{mean_ms} ms");
     assert!(device_ns as f64 > 0.7 * call_ns as f64, "{call_ns} ns");
 }
 

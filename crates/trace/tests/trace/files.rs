@@ -5,16 +5,11 @@ use dyno_record::io_trace::document::TraceMode;
 use dyno_record::io_trace::event::Operation;
 use dyno_trace::{Settings, Tracer};
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-#[test]
-fn a_file_keeps_its_names_through_renaming_and_deleting() {
-    if !can_trace("a_file_keeps_its_names_through_renaming_and_deleting") {
-        return;
-    }
-    let folder = folder();
-    let script = r#"
+const RENAMED_AND_DELETED: &str = r#"
 import os, sys
 os.chdir(sys.argv[1])
 fd = os.open("one", os.O_RDWR | os.O_CREAT)
@@ -28,14 +23,47 @@ os.unlink("three", dir_fd=folder)
 os.write(fd, b"x" * 10)
 os.close(fd)
 "#;
-    let everything = python(files("one"), folder.path(), script);
-    let root = folder.path().canonicalize().unwrap();
-    let (_, file) = everything.file(&folder.path().join("one"));
+
+#[test]
+fn a_file_keeps_its_names_through_renaming_and_deleting() {
+    if !can_trace("a_file_keeps_its_names_through_renaming_and_deleting") {
+        return;
+    }
+    let folder = folder();
+    let everything = python(files("one"), folder.path(), RENAMED_AND_DELETED);
+    assert_renamed_and_deleted(&everything, folder.path());
+}
+
+#[test]
+fn names_are_known_though_their_process_ended_before_they_were_read() {
+    if !can_trace("names_are_known_though_their_process_ended_before_they_were_read") {
+        return;
+    }
+    let folder = folder();
+    let mut everything = Everything::default();
+    let mut tracer = Tracer::start(files("one")).unwrap();
+    let mut command = Command::new("python3");
+    command.args(["-c", RENAMED_AND_DELETED]).arg(folder.path());
+    assert!(
+        tracer
+            .spawn(&mut command)
+            .unwrap()
+            .wait()
+            .unwrap()
+            .success()
+    );
+    everything.traced = tracer.stop(&mut everything).unwrap();
+    assert_renamed_and_deleted(&everything, folder.path());
+}
+
+fn assert_renamed_and_deleted(everything: &Everything, folder: &Path) {
+    let root = folder.canonicalize().unwrap();
+    let (_, file) = everything.file(&folder.join("one"));
     let names = ["one", "two", "below/three"].map(|name| root.join(name).display().to_string());
     assert_eq!(file.names, names);
     assert_eq!(file.name, names[2]);
     assert!(file.deleted);
-    let writes = everything.calls_on(&folder.path().join("one"), Operation::Write);
+    let writes = everything.calls_on(&folder.join("one"), Operation::Write);
     assert_eq!(writes.len(), 3);
 }
 
@@ -45,36 +73,40 @@ fn files_that_had_the_same_inode_are_two() {
         return;
     }
     let folder = folder();
-    // The file system gives the number again soon; how soon is its own business.
+    // The file system gives the number again soon; how soon is its own business, and another program may get it: then
+    // there is another pair.
     let script = r#"
 import os, sys
 os.chdir(sys.argv[1])
-fd = os.open("first", os.O_RDWR | os.O_CREAT)
-os.write(fd, b"x" * 11)
-inode = os.fstat(fd).st_ino
-os.close(fd)
-os.unlink("first")
-for attempt in range(10000):
-    fd = os.open("second", os.O_RDWR | os.O_CREAT)
-    if os.fstat(fd).st_ino == inode:
-        os.write(fd, b"y" * 22)
-        sys.exit(0)
+for pair in range(100):
+    fd = os.open("first%d" % pair, os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"x" * 11)
+    inode = os.fstat(fd).st_ino
     os.close(fd)
-    os.rename("second", "other%d" % attempt)
+    os.unlink("first%d" % pair)
+    for attempt in range(100):
+        fd = os.open("second%d" % pair, os.O_RDWR | os.O_CREAT)
+        if os.fstat(fd).st_ino == inode:
+            os.write(fd, b"y" * 22)
+            sys.exit(0)
+        os.close(fd)
+        os.rename("second%d" % pair, "other%d-%d" % (pair, attempt))
 sys.exit(1)
 "#;
     let everything = python(files("*"), folder.path(), script);
-    let (first, one) = everything.file(&folder.path().join("first"));
-    let (second, two) = everything.file(&folder.path().join("second"));
+    let pair = (0..100).find(|pair| folder.path().join(format!("second{pair}")).exists());
+    let names = ["first", "second"].map(|name| format!("{name}{}", pair.unwrap()));
+    let (first, one) = everything.file(&folder.path().join(&names[0]));
+    let (second, two) = everything.file(&folder.path().join(&names[1]));
     assert_ne!(first, second);
     assert_eq!(one.inode, two.inode);
     assert_ne!(one.generation, two.generation);
     assert_eq!((one.deleted, two.deleted), (true, false));
-    let sizes = |name| {
+    let sizes = |name: &str| {
         let calls = everything.calls_on(&folder.path().join(name), Operation::Write);
         calls.iter().map(|call| call.returned).collect::<Vec<_>>()
     };
-    assert_eq!((sizes("first"), sizes("second")), (vec![11], vec![22]));
+    assert_eq!((sizes(&names[0]), sizes(&names[1])), (vec![11], vec![22]));
 }
 
 #[test]

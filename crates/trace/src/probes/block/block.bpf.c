@@ -4,7 +4,8 @@
  * Hooks: block_rq_insert, block_rq_issue, block_rq_complete. Queue time is from the first to the
  * second, device time from the second to the third, and both are recorded. A request that is issued
  * without being put into a queue has a queue time of 0. What waits before it becomes a request, such
- * as for the limits of a control group, is in neither.
+ * as for the limits of a control group, is in neither. A device that is full gives a request back, which
+ * is block_rq_requeue; the last issue counts.
  * Missed: devices that do not work by requests, such as those of the device mapper; the devices below
  * them are seen. What does not fit into the buffer is counted by device: see `has_room`. */
 #include "../shared.bpf.h"
@@ -136,6 +137,18 @@ int block_issue(u64 *ctx)
 	issue(request, &state);
 	if (bpf_map_update_elem(&requests, &key, &state, BPF_ANY))
 		count_lost(LOST_BLOCK, state.known_by);
+	return 0;
+}
+
+/* It still is a request of its process, whoever issues it again. */
+SEC("tp_btf/block_rq_requeue")
+int block_requeue(u64 *ctx)
+{
+	u64 key = ctx[0];
+	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
+
+	if (state)
+		state->issue_ns = 0;
 	return 0;
 }
 

@@ -55,12 +55,16 @@ static __always_inline struct file *file_of(struct task_struct *task, u32 descri
 	return file;
 }
 
-static __noinline u32 write_path(struct file_event *event, struct dentry *dentry)
+static __noinline int write_path(struct walked_path *path, struct dentry *dentry)
 {
 	u32 used = 0;
 	int depth;
 
-	if (!event)
+	if (!path)
+		return 0;
+	path->bytes = 0;
+	path->whole = 0;
+	if (!dentry)
 		return 0;
 	for (depth = 0; depth < PATH_DEPTH; depth++) {
 		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
@@ -68,16 +72,17 @@ static __noinline u32 write_path(struct file_event *event, struct dentry *dentry
 		long length;
 
 		if (parent == dentry)
-			event->whole = 1;
+			path->whole = 1;
 		if (!parent || parent == dentry || used >= PATH_BYTES)
 			break;
-		length = bpf_probe_read_kernel_str(event->path + used, NAME_BYTES, name);
+		length = bpf_probe_read_kernel_str(path->names + used, NAME_BYTES, name);
 		if (length <= 0)
 			break;
 		used += length;
 		dentry = parent;
 	}
-	return used;
+	path->bytes = used;
+	return 0;
 }
 
 static __always_inline struct dentry *any_dentry_of(struct inode *inode)
@@ -163,8 +168,7 @@ static __always_inline void send_file(struct file_event *event, struct file_key 
 	event->slot = *slot;
 	event->process = current_process();
 	event->descriptor = descriptor;
-	event->whole = 0;
-	event->path_bytes = dentry ? write_path(event, dentry) : 0;
+	write_path(&event->path, dentry);
 	/* In this order: requests to it come after what user space needs to know of them. */
 	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
 	look_at_device(key, inode);
