@@ -226,12 +226,18 @@ class Relay:
 
     def _answered_blind(self, client, data):
         """Answers a getMore of a blind cursor as the server would where nothing is new; false if it is none."""
+        if b"\x02killCursors\0" in data:
+            # The server says itself that they are gone.
+            self.blind = {cursor: ns for cursor, ns in self.blind.items() if struct.pack("<q", cursor) not in data}
         asked = re.search(rb"\x12getMore\0(.{8})", data, re.DOTALL)
         cursor = asked and struct.unpack("<q", asked[1])[0]
         if cursor not in self.blind:
             return False
+        answer = self._answer(struct.unpack_from("<i", data, 4)[0], cursor, "nextBatch")
         self.closed.wait(max(self._limits(data), default=1000) / 1000)
-        client.sendall(self._answer(struct.unpack_from("<i", data, 4)[0], cursor, "nextBatch"))
+        if cursor not in self.blind:
+            return False
+        client.sendall(answer)
         return True
 
     def hold(self):
