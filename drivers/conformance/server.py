@@ -75,6 +75,8 @@ class Embedded(Server):
 
 class Mongod(Server):
     def __init__(self, program):
+        if not os.access(program, os.X_OK):
+            raise SystemExit(f"there is no mongod at {program}: give another one by --mongod or DYNO_TEST_MONGOD")
         super().__init__()
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
