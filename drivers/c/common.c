@@ -395,3 +395,34 @@ int seen_overtaken(const progress_t *progress, int64_t *missing, int64_t *below)
     *below = 0;
     return count;
 }
+
+/* Blind cursors */
+
+void sight_opened(sight_t *sight, int64_t at_ns) {
+    sight->after_ns = at_ns + CATCH_UP_NS;
+    sight_heard(sight, 0, at_ns);
+}
+
+void sight_heard(sight_t *sight, int64_t sent_ns, int64_t at_ns) {
+    sight->heard_ns = at_ns;
+    if (sent_ns > sight->after_ns) sight->after_ns = sent_ns;
+    sight->missed = sight->suspect_ns = 0;
+    sight->missed_ns = INT64_MAX;
+}
+
+bool sight_asks(sight_t *sight, int64_t at_ns) {
+    if (at_ns - sight->asked_ns < ASK_EVERY_NS) return false;
+    sight->asked_ns = at_ns;
+    return true;
+}
+
+void sight_found(sight_t *sight, int64_t sent_ns, int64_t at_ns) {
+    int64_t missed_ns = sent_ns > sight->heard_ns ? sent_ns : sight->heard_ns;
+    if (missed_ns < sight->missed_ns) sight->missed_ns = missed_ns;
+    sight->missed++;
+    if (sent_ns > sight->after_ns && sight->suspect_ns == 0) sight->suspect_ns = at_ns;
+}
+
+bool sight_is_blind(const sight_t *sight, int64_t at_ns) {
+    return sight->suspect_ns && at_ns - sight->suspect_ns >= BLIND_AFTER_NS;
+}

@@ -14,6 +14,13 @@
 #define BLOCK 4096
 /* Pings before `ready`, one after the other: each driver starts as warm as the others. */
 #define PINGS 100
+/* A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so
+ * long after the opening what is missing is asked for. */
+#define CATCH_UP_NS INT64_C(100000000)
+/* While a cursor is silent, what is missing is asked for so often. */
+#define ASK_EVERY_NS INT64_C(1000000000)
+/* So long after a query that found what the cursor lacks, a cursor that still brings nothing is blind. */
+#define BLIND_AFTER_NS INT64_C(100000000)
 /* After a request to stop, inserts in flight have this long to be answered. */
 #define GRACE_NS INT64_C(2000000000)
 
@@ -81,5 +88,26 @@ typedef struct {
 bool seen_accept(seen_t *seen, int64_t producer, int64_t n, bool by_query);
 /* The newest of those that were overtaken, NAMED at most; `below` is the number below which there may be more. */
 int seen_overtaken(const progress_t *progress, int64_t *missing, int64_t *below);
+
+/* Whether a tailable cursor that is silent is blind: "Blind cursors" in drivers/README.md. */
+typedef struct {
+    int64_t asked_ns, heard_ns;
+    /* What was sent later cannot have been skipped. */
+    int64_t after_ns;
+    /* Messages that queries found since the cursor's last one, and the start of the oldest. */
+    int64_t missed, missed_ns;
+    /* When one was found that proves something; 0 if none was. */
+    int64_t suspect_ns;
+} sight_t;
+
+void sight_opened(sight_t *sight, int64_t at_ns);
+/* The cursor has brought a message. */
+void sight_heard(sight_t *sight, int64_t sent_ns, int64_t at_ns);
+/* Whether it is time for a query; the cursor is silent. */
+bool sight_asks(sight_t *sight, int64_t at_ns);
+/* A query found a message that the cursor has not brought. */
+void sight_found(sight_t *sight, int64_t sent_ns, int64_t at_ns);
+/* The cursor, asked after the last query, has answered with nothing. */
+bool sight_is_blind(const sight_t *sight, int64_t at_ns);
 
 #endif

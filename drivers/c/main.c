@@ -15,11 +15,6 @@
 #define EMPTY_PAUSE_NS (5 * MS)
 #define BACK_OFF_FIRST_NS (10 * MS)
 #define BACK_OFF_LAST_NS (1000 * MS)
-/* A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so
- * long after the opening, and when nothing more comes, what is missing is asked for. */
-#define CATCH_UP_NS (100 * MS)
-/* Nothing but that no more comes lets a consumer ask. */
-#define WHEN_IDLE INT64_MAX
 
 static options_t options;
 static mongoc_client_pool_t *pool;
@@ -148,14 +143,15 @@ static void produce(void) {
 
 /* Consumer */
 
-typedef enum { NOT_LOST, EMPTY, LOST_POSITION, CONNECTION, OTHER } reason_t;
-static const char *const REASONS[] = {"", "empty", "position-lost", "connection", "other"};
+typedef enum { NOT_LOST, EMPTY, LOST_POSITION, CONNECTION, BLIND, OTHER } reason_t;
+static const char *const REASONS[] = {"", "empty", "position-lost", "connection", "blind", "other"};
 
 static mongoc_collection_t *collection;
 static mongoc_cursor_t *cursor;
 static mongoc_change_stream_t *stream;
 static bson_t *token;
 static seen_t seen;
+static sight_t sight;
 static bool is_opening;
 static int64_t opened, empty, position_lost, last_ns, last_sent_ns, catch_up_ns, back_off_ns = BACK_OFF_FIRST_NS;
 
@@ -229,7 +225,7 @@ static void open_source(reason_t lost) {
             BSON_APPEND_INT64(&query, "maxAwaitTimeMS", options.await_ms);
             /* It is opened by its first read. */
             is_opening = true;
-            catch_up_ns = WHEN_IDLE;
+            catch_up_ns = 0;
         } else {
             bson_t *order = BCON_NEW("_id", BCON_INT32(1));
             BSON_APPEND_DOCUMENT(&query, "sort", order);
@@ -259,17 +255,22 @@ static void receive(const bson_t *document, bool by_query) {
     last_ns = received_ns;
     last_sent_ns = sent_ns < received_ns ? sent_ns : received_ns;
     back_off_ns = BACK_OFF_FIRST_NS;
-    if (!seen_accept(&seen, producer, n, by_query)) return;
+    bool is_new = seen_accept(&seen, producer, n, by_query);
+    if (!by_query) {
+        sight_heard(&sight, last_sent_ns, received_ns);
+    } else if (is_new) {
+        sight_found(&sight, last_sent_ns, received_ns);
+    }
+    if (!is_new) return;
     stamps_consumed((uint64_t)n, sent_ns, received_ns, (uint32_t)producer, NO_BATCH);
     if (options.delay_us) control_sleep(options.delay_us * 1000);
 }
 
-/* Asks for what is missing: for each cursor once early, and once when nothing more comes. */
+/* Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent. */
 static bool catch_up(bool newer, bson_error_t *error) {
     const bson_t *document;
     bson_t *filter = seen_filter(newer);
     mongoc_cursor_t *missing = mongoc_collection_find_with_opts(collection, filter, NULL, NULL);
-    catch_up_ns = newer ? 0 : WHEN_IDLE;
     while (mongoc_cursor_next(missing, &document)) receive(document, true);
     bool good = !mongoc_cursor_error(missing, error);
     mongoc_cursor_destroy(missing);
@@ -285,7 +286,11 @@ static bool try_next(bson_t *copy, bson_error_t *error) {
     if (cursor && !mongoc_cursor_more(cursor)) return false;
     if (cursor) {
         bool found = mongoc_cursor_next(cursor, &document);
-        if (is_opening) catch_up_ns = now_ns() + CATCH_UP_NS;
+        if (is_opening) {
+            int64_t opened_ns = now_ns();
+            sight_opened(&sight, opened_ns);
+            catch_up_ns = opened_ns + CATCH_UP_NS;
+        }
         is_opening = false;
         if (!found) {
             mongoc_cursor_error(cursor, error);
@@ -329,6 +334,8 @@ static void consume(void) {
     bson_t document;
     bson_error_t error, why = {0};
     bool idle = false, told = false, polls = strcmp(options.mode, "poll") == 0;
+    bool is_tailable = strcmp(options.mode, "tailable") == 0;
+    int64_t blind_ns = 0, blind_found = 0;
     reason_t lost = NOT_LOST;
     /* The cursor is opened by its first read. */
     open_source(lost);
@@ -340,8 +347,11 @@ static void consume(void) {
         bool found = first, good = true;
         if (!cursor && !stream) {
             open_source(lost);
-        } else if (!first && catch_up_ns && (idle || last_sent_ns > catch_up_ns)) {
-            good = catch_up(idle, &error);
+        } else if (is_tailable && idle && sight_asks(&sight, now_ns())) {
+            good = catch_up(true, &error);
+        } else if (!first && catch_up_ns && last_sent_ns > catch_up_ns) {
+            catch_up_ns = 0;
+            good = catch_up(false, &error);
         }
         if (good && !first) {
             found = try_next(&document, &error);
@@ -350,6 +360,7 @@ static void consume(void) {
         first = false;
         if (good && lost != NOT_LOST && !told) {
             printf("{\"event\":\"reopened\",\"reason\":\"%s\",\"at_ns\":%lld,", REASONS[lost], (long long)now_ns());
+            if (lost == BLIND) printf("\"blind_ns\":%lld,\"found\":%lld,", (long long)blind_ns, (long long)blind_found);
             print_error(&why);
             told = true;
         }
@@ -374,6 +385,14 @@ static void consume(void) {
             snprintf(why.message, sizeof why.message, "the cursor found nothing and died");
             empty++;
             control_sleep(EMPTY_PAUSE_NS);
+        } else if (is_tailable && sight_is_blind(&sight, now_ns())) {
+            close_source();
+            told = false;
+            lost = BLIND;
+            memset(&why, 0, sizeof why);
+            snprintf(why.message, sizeof why.message, "the cursor did not bring what queries found");
+            blind_ns = now_ns() - sight.missed_ns;
+            blind_found = sight.missed;
         }
         if (idle && now_ns() - last_ns > options.idle_ns) {
             control_set_exit_code(5);

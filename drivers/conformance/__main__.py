@@ -1,8 +1,9 @@
-"""`python3 -m conformance [--driver NAME …] [--uri URI]`: all drivers, or those named, two at a time."""
+"""`python3 -m conformance [--driver NAME …]`: all drivers, or those named, two at a time."""
 
 import argparse
 import concurrent.futures
 import io
+import os
 import pathlib
 import signal
 import sys
@@ -10,7 +11,7 @@ import time
 import unittest
 
 from .cases import Cases
-from .server import Embedded
+from .server import Embedded, Mongod
 from .wire import Client, Refused
 
 JOBS = 2
@@ -65,12 +66,18 @@ def main():
     found = sorted(path.parent.name for path in DRIVERS.glob("*/run"))
     parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
     parser.add_argument("--driver", action="append", choices=found, help="again for more; default: all")
-    parser.add_argument("--uri", help="server to use; without it the embedded one is started")
+    servers = parser.add_mutually_exclusive_group()
+    servers.add_argument("--uri", help="a server that runs")
+    mongod = os.environ.get("DYNO_TEST_MONGOD")
+    servers.add_argument("--mongod", default=mongod, help="program of a server to start; default: DYNO_TEST_MONGOD")
+    servers.add_argument("--embedded", action="store_true", help="start the embedded server; default without --mongod")
     parser.add_argument("--case", default="", help="only cases with this in their name")
     arguments = parser.parse_args()
     # A shell starts programs in the background with SIGINT ignored, and so would be what they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    server = None if arguments.uri else Embedded()
+    server = None
+    if not arguments.uri:
+        server = Mongod(arguments.mongod) if arguments.mongod and not arguments.embedded else Embedded()
     try:
         uri = arguments.uri or server.uri
         change_streams = supports_change_streams(uri)

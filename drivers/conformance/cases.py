@@ -762,6 +762,73 @@ class Cases(unittest.TestCase):
         self.none(checks.consumed(stamps, sent, time.monotonic_ns()))
         self.assertEqual((done["messages"], done["caught_up"], done["duplicates_skipped"]), (7, 1, 1))
 
+    def blinded(self, cursors, **options):
+        """A consumer whose first cursors are blind, however many processes it has, and its relay; what was there before."""
+        self.offers_mode("tailable")
+        self.capped()
+        sent = self.send(0, range(WORKERS))
+        relay = self.relayed()
+        relay.make_blind(cursors)
+        options = {"mode": "tailable", "await_ms": 200, "idle_s": 20} | options
+        program = self.program("consume", uri=relay.uri, **options).ready().start()
+        return program, relay, sent
+
+    def test_a_blind_cursor_is_opened_again(self):
+        count = 100
+        program, relay, sent = self.blinded(1, messages=count + WORKERS)
+        before = relay.tailable_finds
+        # Late enough not to be taken for what was skipped by the opening.
+        time.sleep(2 * QUIET_MS / 1000)
+        sent_ns = time.monotonic_ns()
+        sent |= self.send(0, range(WORKERS, count // 2))
+        self.until(lambda: relay.tailable_finds > before, "no cursor is opened again")
+        sent |= self.send(0, range(count // 2, count + WORKERS))
+        self.assertEqual(program.wait(), 0, program.errors)
+        end_ns = time.monotonic_ns()
+        self.none(checks.consumed(program.stamps(), sent, end_ns))
+        done, events = program.done(), program.named("reopened")
+        self.assertEqual([event["reason"] for event in events], ["blind"], events)
+        (event,) = events
+        self.assertTrue(program.start_ns < sent_ns < event["at_ns"] < end_ns, event)
+        # Blind since what was there before the start, at the latest: nothing came of that either.
+        self.assertTrue(event["at_ns"] - sent_ns < event["blind_ns"] < end_ns - program.start_ns + 10**9, event)
+        self.assertGreaterEqual(event["found"], 1)
+        # What comes after that comes by the cursor.
+        self.assertEqual((done["caught_up"], done["duplicates_skipped"]), (event["found"], 0))
+        self.assertLess(done["caught_up"], count // 2 + WORKERS)
+        self.assertEqual(done["reopened"], 1)
+
+    def test_queries_go_on_as_long_as_messages_are_missing(self):
+        count = 12
+        program, relay, sent = self.blinded(1_000, messages=count)
+        # Far enough from each other for each to need a query of its own.
+        for n in range(WORKERS, count):
+            time.sleep(0.4)
+            sent |= self.send(0, [n])
+        self.assertEqual(program.wait(), 0, program.errors)
+        self.none(checks.consumed(program.stamps(), sent, time.monotonic_ns()))
+        done, events = program.done(), program.named("reopened")
+        self.assertEqual({event["reason"] for event in events}, {"blind"}, events)
+        self.assertEqual((done["messages"], done["caught_up"], done["duplicates_skipped"]), (count, count, 0))
+
+    def test_a_silent_cursor_is_looked_after_once_a_second(self):
+        self.offers_mode("tailable")
+        self.capped()
+        sent = self.send(0, range(WORKERS))
+        relay = self.relayed()
+        # The last message is far away, so that the early query does not count.
+        options = {"mode": "tailable", "await_ms": 50, "idle_s": 4, "messages": WORKERS + 1}
+        program = self.program("consume", uri=relay.uri, **options).ready()
+        before, started = len(relay.queries), time.monotonic()
+        self.assertEqual(program.start().wait(), 5, program.errors)
+        seconds, processes = time.monotonic() - started, program.done().get("workers", 1)
+        self.none(checks.consumed(program.stamps(), sent, time.monotonic_ns()))
+        queries = len(relay.queries) - before
+        self.assertGreaterEqual(queries, 2 * processes)
+        self.assertLessEqual(queries, processes * (seconds + 1))
+        # A cursor to which nothing was there to bring is not blind.
+        self.assertEqual(program.named("reopened"), [])
+
     def test_a_slow_consumer_outlives_the_wrap_of_the_collection(self):
         self.offers_mode("tailable")
         self.capped(size=4096)

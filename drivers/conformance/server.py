@@ -1,4 +1,4 @@
-"""The embedded server, and a relay that counts connections and can cut them."""
+"""Servers to check against, and a relay that counts connections, can cut them, and makes cursors blind."""
 
 import os
 import pathlib
@@ -11,46 +11,97 @@ import tempfile
 import threading
 import time
 
+from .wire import MESSAGE, Client, Int32, Refused, decode, encode
+
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 
-class Embedded:
-    """A replica set of one, so that change streams work."""
+START_S = 60
+
+
+class Server:
+    """A replica set of one, so that change streams work, in a folder of its own."""
 
     def __init__(self):
-        built = PROJECT / ".cache/secantus/bin/secantusd-rs"
-        program = os.environ.get("DYNO_EMBEDDED_SERVER") or str(built)
-        if not os.access(program, os.X_OK):
-            raise SystemExit(f"there is no embedded server at {program}: run `make setup`, or give --uri")
         # In memory, if possible: a disk that others keep busy can hold the server up for longer than a case waits.
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.folder = tempfile.mkdtemp(prefix="conformance-", dir=memory)
-        config = os.path.join(self.folder, "empty.toml")
-        open(config, "w").close()
-        log = os.path.join(self.folder, "log")
-        arguments = ["--config", config, "--host", "127.0.0.1", "--port", "0", "--cache-size", "256M"]
-        with open(log, "wb") as output:
-            self.process = subprocess.Popen(
-                [program, *arguments, "--storage-path", os.path.join(self.folder, "data")],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
-        deadline = time.monotonic() + 60
-        while True:
-            text = pathlib.Path(log).read_text(errors="replace")
-            if found := re.search(r"listening on 127\.0\.0\.1:(\d+)\n", text):
-                break
+        self.data, self.log = os.path.join(self.folder, "data"), os.path.join(self.folder, "log")
+        os.mkdir(self.data)
+
+    def start(self, command):
+        with open(self.log, "wb") as output:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+    def until(self, look):
+        """What `look` gives as soon as that is something."""
+        deadline = time.monotonic() + START_S
+        while not (found := look()):
             if self.process.poll() is not None or time.monotonic() > deadline:
+                text = pathlib.Path(self.log).read_text(errors="replace")
                 self.close()
-                raise SystemExit(f"the embedded server does not start:\n{text}")
+                raise SystemExit(f"{self.process.args[0]} does not start:\n{text[-4000:]}")
             time.sleep(0.05)
-        self.uri = f"mongodb://127.0.0.1:{found[1]}/?directConnection=true"
+        return found
+
+    @staticmethod
+    def uri_of(port):
+        return f"mongodb://127.0.0.1:{port}/?directConnection=true"
 
     def close(self):
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Embedded(Server):
+    def __init__(self):
+        built = PROJECT / ".cache/secantus/bin/secantusd-rs"
+        program = os.environ.get("DYNO_EMBEDDED_SERVER") or str(built)
+        if not os.access(program, os.X_OK):
+            raise SystemExit(f"there is no embedded server at {program}: run `make setup`, or give --uri or --mongod")
+        super().__init__()
+        config = os.path.join(self.folder, "empty.toml")
+        open(config, "w").close()
+        arguments = ["--config", config, "--host", "127.0.0.1", "--port", "0", "--cache-size", "256M"]
+        self.start([program, *arguments, "--storage-path", self.data])
+        self.uri = self.uri_of(self.until(self._port))
+
+    def _port(self):
+        text = pathlib.Path(self.log).read_text(errors="replace")
+        found = re.search(r"listening on 127\.0\.0\.1:(\d+)\n", text)
+        return found and int(found[1])
+
+
+class Mongod(Server):
+    def __init__(self, program):
+        if not os.access(program, os.X_OK):
+            raise SystemExit(f"there is no mongod at {program}: give another one by --mongod or DYNO_TEST_MONGOD")
+        super().__init__()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.uri = self.uri_of(port)
+        arguments = ["--bind_ip", "127.0.0.1", "--port", str(port), "--dbpath", self.data, "--replSet", "conformance"]
+        self.start([program, *arguments, "--wiredTigerCacheSizeGB", "0.25", "--oplogSize", "64"])
+        self.until(lambda: self._initiated(port))
+        self.until(lambda: self._said({"hello": Int32(1)}).get("isWritablePrimary"))
+
+    def _initiated(self, port):
+        members = [{"_id": Int32(0), "host": f"127.0.0.1:{port}"}]
+        return self._said({"replSetInitiate": {"_id": "conformance", "members": members}})
+
+    def _said(self, command):
+        """The server's answer; nothing if it gives none yet."""
+        try:
+            client = Client(self.uri)
+        except OSError:
+            return {}
+        try:
+            return client.run("admin", command)
+        except (OSError, Refused):
+            return {}
+        finally:
+            client.close()
 
 
 class Relay:
@@ -74,6 +125,10 @@ class Relay:
         self.answering.set()
         self.skipped = None
         self.tailing = set()
+        # Cursors still to be made blind; those that are, with what else their answers say; who asked for the next one.
+        self.to_blind, self.blind, self.opening = 0, {}, set()
+        self.tailable_finds, self.queries = 0, []
+        self.closed = threading.Event()
         self.lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -103,23 +158,34 @@ class Relay:
             self.with_inserts.add(client)
             self.unanswered.add(client)
             self.inserts.append(data)
-        is_get_more = b"\x12getMore\0" in data
-        if is_get_more or b"\x08tailable\0\x01" in data:
+        is_get_more, is_tailable = b"\x12getMore\0" in data, b"\x08tailable\0\x01" in data
+        is_find = b"\x02find\0" in data
+        if is_get_more or is_tailable:
             self.tailing.add(client)
         else:
             self.tailing.discard(client)
         with self.lock:
             self.get_mores += is_get_more
             self.streamed += b"maxAwaitTimeMS\0" in data
-            is_find = b"\x02find\0" in data
             if is_find:
                 self.finds.append(time.monotonic())
+            if is_tailable:
+                self.tailable_finds += 1
+                if self.to_blind:
+                    self.opening.add(client)
+            elif is_find or b"\x02aggregate\0" in data:
+                self.queries.append(time.monotonic())
             self.pings += len(re.findall(rb"[\x01\x10\x12]ping\0", data))
-        for kind, value in re.findall(rb"([\x01\x10\x12])maxTimeMS\0(.{8})", data, re.DOTALL):
-            form = {b"\x01": "<d", b"\x10": "<i", b"\x12": "<q"}[kind]
-            self.awaits.add(struct.unpack_from(form, value)[0])
+        self.awaits.update(self._limits(data))
         if is_find and not self.reading.is_set():
             raise ConnectionError("nothing can be read")
+
+    @staticmethod
+    def _limits(data):
+        """All `maxTimeMS` in a command."""
+        forms = {b"\x01": "<d", b"\x10": "<i", b"\x12": "<q"}
+        found = re.findall(rb"([\x01\x10\x12])maxTimeMS\0(.{8})", data, re.DOTALL)
+        return [struct.unpack_from(forms[kind], value)[0] for kind, value in found]
 
     def _answered(self, client):
         if client in self.unanswered:
@@ -138,6 +204,43 @@ class Relay:
             return data
         self.skipped = None
         return data.replace(this, before)
+
+    def make_blind(self, cursors):
+        """The next tailable cursors of the server that are alive stay so, and bring nothing, not even with their opening."""
+        self.to_blind = cursors
+
+    def _opened(self, client, data):
+        """The answer that opens a cursor, without its messages if it is one to be made blind."""
+        request = struct.unpack_from("<i", data, 8)[0]
+        cursor = decode(data[21:])["cursor"]
+        with self.lock:
+            if not cursor["id"] or not self.to_blind:
+                return data
+            self.to_blind -= 1
+            self.opening.discard(client)
+            self.blind[cursor["id"]] = cursor["ns"]
+        return self._answer(request, cursor["id"], "firstBatch")
+
+    def _answer(self, request, cursor, batch):
+        reply = {"cursor": {batch: [], "id": cursor, "ns": self.blind[cursor]}, "ok": 1.0}
+        body = struct.pack("<iB", 0, 0) + encode(reply)
+        return struct.pack("<iiii", 16 + len(body), 1, request, MESSAGE) + body
+
+    def _answered_blind(self, client, data):
+        """Answers a getMore of a blind cursor as the server would where nothing is new; false if it is none."""
+        if b"\x02killCursors\0" in data:
+            # The server says itself that they are gone.
+            self.blind = {cursor: ns for cursor, ns in self.blind.items() if struct.pack("<q", cursor) not in data}
+        asked = re.search(rb"\x12getMore\0(.{8})", data, re.DOTALL)
+        cursor = asked and struct.unpack("<q", asked[1])[0]
+        if cursor not in self.blind:
+            return False
+        answer = self._answer(struct.unpack_from("<i", data, 4)[0], cursor, "nextBatch")
+        self.closed.wait(max(self._limits(data), default=1000) / 1000)
+        if cursor not in self.blind:
+            return False
+        client.sendall(answer)
+        return True
 
     def hold(self):
         """From now on no insert is answered; all else is."""
@@ -159,8 +262,12 @@ class Relay:
             while data := source.recv(1 << 16):
                 if look == self._asked:
                     look(source, data)
+                    if self._answered_blind(source, data):
+                        continue
                 else:
                     look(target)
+                    if target in self.opening:
+                        data = self._opened(target, data)
                     if self.skipped is not None and target in self.tailing:
                         data = self._without_skipped(data)
                 target.sendall(data)
@@ -182,6 +289,7 @@ class Relay:
         self._cut(ends)
 
     def close(self):
+        self.closed.set()
         self.release()
         self.listener.close()
         self.cut()

@@ -34,6 +34,8 @@ def _value(value):
         return INT32, struct.pack("<i", value)
     if isinstance(value, int):
         return INT64, struct.pack("<q", value)
+    if isinstance(value, float):
+        return DOUBLE, struct.pack("<d", value)
     if isinstance(value, str):
         text = value.encode() + b"\0"
         return STRING, struct.pack("<i", len(text)) + text

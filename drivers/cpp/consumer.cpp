@@ -11,11 +11,6 @@ constexpr std::int64_t MS = 1'000'000;
 constexpr std::int64_t EMPTY_PAUSE_NS = 5 * MS;
 constexpr std::int64_t BACK_OFF_FIRST_NS = 10 * MS;
 constexpr std::int64_t BACK_OFF_LAST_NS = 1000 * MS;
-// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so long
-// after the opening, and when nothing more comes, what is missing is asked for.
-constexpr std::int64_t CATCH_UP_NS = 100 * MS;
-// Nothing but that no more comes lets a consumer ask.
-constexpr std::int64_t WHEN_IDLE = INT64_MAX;
 
 Mode mode_of(const std::string &word) {
     if (word == "tailable") return Mode::tailable;
@@ -53,13 +48,17 @@ void Consumer::open(bool everything) {
     source = target.open({mode, everything ? Wanted{true} : missing(true), options.batch_size, options.await_ms});
     // It is opened by its first read.
     is_opening = mode == Mode::tailable;
-    catch_up_ns = is_opening ? WHEN_IDLE : 0;
+    catch_up_ns = 0;
     opened++;
 }
 
 std::optional<Received> Consumer::next() {
     auto found = source->try_next();
-    if (std::exchange(is_opening, false)) catch_up_ns = now_ns() + CATCH_UP_NS;
+    if (std::exchange(is_opening, false)) {
+        const std::int64_t opened_ns = now_ns();
+        sight_opened(&sight, opened_ns);
+        catch_up_ns = opened_ns + CATCH_UP_NS;
+    }
     return found;
 }
 
@@ -69,6 +68,7 @@ void Consumer::tell() {
     std::printf("{\"event\":\"reopened\",\"reason\":\"%s\",\"at_ns\":%" PRId64 ",\"code\":%s,\"message\":", lost->reason,
                 now_ns(), code.c_str());
     print_json(lost->message.c_str());
+    if (lost->found) std::printf(",\"blind_ns\":%" PRId64 ",\"found\":%" PRId64, lost->blind_ns, lost->found);
     std::printf("}\n");
 }
 
@@ -76,15 +76,20 @@ void Consumer::receive(const Received &message, bool by_query) {
     last_ns = now_ns();
     last_sent_ns = std::min(message.send_ns, last_ns);
     back_off_ns = BACK_OFF_FIRST_NS;
-    if (!seen_accept(&seen, message.producer, message.n, by_query)) return;
+    const bool is_new = seen_accept(&seen, message.producer, message.n, by_query);
+    if (!by_query) {
+        sight_heard(&sight, last_sent_ns, last_ns);
+    } else if (is_new) {
+        sight_found(&sight, last_sent_ns, last_ns);
+    }
+    if (!is_new) return;
     stamps_consumed(static_cast<std::uint64_t>(message.n), message.send_ns, last_ns,
                     static_cast<std::uint32_t>(message.producer), NO_BATCH);
     if (options.delay_us) control_sleep(options.delay_us * 1000);
 }
 
-// Asks for what is missing: for each cursor once early, and once when nothing more comes.
+// Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent.
 void Consumer::catch_up(bool newer) {
-    catch_up_ns = newer ? 0 : WHEN_IDLE;
     const auto found = target.open({Mode::poll, missing(newer), 0, 0});
     while (const auto message = found->try_next()) receive(*message, true);
 }
@@ -113,6 +118,12 @@ Consumer::Lost Consumer::broken(const Failure &failure) {
     return {failure.is_network ? "connection" : "other", failure.code, failure.what(), false};
 }
 
+// The cursor brings nothing of what queries find.
+Consumer::Lost Consumer::blind() {
+    source.reset();
+    return {"blind", std::nullopt, "the cursor did not bring what queries found", false, now_ns() - sight.missed_ns, sight.missed};
+}
+
 void Consumer::run() {
     control_ready();
     last_ns = control_start_ns();
@@ -123,12 +134,19 @@ void Consumer::run() {
             if (!source) {
                 // What a lost position left behind is read from the oldest message on.
                 open(lost && lost->code == POSITION_LOST);
-            } else if (!found && catch_up_ns && (idle || last_sent_ns > catch_up_ns)) {
-                catch_up(idle);
+            } else if (mode == Mode::tailable && idle && sight_asks(&sight, now_ns())) {
+                catch_up(true);
+            } else if (!found && catch_up_ns && last_sent_ns > catch_up_ns) {
+                catch_up_ns = 0;
+                catch_up(false);
             }
             if (!found) found = next();
             if (mode != Mode::poll) tell();
-            if (!found && !source->alive()) lost = ended();
+            if (!found && !source->alive()) {
+                lost = ended();
+            } else if (!found && mode == Mode::tailable && sight_is_blind(&sight, now_ns())) {
+                lost = blind();
+            }
         } catch (const Failure &failure) {
             lost = broken(failure);
         }

@@ -21,6 +21,8 @@ class Consumer {
         std::optional<int> code;
         std::string message;
         bool told;
+        // Of a blind cursor: for how long it was, and what queries found meanwhile.
+        std::int64_t blind_ns = 0, found = 0;
     };
 
     void open(bool everything);
@@ -30,6 +32,7 @@ class Consumer {
     std::optional<Received> next();
     std::optional<Lost> ended();
     Lost broken(const Failure &failure);
+    Lost blind();
     Wanted missing(bool newer) const;
 
     Target &target;
@@ -39,6 +42,7 @@ class Consumer {
     std::optional<Received> first;
     std::optional<Lost> lost;
     seen_t seen{};
+    sight_t sight{};
     std::int64_t opened = 0, empty = 0, position_lost = 0, last_ns = 0, last_sent_ns = 0, catch_up_ns = 0, back_off_ns;
     bool is_opening = false;
 };

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -15,10 +14,8 @@ const (
 	backOffFirst = 10 * time.Millisecond
 	backOffLast  = time.Second
 	// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
-	// so long after the opening, and when nothing more comes, what is missing is asked for.
+	// so long after the opening what is missing is asked for.
 	catchUpAfter = 100 * time.Millisecond
-	// No message is sent so late.
-	whenIdle = math.MaxInt64
 )
 
 // source is what cursors and change streams have in common.
@@ -47,6 +44,20 @@ type lost struct {
 	reason, text string
 	code         any
 	told         bool
+	// Of a blind cursor: for how long it was, and what queries found meanwhile.
+	blindNs, found int64
+}
+
+func (l *lost) tell(atNs int64) {
+	if l.told {
+		return
+	}
+	l.told = true
+	event := map[string]any{"event": "reopened", "reason": l.reason, "at_ns": atNs, "code": l.code, "message": l.text}
+	if l.reason == blind {
+		event["blind_ns"], event["found"] = l.blindNs, l.found
+	}
+	emit(event)
 }
 
 type consumer struct {
@@ -56,6 +67,7 @@ type consumer struct {
 	collection *mongo.Collection
 
 	seen                        seen
+	sight                       sight
 	source                      source
 	token                       bson.Raw
 	batch                       uint32
@@ -91,7 +103,8 @@ func (c *consumer) open(reason string) (err error) {
 		cursor, failure := c.collection.Find(ctx, filter, find)
 		if err = failure; err == nil {
 			c.source = cursor
-			c.catchUpNs = o.now() + catchUpAfter.Nanoseconds()
+			c.sight.opened(o.now())
+			c.catchUpNs = c.sight.openedNs + catchUpAfter.Nanoseconds()
 		}
 	case "poll":
 		cursor, failure := c.collection.Find(ctx, filter, find.SetSort(bson.D{{Key: "_id", Value: 1}}))
@@ -133,6 +146,9 @@ func (c *consumer) run() any {
 			why = nil
 		case c.source.ID() == 0 && c.source.RemainingBatchLength() == 0:
 			why = c.ended(why)
+		case c.isTailable() && c.sight.isBlind(o.now()):
+			c.close()
+			why = c.sight.lost(o.now())
 		}
 		if idle && time.Duration(o.now()-c.lastNs) > o.idle {
 			c.control.exitCode.Store(5)
@@ -160,14 +176,16 @@ func (c *consumer) step(why *lost, idle bool) (bool, error) {
 		if err := c.open(reason); err != nil {
 			return false, err
 		}
-		if why != nil && !why.told {
-			why.told = true
-			emit(map[string]any{
-				"event": "reopened", "reason": reason, "at_ns": o.now(), "code": why.code, "message": why.text,
-			})
+		if why != nil {
+			why.tell(o.now())
 		}
-	} else if c.catchUpNs != 0 && (idle || c.lastSentNs > c.catchUpNs) {
-		if err := c.catchUp(idle); err != nil {
+	} else if c.isTailable() && idle && c.sight.asks(o.now()) {
+		if err := c.catchUp(true); err != nil {
+			return false, err
+		}
+	} else if c.catchUpNs != 0 && c.lastSentNs > c.catchUpNs {
+		c.catchUpNs = 0
+		if err := c.catchUp(false); err != nil {
 			return false, err
 		}
 	}
@@ -195,7 +213,13 @@ func (c *consumer) receive(document bson.Raw, batch uint32, byQuery bool) error 
 		return err
 	}
 	c.lastSentNs = min(received.Send, receivedNs)
-	if !c.seen.accept(received.Producer, received.N, byQuery) {
+	isNew := c.seen.accept(received.Producer, received.N, byQuery)
+	if !byQuery {
+		c.sight.heard(c.lastSentNs, receivedNs)
+	} else if isNew {
+		c.sight.found(c.lastSentNs, receivedNs)
+	}
+	if !isNew {
 		return nil
 	}
 	c.stamps.consumed(received.N, received.Send, receivedNs, uint32(received.Producer), batch)
@@ -205,12 +229,12 @@ func (c *consumer) receive(document bson.Raw, batch uint32, byQuery bool) error 
 	return nil
 }
 
-// catchUp asks for what is missing: for each cursor once early, and once when nothing more comes.
+func (c *consumer) isTailable() bool {
+	return c.options.mode == "tailable"
+}
+
+// catchUp asks for what is missing: for each cursor once early what was overtaken, and all while it is silent.
 func (c *consumer) catchUp(newer bool) error {
-	c.catchUpNs = whenIdle
-	if newer {
-		c.catchUpNs = 0
-	}
 	ctx := context.Background()
 	cursor, err := c.collection.Find(ctx, c.seen.filter(newer))
 	if err != nil {

@@ -24,6 +24,13 @@ const TIMER_NS = 2_000_000n;
 // After a request to stop, inserts in flight have this long to be answered.
 const GRACE_MS = 2000;
 const RECORD_BYTES = 32;
+// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
+// so long after the opening what is missing is asked for.
+const CATCH_UP_NS = 100_000_000n;
+// While a cursor is silent, what is missing is asked for so often.
+const ASK_EVERY_NS = 1_000_000_000n;
+// So long after a query that found what the cursor lacks, a cursor that still brings nothing is blind.
+const BLIND_AFTER_NS = 100_000_000n;
 
 class Usage extends Error {}
 
@@ -262,6 +269,53 @@ class Stamps {
   }
 }
 
+/** Whether a tailable cursor that is silent is blind: "Blind cursors" in drivers/README.md. */
+class Sight {
+  askedNs = 0n;
+
+  opened(nowNs) {
+    // What was sent later cannot have been skipped.
+    this.afterNs = nowNs + CATCH_UP_NS;
+    this.heard(0n, nowNs);
+  }
+
+  /** The cursor has brought a message. */
+  heard(sentNs, nowNs) {
+    this.heardNs = nowNs;
+    if (sentNs > this.afterNs) this.afterNs = sentNs;
+    // Messages that queries found since then, the start of the oldest, and when one was found that proves something.
+    this.missed = 0;
+    this.missedNs = nowNs;
+    this.suspectNs = undefined;
+  }
+
+  /** Whether it is time for a query; the cursor is silent. */
+  asks(nowNs) {
+    if (nowNs - this.askedNs < ASK_EVERY_NS) return false;
+    this.askedNs = nowNs;
+    return true;
+  }
+
+  /** A query found a message that the cursor has not brought. */
+  found(sentNs, nowNs) {
+    const missedNs = sentNs > this.heardNs ? sentNs : this.heardNs;
+    if (this.missed === 0 || missedNs < this.missedNs) this.missedNs = missedNs;
+    this.missed += 1;
+    if (sentNs > this.afterNs) this.suspectNs ??= nowNs;
+  }
+
+  /** The cursor, asked after the last query, has answered with nothing. */
+  isBlind(nowNs) {
+    return this.suspectNs !== undefined && nowNs - this.suspectNs >= BLIND_AFTER_NS;
+  }
+
+  /** Why the cursor is opened again. */
+  lost(nowNs) {
+    const message = 'the cursor did not bring what queries found';
+    return { reason: 'blind', code: null, message, blind_ns: Number(nowNs - this.missedNs), found: this.missed };
+  }
+}
+
 /** What came of one producer: one bit for each number, in words; a word of which nothing came is not there. */
 class Progress {
   newest = -1;
@@ -350,6 +404,6 @@ class Seen {
 }
 
 module.exports = {
-  CONTRACT, NO_BATCH, PRODUCER_SHIFT, POSITION_LOST, GRACE_MS, PRODUCE, CONSUME, Usage, Control, Stamps, Seen,
+  CONTRACT, NO_BATCH, PRODUCER_SHIFT, POSITION_LOST, GRACE_MS, PRODUCE, CONSUME, CATCH_UP_NS, Usage, Control, Stamps, Seen, Sight,
   parse, makeClock, clientOptions, warmUp, loadSchedule, padding, emit, fail, sleep,
 };

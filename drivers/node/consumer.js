@@ -7,11 +7,6 @@ const common = require('./common.js');
 const EMPTY_PAUSE_MS = 5;
 const BACK_OFF_FIRST_MS = 10;
 const BACK_OFF_LAST_MS = 1000;
-// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
-// so long after the opening, and when nothing more comes, what is missing is asked for.
-const CATCH_UP_NS = 100_000_000n;
-/** No message is sent so late. */
-const WHEN_IDLE = 2n ** 63n;
 
 /** A cursor of any mode; `batch` counts the server's replies with messages over all cursors. */
 class Source {
@@ -81,6 +76,8 @@ class Consumer {
   constructor(options, control, stamps, onReopened, share = { index: 0, of: 1 }) {
     Object.assign(this, { options, control, stamps, onReopened, share });
     this.seen = new common.Seen(share);
+    this.sight = new common.Sight();
+    this.isTailable = options.mode === 'tailable';
     this.clock = common.makeClock(options.clock);
   }
 
@@ -99,7 +96,9 @@ class Consumer {
     await source.open(this.collection, this.options, seen.filter(), this.share);
     this.source = source;
     this.opened += 1;
-    this.catchUpNs = this.options.mode === 'tailable' ? this.clock() + CATCH_UP_NS : undefined;
+    const nowNs = this.clock();
+    this.sight.opened(nowNs);
+    this.catchUpNs = this.isTailable ? nowNs + common.CATCH_UP_NS : undefined;
   }
 
   async run() {
@@ -115,14 +114,21 @@ class Consumer {
         if (!this.source) {
           await this.openSource(lost);
           if (lost && !polls && !lost.told) {
-            const { reason, code, message } = lost;
-            this.onReopened({ reason, at_ns: Number(clock()), code, message });
+            const { told, ...why } = lost;
+            this.onReopened({ ...why, at_ns: Number(clock()) });
           }
-        } else if (this.catchUpNs && (idle || this.lastSentNs > this.catchUpNs)) {
-          await this.catchUp(idle);
+        } else if (this.isTailable && idle && this.sight.asks(clock())) {
+          await this.catchUp(true);
+        } else if (this.catchUpNs && this.lastSentNs > this.catchUpNs) {
+          this.catchUpNs = undefined;
+          await this.catchUp(false);
         }
         document = await this.source.tryNext();
         if (!document && !this.source.alive()) lost = await this.ended(lost);
+        else if (!document && this.isTailable && this.sight.isBlind(clock())) {
+          await this.close();
+          lost = this.sight.lost(clock());
+        }
       } catch (error) {
         if (!(error instanceof MongoError)) throw error;
         lost = await this.broken(error);
@@ -155,7 +161,10 @@ class Consumer {
     const receivedNs = (this.lastNs = this.clock());
     this.lastSentNs = s < receivedNs ? s : receivedNs;
     this.backOffMs = BACK_OFF_FIRST_MS;
-    if (!this.seen.accept(p, n, byQuery)) return;
+    const isNew = this.seen.accept(p, n, byQuery);
+    if (!byQuery) this.sight.heard(this.lastSentNs, receivedNs);
+    else if (isNew) this.sight.found(this.lastSentNs, receivedNs);
+    if (!isNew) return;
     this.stamps.consumed(n, s, receivedNs, p, batch);
     if (!this.options.delayUs) return;
     this.isWorking = true;
@@ -163,9 +172,8 @@ class Consumer {
     this.isWorking = false;
   }
 
-  /** Asks for what is missing: for each cursor once early, and once when nothing more comes. */
+  /** Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent. */
   async catchUp(newer) {
-    this.catchUpNs = newer ? undefined : WHEN_IDLE;
     const missing = this.collection.find(this.seen.filter(newer), { useBigInt64: true });
     for await (const document of missing) await this.receive(document, common.NO_BATCH, true);
   }

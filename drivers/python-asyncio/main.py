@@ -199,9 +199,11 @@ SOURCES = {"tailable": Tailable, "poll": Poll, "change-stream": ChangeStream}
 class Consumer:
     def __init__(self, options):
         self.options = options
+        self.is_tailable = options.mode == "tailable"
         self.stamps = common.Stamps(options.output)
         self.control = common.Control()
         self.seen = common.Seen()
+        self.sight = common.Sight()
         self.opened = self.position_lost = self.empty = self.last_sent_ns = 0
         self.back_off_s = common.BACK_OFF_FIRST_S
         self.source = None
@@ -217,7 +219,9 @@ class Consumer:
         await source.open(self.collection, self.options, {} if everything else self.seen.filter())
         self.source = source
         self.opened += 1
-        self.catch_up_ns = self.options.clock() + common.CATCH_UP_NS if self.options.mode == "tailable" else None
+        now_ns = self.options.clock()
+        self.sight.opened(now_ns)
+        self.catch_up_ns = now_ns + common.CATCH_UP_NS if self.is_tailable else None
 
     async def run(self):
         options, control = self.options, self.control
@@ -231,11 +235,17 @@ class Consumer:
                     await self._open(lost)
                     if not polls and lost and not lost.pop("told", False):
                         common.emit(event="reopened", at_ns=options.clock(), **lost)
-                elif self.catch_up_ns and (idle or self.last_sent_ns > self.catch_up_ns):
-                    await self._catch_up(newer=idle)
+                elif self.is_tailable and idle and self.sight.asks(options.clock()):
+                    await self._catch_up(newer=True)
+                elif self.catch_up_ns and self.last_sent_ns > self.catch_up_ns:
+                    self.catch_up_ns = None
+                    await self._catch_up(newer=False)
                 document = await self.source.try_next()
                 if document is None and not self.source.alive():
                     lost = await self._ended(lost)
+                elif document is None and self.is_tailable and self.sight.is_blind(options.clock()):
+                    await self._close()
+                    lost = self.sight.lost(options.clock())
             except PyMongoError as error:
                 lost = await self._broken(error)
             idle = document is None
@@ -259,15 +269,19 @@ class Consumer:
         return control.exit_code
 
     async def _catch_up(self, newer):
-        """Asks for what is missing: for each cursor once early, and once when nothing more comes."""
-        self.catch_up_ns = None if newer else common.WHEN_IDLE
+        """Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent."""
         async for document in self.collection.find(self.seen.filter(newer)):
             await self._receive(document, by_query=True)
 
     async def _receive(self, document, by_query=False):
         received_ns = self.last_ns = self.options.clock()
         self.last_sent_ns = min(document["s"], received_ns)
-        if self.seen.accept(document["p"], document["n"], by_query):
+        is_new = self.seen.accept(document["p"], document["n"], by_query)
+        if not by_query:
+            self.sight.heard(self.last_sent_ns, received_ns)
+        elif is_new:
+            self.sight.found(self.last_sent_ns, received_ns)
+        if is_new:
             self.stamps.consumed(document["n"], document["s"], received_ns, document["p"])
             if self.options.delay_us:
                 await asyncio.sleep(self.options.delay_us / 1e6)

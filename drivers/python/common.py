@@ -28,10 +28,12 @@ SLICE_NS = 100_000_000
 GRACE_S = 2.0
 EMPTY_PAUSE_S = 0.005
 # A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server):
-# so long after the opening, and when nothing more comes, what is missing is asked for.
+# so long after the opening what is missing is asked for.
 CATCH_UP_NS = 100_000_000
-# No message is sent so late.
-WHEN_IDLE = 2**63
+# While a cursor is silent, what is missing is asked for so often.
+ASK_EVERY_NS = 1_000_000_000
+# So long after a query that found what the cursor lacks, a cursor that still brings nothing is blind.
+BLIND_AFTER_NS = 100_000_000
 BACK_OFF_FIRST_S, BACK_OFF_LAST_S = 0.01, 1.0
 
 
@@ -262,6 +264,48 @@ class Stamps:
         with self._lock:
             self._file.close()
             return {"messages": self._sent, "failed": self._failed}
+
+
+class Sight:
+    """Whether a tailable cursor that is silent is blind: "Blind cursors" in drivers/README.md."""
+
+    def __init__(self):
+        self._asked_ns = 0
+
+    def opened(self, now_ns):
+        # What was sent later cannot have been skipped.
+        self._after_ns = now_ns + CATCH_UP_NS
+        self.heard(0, now_ns)
+
+    def heard(self, sent_ns, now_ns):
+        """The cursor has brought a message."""
+        self._heard_ns, self._after_ns = now_ns, max(self._after_ns, sent_ns)
+        # Messages that queries found since then, the start of the oldest, and when one was found that proves something.
+        self._found, self._missed_ns, self._suspect_ns = 0, None, None
+
+    def asks(self, now_ns):
+        """Whether it is time for a query; the cursor is silent."""
+        if now_ns - self._asked_ns < ASK_EVERY_NS:
+            return False
+        self._asked_ns = now_ns
+        return True
+
+    def found(self, sent_ns, now_ns):
+        """A query found a message that the cursor has not brought."""
+        self._found += 1
+        missed_ns = max(sent_ns, self._heard_ns)
+        self._missed_ns = missed_ns if self._missed_ns is None else min(self._missed_ns, missed_ns)
+        if self._suspect_ns is None and sent_ns > self._after_ns:
+            self._suspect_ns = now_ns
+
+    def is_blind(self, now_ns):
+        """The cursor, asked after the last query, has answered with nothing."""
+        return self._suspect_ns is not None and now_ns - self._suspect_ns >= BLIND_AFTER_NS
+
+    def lost(self, now_ns):
+        """Why the cursor is opened again."""
+        blind_ns, message = now_ns - self._missed_ns, "the cursor did not bring what queries found"
+        return {"reason": "blind", "code": None, "message": message, "blind_ns": blind_ns, "found": self._found}
 
 
 class Progress:

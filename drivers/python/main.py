@@ -171,9 +171,11 @@ SOURCES = {"tailable": Tailable, "poll": Poll, "change-stream": ChangeStream}
 class Consumer:
     def __init__(self, options):
         self.options = options
+        self.is_tailable = options.mode == "tailable"
         self.stamps = common.Stamps(options.output)
         self.control = common.Control()
         self.seen = common.Seen()
+        self.sight = common.Sight()
         self.opened = self.position_lost = self.empty = self.last_sent_ns = 0
         self.back_off_s = common.BACK_OFF_FIRST_S
         self.collection = connect(options)
@@ -186,7 +188,9 @@ class Consumer:
         seen_filter = {} if everything else self.seen.filter()
         self.source = SOURCES[self.options.mode](self.collection, self.options, seen_filter)
         self.opened += 1
-        self.catch_up_ns = self.options.clock() + common.CATCH_UP_NS if self.options.mode == "tailable" else None
+        now_ns = self.options.clock()
+        self.sight.opened(now_ns)
+        self.catch_up_ns = now_ns + common.CATCH_UP_NS if self.is_tailable else None
 
     def run(self):
         options, control = self.options, self.control
@@ -200,11 +204,17 @@ class Consumer:
                     self._open(lost)
                     if not polls and lost and not lost.pop("told", False):
                         common.emit(event="reopened", at_ns=options.clock(), **lost)
-                elif self.catch_up_ns and (idle or self.last_sent_ns > self.catch_up_ns):
-                    self._catch_up(newer=idle)
+                elif self.is_tailable and idle and self.sight.asks(options.clock()):
+                    self._catch_up(newer=True)
+                elif self.catch_up_ns and self.last_sent_ns > self.catch_up_ns:
+                    self.catch_up_ns = None
+                    self._catch_up(newer=False)
                 document = self.source.try_next()
                 if document is None and not self.source.alive():
                     lost = self._ended(lost)
+                elif document is None and self.is_tailable and self.sight.is_blind(options.clock()):
+                    self._close()
+                    lost = self.sight.lost(options.clock())
             except PyMongoError as error:
                 lost = self._broken(error)
             idle = document is None
@@ -228,15 +238,19 @@ class Consumer:
         return control.exit_code
 
     def _catch_up(self, newer):
-        """Asks for what is missing: for each cursor once early, and once when nothing more comes."""
-        self.catch_up_ns = None if newer else common.WHEN_IDLE
+        """Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent."""
         for document in self.collection.find(self.seen.filter(newer)):
             self._receive(document, by_query=True)
 
     def _receive(self, document, by_query=False):
         received_ns = self.last_ns = self.options.clock()
         self.last_sent_ns = min(document["s"], received_ns)
-        if self.seen.accept(document["p"], document["n"], by_query):
+        is_new = self.seen.accept(document["p"], document["n"], by_query)
+        if not by_query:
+            self.sight.heard(self.last_sent_ns, received_ns)
+        elif is_new:
+            self.sight.found(self.last_sent_ns, received_ns)
+        if is_new:
             self.stamps.consumed(document["n"], document["s"], received_ns, document["p"])
             if self.options.delay_us:
                 time.sleep(self.options.delay_us / 1e6)

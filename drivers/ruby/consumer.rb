@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative 'seen'
+require_relative 'sight'
 
 # A tailable cursor, a change stream, or a query again and again. A cursor of this driver gives control back only with a
 # message: one thread reads, and the main one looks after the time and asks for what is missing.
@@ -10,19 +11,17 @@ class Consumer
   BACK_OFF_FIRST_S = 0.01
   BACK_OFF_LAST_S = 1.0
   LOOK_S = 0.02
-  # A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so long
-  # after the opening, and when nothing came for so long, what is missing is asked for.
-  CATCH_UP_NS = 100_000_000
-  # No message is sent so late.
-  WHEN_IDLE = 2**63
+  # A source that has brought nothing for so long is silent.
+  SILENT_NS = 100_000_000
   BROKEN = [Mongo::Error, SocketError, SystemCallError, IOError].freeze
 
-  # Why a source had to be opened again.
-  Lost = Struct.new(:reason, :code, :message, :told)
+  # Why a source had to be opened again; of a blind cursor, for how long it was, and what queries found meanwhile.
+  Lost = Struct.new(:reason, :code, :message, :told, :blind_ns, :found)
 
   def initialize(options, control, stamps)
     @options, @control, @stamps = options, control, stamps
     @seen = Seen.new
+    @sight = Sight.new(options[:await_ms])
     @lock = Mutex.new
     @opened = @empty = @position_lost = @last_ns = @last_sent_ns = 0
     @back_off_s = BACK_OFF_FIRST_S
@@ -49,6 +48,10 @@ class Consumer
     @options[:mode] == 'poll'
   end
 
+  def tailable?
+    @options[:mode] == 'tailable'
+  end
+
   # A cursor whose first reply is there.
   def open(lost)
     batch = { batch_size: @options[:batch_size] }.compact
@@ -57,7 +60,7 @@ class Consumer
     filter = lost&.reason == 'position-lost' ? {} : @lock.synchronize { @seen.filter }
     @source =
       case @options[:mode]
-      when 'tailable' then @collection.find(filter, cursor_type: :tailable_await, **waits).each
+      when 'tailable' then (@view = @collection.find(filter, cursor_type: :tailable_await, **waits)).each
       when 'poll' then @collection.find(filter, **batch).sort(_id: 1).each
       else
         waits[:resume_after] = @token if @token
@@ -65,7 +68,8 @@ class Consumer
       end
     @opened += 1
     @opened_ns = @control.now
-    @catch_up_ns = @opened_ns + CATCH_UP_NS if @options[:mode] == 'tailable'
+    @lock.synchronize { @sight.opened(@opened_ns) }
+    @catch_up_ns = @opened_ns + Sight::CATCH_UP_NS if tailable?
   end
 
   # Runs until the program ends.
@@ -93,7 +97,9 @@ class Consumer
   def tell(lost)
     return if polls? || lost.nil? || lost.told
 
-    Common.emit(event: 'reopened', reason: lost.reason, at_ns: @control.now, code: lost.code, message: lost.message)
+    event = { event: 'reopened', reason: lost.reason, at_ns: @control.now, code: lost.code, message: lost.message }
+    event.update(blind_ns: lost.blind_ns, found: lost.found) if lost.found
+    Common.emit(event)
     lost.told = true
   end
 
@@ -105,8 +111,11 @@ class Consumer
       @last_ns = @control.now
       @last_sent_ns = [message[:s], @last_ns].min
       @back_off_s = BACK_OFF_FIRST_S
-      next unless @seen.accept(message[:p], message[:n], by_query)
+      is_new = @seen.accept(message[:p], message[:n], by_query)
+      @sight.heard(@last_sent_ns, @last_ns) unless by_query
+      next unless is_new
 
+      @sight.found(@last_sent_ns, @last_ns) if by_query
       @stamps.consumed(message[:n], message[:s], @last_ns, message[:p])
       true
     end
@@ -117,6 +126,8 @@ class Consumer
   # The cursor is dead without an error: all was read, or a tailable cursor found nothing at all.
   def ended(lost)
     @source = nil
+    return given_up if @given_up
+
     if polls?
       sleep(@options[:poll_ms] / 1e3)
       return nil
@@ -128,6 +139,8 @@ class Consumer
 
   def broken(error)
     @source = @catch_up_ns = nil
+    return given_up if @given_up
+
     code = code(error)
     if code == POSITION_LOST
       @position_lost += 1
@@ -144,9 +157,7 @@ class Consumer
     until @seen.count >= @options[:messages] || @control.stopping
       sleep(LOOK_S)
       now = @control.now
-      quiet = !@working && now - [@last_ns, @opened_ns].max > CATCH_UP_NS
-      # A message that was sent so long after the opening is newer than those that it may have skipped.
-      ask_again(quiet) if @catch_up_ns && (quiet || @last_sent_ns > @catch_up_ns)
+      look_after(now)
       next unless !@working && now - @last_ns > @options[:idle_s] * 1e9
 
       @control.exit_code = 5
@@ -154,18 +165,54 @@ class Consumer
     end
   end
 
-  # Asks for what is missing, for each cursor once early and once when nothing more comes. A server that does not
-  # answer keeps nobody from the end.
-  def ask_again(newer)
-    @catch_up_ns = newer ? nil : WHEN_IDLE
-    Thread.new { catch_up(newer) }
+  # Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent.
+  def look_after(now)
+    silent = tailable? && @source && !@given_up && !@working && now - [@last_ns, @opened_ns].max > SILENT_NS
+    if silent && @sight.asks?(now)
+      ask(newer: true)
+    elsif @catch_up_ns && @last_sent_ns > @catch_up_ns
+      @catch_up_ns = nil
+      ask(newer: false)
+    end
+    give_up(now) if silent
   end
 
-  def catch_up(newer)
+  # A server that does not answer keeps nobody from the end. What is broken the reading thread finds out.
+  def aside
+    Thread.new do
+      yield
+    rescue *BROKEN
+      nil
+    end
+  end
+
+  def ask(newer:)
     filter = @lock.synchronize { @seen.filter(newer: newer) }
-    @collection.find(filter).each { |message| receive(message, by_query: true) }
-  rescue *BROKEN
-    # The reading thread finds out what is broken; if it is this connection alone, it is asked again.
-    @catch_up_ns = @control.now + CATCH_UP_NS if @source && (@catch_up_ns || WHEN_IDLE) == WHEN_IDLE
+    aside { @collection.find(filter).each { |message| receive(message, by_query: true) } }
+  end
+
+  # A cursor that brings nothing of what queries find is ended on the server: then the reading thread has control back.
+  def give_up(now)
+    @lock.synchronize do
+      blind_ns = @sight.blind_ns(now)
+      next unless blind_ns
+
+      @given_up = Lost.new('blind', nil, 'the cursor did not bring what queries found', false, blind_ns, @sight.missed)
+    end
+    return unless @given_up
+
+    # The driver's own way to close a cursor is for the thread that reads it, and its number cannot be asked for.
+    cursor = @view.instance_variable_get(:@cursor).id
+    aside do
+      @collection.database.command(killCursors: @collection.name, cursors: [cursor])
+    rescue *BROKEN
+      @given_up = nil
+    end
+  end
+
+  # Why the cursor has come to its end.
+  def given_up
+    lost, @given_up = @given_up, nil
+    lost
   end
 end

@@ -44,8 +44,9 @@ def connect(options)
   client.use(options[:database])[options[:collection], write ? { write: write } : {}]
 end
 
+# This version has the code in the message alone, behind the server's own text, which may have numbers in parentheses, too.
 def code(error)
-  (error.code if error.respond_to?(:code)) || error.message[/\((\d+)\)/, 1]&.to_i || error.message[/\AE(\d+) /, 1]&.to_i
+  (error.code if error.respond_to?(:code)) || error.message[/.*\((\d+)\)/m, 1]&.to_i || error.message[/\AE(\d+) /, 1]&.to_i
 end
 
 # Sends messages with as many threads as inserts in flight.

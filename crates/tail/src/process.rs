@@ -6,6 +6,7 @@
 
 use crate::error::TailError;
 use crate::resources;
+use dyno_analyze::messages::record::BlindCursor;
 use dyno_plan::uri::redact;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
@@ -57,6 +58,21 @@ impl Ending {
     pub fn done(&self, field: &str) -> Option<u64> {
         let last = self.events.last()?;
         (last.get("event")? == "done").then(|| last.get(field)?.as_u64())?
+    }
+
+    /// The cursors that a consumer found to be blind.
+    pub fn blind(&self) -> Vec<BlindCursor> {
+        let told = self
+            .events
+            .iter()
+            .filter(|event| event["reason"] == "blind");
+        let cursors = told.filter_map(|event| {
+            Some(BlindCursor {
+                blind_s: event["blind_ns"].as_f64()? / 1e9,
+                found: event["found"].as_u64()?,
+            })
+        });
+        cursors.collect()
     }
 
     /// Why the first insert failed that the driver tells of: its message, with the code of the server if there is one.
@@ -389,6 +405,24 @@ mod tests {
             Some("gone")
         );
         assert_eq!(ending(&[done]).failure(), None);
+    }
+
+    #[test]
+    fn blind_cursors_are_told_apart_from_others_that_were_opened_again() {
+        let reopened = |reason: &str| serde_json::json!({"event": "reopened", "reason": reason, "at_ns": 9, "code": null});
+        let mut blind = reopened("blind");
+        blind["blind_ns"] = 1_250_000_000_u64.into();
+        blind["found"] = 201.into();
+        let ending = Ending {
+            code: Some(0),
+            events: vec![reopened("empty"), blind, reopened("connection")],
+            errors: String::new(),
+        };
+        let expected = BlindCursor {
+            blind_s: 1.25,
+            found: 201,
+        };
+        assert_eq!(ending.blind(), [expected]);
     }
 
     #[test]

@@ -643,6 +643,10 @@ fn gather(
         }
         let sum = sums::of_consumer(&produced, &consumed);
         sums::consumer_agrees(&sum, &producer_sums, ending.done("messages")).map_err(&wrong)?;
+        let blind = ending.blind();
+        // What queries found while a cursor was blind is told with it.
+        let by_blind: u64 = blind.iter().map(|cursor| cursor.found).sum();
+        let caught_up = ending.done("caught_up");
         let deliveries = (0..produced.len())
             .map(|producer| split::of_delivery(&produced, producer, &consumed, settings.points));
         consumer_records.push(ConsumerRecord {
@@ -656,7 +660,8 @@ fn gather(
             reopened: ending.done("reopened"),
             reopened_empty: ending.done("reopened_empty"),
             position_lost: ending.done("position_lost"),
-            caught_up: ending.done("caught_up"),
+            caught_up: caught_up.map(|count| count.saturating_sub(by_blind)),
+            blind,
             duplicates_skipped: ending.done("duplicates_skipped"),
         });
         had.push(consumed);

@@ -21,10 +21,8 @@ pub(crate) const EMPTY_PAUSE: Duration = Duration::from_millis(5);
 pub(crate) const BACK_OFF_FIRST: Duration = Duration::from_millis(10);
 pub(crate) const BACK_OFF_LAST: Duration = Duration::from_secs(1);
 /// A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded
-/// server): so long after the opening, and when nothing more comes, what is missing is asked for.
+/// server): so long after the opening what is missing is asked for.
 pub(crate) const CATCH_UP_NS: i64 = 100_000_000;
-/// No message is sent so late: only that nothing more comes lets a consumer ask.
-pub(crate) const WHEN_IDLE: i64 = i64::MAX;
 /// Longest spinning before an intended start.
 pub(crate) const SPIN_NS: i64 = 50_000;
 /// Pings before `ready`, one after the other: each driver starts as warm as the others.
@@ -413,15 +411,23 @@ pub(crate) struct Lost {
     pub(crate) code: Option<i32>,
     pub(crate) message: String,
     pub(crate) told: bool,
+    /// Of a blind cursor: for how many ns it was, and what queries found meanwhile.
+    pub(crate) blind: Option<(i64, i64)>,
 }
 
 impl Lost {
     pub(crate) fn tell(&mut self, at_ns: i64) {
-        if !std::mem::replace(&mut self.told, true) {
-            emit(&serde_json::json!({
-                "event": "reopened", "reason": self.reason, "at_ns": at_ns, "code": self.code,
-                "message": self.message,
-            }));
+        if std::mem::replace(&mut self.told, true) {
+            return;
         }
+        let mut event = serde_json::json!({
+            "event": "reopened", "reason": self.reason, "at_ns": at_ns, "code": self.code,
+            "message": self.message,
+        });
+        if let Some((blind_ns, found)) = self.blind {
+            event["blind_ns"] = blind_ns.into();
+            event["found"] = found.into();
+        }
+        emit(&event);
     }
 }

@@ -3,9 +3,10 @@
 use crate::code;
 use crate::common::{
     BACK_OFF_FIRST, BACK_OFF_LAST, CATCH_UP_NS, Clock, Control, Counters, EMPTY_PAUSE, Lost,
-    NO_BATCH, Options, POSITION_LOST, Stamps, WHEN_IDLE, producer_and_batch,
+    NO_BATCH, Options, POSITION_LOST, Stamps, producer_and_batch,
 };
 use crate::seen::Seen;
+use crate::sight::{BLIND_AFTER_NS, Sight};
 use futures_util::TryStreamExt;
 use mongodb::action::Action;
 use mongodb::bson::{Document, doc};
@@ -17,6 +18,9 @@ use mongodb::{Collection, Cursor};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A tailable cursor that has brought nothing for so long is silent.
+const SILENT: Duration = Duration::from_millis(100);
 
 enum Source {
     Closed,
@@ -34,6 +38,7 @@ pub(crate) struct Consumer<'a> {
     exhausted: bool,
     token: Option<ResumeToken>,
     seen: Seen,
+    sight: Sight,
     counters: Counters,
     last_ns: i64,
     last_sent_ns: i64,
@@ -58,6 +63,8 @@ impl<'a> Consumer<'a> {
             exhausted: false,
             token: None,
             seen: Seen::default(),
+            // This driver hides empty answers: by then one to a later question is there.
+            sight: Sight::new(BLIND_AFTER_NS + 2_000_000 * options.whole("await-ms")),
             counters: Counters::default(),
             last_ns: 0,
             last_sent_ns: 0,
@@ -110,7 +117,9 @@ impl<'a> Consumer<'a> {
                         .cursor_type(CursorType::TailableAwait)
                         .max_await_time(wait)
                         .await?;
-                    self.catch_up_ns = Some(self.clock.now() + CATCH_UP_NS);
+                    let now_ns = self.clock.now();
+                    self.sight.opened(now_ns);
+                    self.catch_up_ns = Some(now_ns + CATCH_UP_NS);
                     cursor
                 } else {
                     find.sort(doc! { "_id": 1 }).await?
@@ -142,7 +151,7 @@ impl<'a> Consumer<'a> {
                     tokio::time::sleep(pause).await;
                 }
                 Ok(None) if self.is_dead() => lost = Some(self.ended(lost).await),
-                Ok(None) => {}
+                Ok(None) => lost = self.blind().or(lost),
                 Err(error) => lost = Some(self.broken(&error).await),
             }
             if idle && self.clock.now() - self.last_ns > self.options.idle_ns() {
@@ -164,11 +173,11 @@ impl<'a> Consumer<'a> {
             if let Some(lost) = lost {
                 lost.tell(self.clock.now());
             }
-        } else if self
-            .catch_up_ns
-            .is_some_and(|at| idle || self.last_sent_ns > at)
-        {
-            self.catch_up(idle).await?;
+        } else if idle && self.is_tailable() && self.sight.asks(self.clock.now()) {
+            self.catch_up(true).await?;
+        } else if self.catch_up_ns.is_some_and(|at| self.last_sent_ns > at) {
+            self.catch_up_ns = None;
+            self.catch_up(false).await?;
         }
         match &mut self.source {
             Source::Closed => Ok(None),
@@ -178,8 +187,7 @@ impl<'a> Consumer<'a> {
             Source::Cursor(cursor) => {
                 // The stream of a tailable cursor goes on through empty replies. To drop this future loses
                 // nothing: what is under way stays in the cursor.
-                let wait = Duration::from_millis(self.options.whole("await-ms").unsigned_abs());
-                match tokio::time::timeout(wait, cursor.try_next()).await {
+                match tokio::time::timeout(SILENT, cursor.try_next()).await {
                     Ok(document) => {
                         let document = document?;
                         self.exhausted = document.is_none();
@@ -211,7 +219,13 @@ impl<'a> Consumer<'a> {
         let number = |name| document.get_i64(name).unwrap_or(0);
         let producer = document.get_i32("p").unwrap_or(0);
         self.last_sent_ns = number("s").min(received_ns);
-        if !self.seen.accept(producer, number("n"), by_query) {
+        let is_new = self.seen.accept(producer, number("n"), by_query);
+        if !by_query {
+            self.sight.heard(self.last_sent_ns, received_ns);
+        } else if is_new {
+            self.sight.found(self.last_sent_ns, received_ns);
+        }
+        if !is_new {
             return;
         }
         let last = producer_and_batch(producer, NO_BATCH);
@@ -223,14 +237,27 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Asks for what is missing: for each cursor once early, and once when nothing more comes.
+    /// Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent.
     async fn catch_up(&mut self, newer: bool) -> Result<()> {
-        self.catch_up_ns = (!newer).then_some(WHEN_IDLE);
         let mut missing = self.collection.find(self.filter(newer)).await?;
         while let Some(document) = missing.try_next().await? {
             self.receive(&document, true).await;
         }
         Ok(())
+    }
+
+    fn is_tailable(&self) -> bool {
+        self.options.text("mode") == "tailable"
+    }
+
+    /// Closes a cursor that brings nothing of what queries find.
+    fn blind(&mut self) -> Option<Lost> {
+        let now_ns = self.clock.now();
+        let is_blind = self.is_tailable() && self.sight.is_blind(now_ns);
+        is_blind.then(|| {
+            self.source = Source::Closed;
+            self.sight.lost(now_ns)
+        })
     }
 
     /// The cursor is dead without an error: a tailable cursor found nothing at all.
@@ -243,6 +270,7 @@ impl<'a> Consumer<'a> {
             code: None,
             message: "the cursor found nothing and died".to_owned(),
             told: lost.is_some_and(|lost| lost.reason == "empty"),
+            blind: None,
         }
     }
 
@@ -267,6 +295,7 @@ impl<'a> Consumer<'a> {
             code,
             message: error.to_string(),
             told: false,
+            blind: None,
         }
     }
 }

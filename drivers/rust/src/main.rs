@@ -4,6 +4,7 @@ mod common;
 mod consumer;
 mod producer;
 mod seen;
+mod sight;
 
 use common::{Control, Options, PINGS, Stamps, emit, end, fail};
 use mongodb::bson::{Document, doc};

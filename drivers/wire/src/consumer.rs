@@ -2,9 +2,10 @@
 
 use crate::common::{
     BACK_OFF_FIRST, BACK_OFF_LAST, CATCH_UP_NS, Clock, Control as Run, Counters, EMPTY_PAUSE, Lost,
-    NO_BATCH, Options, POSITION_LOST, Stamps, WHEN_IDLE, producer_and_batch,
+    NO_BATCH, Options, POSITION_LOST, Stamps, producer_and_batch,
 };
 use crate::seen::Seen;
+use crate::sight::{BLIND_AFTER_NS, Sight};
 use crate::{connect, described};
 use bson::{Document, doc};
 use dyno_load::connect::{Connector, Control};
@@ -30,6 +31,7 @@ pub(crate) struct Consumer<'a> {
     batches: u32,
     token: Option<Document>,
     seen: Seen,
+    sight: Sight,
     counters: Counters,
     last_ns: i64,
     last_sent_ns: i64,
@@ -58,6 +60,7 @@ impl<'a> Consumer<'a> {
             batches: 0,
             token: None,
             seen: Seen::default(),
+            sight: Sight::new(BLIND_AFTER_NS),
             counters: Counters::default(),
             last_ns: 0,
             last_sent_ns: 0,
@@ -149,7 +152,9 @@ impl<'a> Consumer<'a> {
         }
         let cursor = self.ask(command)?;
         if mode == "tailable" {
-            self.catch_up_ns = Some(self.clock.now() + CATCH_UP_NS);
+            let now_ns = self.clock.now();
+            self.sight.opened(now_ns);
+            self.catch_up_ns = Some(now_ns + CATCH_UP_NS);
         }
         self.take(&cursor, "firstBatch");
         self.open = true;
@@ -170,7 +175,7 @@ impl<'a> Consumer<'a> {
                     lost = None;
                     self.receive(&document, Some(self.batches));
                 }
-                Ok(None) if self.cursor != 0 => {}
+                Ok(None) if self.cursor != 0 => lost = self.blind().or(lost),
                 Ok(None) if polls => {
                     self.open = false;
                     thread::sleep(Duration::from_millis(
@@ -198,11 +203,11 @@ impl<'a> Consumer<'a> {
             if let Some(lost) = lost {
                 lost.tell(self.clock.now());
             }
-        } else if self
-            .catch_up_ns
-            .is_some_and(|at| idle || self.last_sent_ns > at)
-        {
-            self.catch_up(idle)?;
+        } else if idle && self.is_tailable() && self.sight.asks(self.clock.now()) {
+            self.catch_up(true)?;
+        } else if self.catch_up_ns.is_some_and(|at| self.last_sent_ns > at) {
+            self.catch_up_ns = None;
+            self.catch_up(false)?;
         }
         if self.batch.is_empty() && self.cursor != 0 {
             let mut command =
@@ -227,7 +232,13 @@ impl<'a> Consumer<'a> {
         let number = |name| document.get_i64(name).unwrap_or(0);
         let producer = document.get_i32("p").unwrap_or(0);
         self.last_sent_ns = number("s").min(received_ns);
-        if !self.seen.accept(producer, number("n"), batch.is_none()) {
+        let is_new = self.seen.accept(producer, number("n"), batch.is_none());
+        if batch.is_some() {
+            self.sight.heard(self.last_sent_ns, received_ns);
+        } else if is_new {
+            self.sight.found(self.last_sent_ns, received_ns);
+        }
+        if !is_new {
             return;
         }
         let last = producer_and_batch(producer, batch.unwrap_or(NO_BATCH));
@@ -239,9 +250,8 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Asks for what is missing: for each cursor once early, and once when nothing more comes.
+    /// Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent.
     fn catch_up(&mut self, newer: bool) -> Result<(), Failure> {
-        self.catch_up_ns = (!newer).then_some(WHEN_IDLE);
         let filter = self.filter(newer);
         let find = doc! { "find": self.options.text("collection"), "filter": filter };
         let mut field = "firstBatch";
@@ -264,6 +274,32 @@ impl<'a> Consumer<'a> {
         Ok(())
     }
 
+    fn is_tailable(&self) -> bool {
+        self.options.text("mode") == "tailable"
+    }
+
+    /// Closes a cursor that brings nothing of what queries find.
+    fn blind(&mut self) -> Option<Lost> {
+        let now_ns = self.clock.now();
+        let is_blind = self.is_tailable() && self.sight.is_blind(now_ns);
+        is_blind.then(|| {
+            self.kill();
+            self.sight.lost(now_ns)
+        })
+    }
+
+    /// Ends the cursor, on the server as well.
+    fn kill(&mut self) {
+        self.open = false;
+        let command =
+            doc! { "killCursors": self.options.text("collection"), "cursors": [self.cursor] };
+        // A connection that is broken is left, and the next question opens another one.
+        self.connection = self.connection.take().and_then(|mut connection| {
+            let killed = connection.run(self.options.text("database"), command);
+            killed.is_ok().then_some(connection)
+        });
+    }
+
     /// The cursor is dead without an error: a tailable cursor found nothing at all.
     fn ended(&mut self, lost: Option<Lost>) -> Lost {
         self.open = false;
@@ -274,6 +310,7 @@ impl<'a> Consumer<'a> {
             code: None,
             message: "the cursor found nothing and died".to_owned(),
             told: lost.is_some_and(|lost| lost.reason == "empty"),
+            blind: None,
         }
     }
 
@@ -297,6 +334,7 @@ impl<'a> Consumer<'a> {
             code,
             message,
             told: false,
+            blind: None,
         }
     }
 }

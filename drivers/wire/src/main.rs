@@ -7,6 +7,8 @@ mod consumer;
 mod producer;
 #[path = "../../rust/src/seen.rs"]
 mod seen;
+#[path = "../../rust/src/sight.rs"]
+mod sight;
 
 use bson::doc;
 use common::{Control as Run, Options, PINGS, Stamps, emit, end, fail};

@@ -474,7 +474,11 @@ fn events(document: &TailDocument) -> Vec<Finding> {
                 ));
             }
             let empty = consumer.reopened_empty.unwrap_or(0);
-            let others = consumer.reopened.unwrap_or(0).saturating_sub(empty + lost);
+            let blind = consumer.blind.len() as u64;
+            let others = consumer
+                .reopened
+                .unwrap_or(0)
+                .saturating_sub(empty + lost + blind);
             if others > 0 {
                 found.push(Finding::new(
                     FindingKind::Warning,
@@ -487,6 +491,7 @@ fn events(document: &TailDocument) -> Vec<Finding> {
             }
         }
     }
+    found.extend(blind(document));
     let caught: Vec<String> = document
         .cells
         .iter()
@@ -502,13 +507,56 @@ fn events(document: &TailDocument) -> Vec<Finding> {
     if !caught.is_empty() {
         found.push(Finding::new(
             FindingKind::Finding,
-            "messages that were inserted while the tailable cursor opened did not come by it; a query found them, and their \
-             latency includes that"
+            "messages did not come by the tailable cursor, as it happens to those that are inserted while it opens; a query \
+             found them, and their latency includes that"
                 .to_owned(),
             caught,
         ));
     }
     found
+}
+
+/// Cursors that the server left alive without messages, consumer by consumer.
+fn blind(document: &TailDocument) -> Vec<Finding> {
+    let consumers = document.cells.iter().flat_map(|cell| {
+        let measured = cell.measured.iter();
+        let consumers = measured.flat_map(|measured| &measured.consumers);
+        consumers.map(move |consumer| (cell, consumer))
+    });
+    let blinded = consumers.filter(|(_, consumer)| !consumer.blind.is_empty());
+    let told = blinded.map(|(cell, consumer)| {
+        let times: Vec<String> = consumer
+            .blind
+            .iter()
+            .map(|cursor| time(cursor.blind_s))
+            .collect();
+        let found: u64 = consumer.blind.iter().map(|cursor| cursor.found).sum();
+        Finding::new(
+            FindingKind::Finding,
+            format!(
+                "`{}`: the cursor was blind: opened again after {}",
+                label(document, cell),
+                list(&times)
+            ),
+            vec![
+                format!(
+                    "the server kept the tailable cursor alive and sent it nothing, while queries found {}",
+                    messages(found)
+                ),
+                "nothing is lost by that, but latency includes it: it is what this server does to consumers"
+                    .to_owned(),
+                sums(cell),
+            ],
+        )
+    });
+    told.collect()
+}
+
+fn messages(number: u64) -> String {
+    match number {
+        1 => "1 message".to_owned(),
+        number => format!("{} messages", exact(number as f64)),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 use super::super::judge::{Course, Point, QueuePlace, Rates, judge};
 use super::super::record::{
-    Arrive, ConsumerRecord, ConsumerSum, DeliverySplit, DriverRecord, DriverVersion, HostClock,
-    Mode, ProducerSplit, ProducerSum, Resources, Sample, Schedule, Settings, SkippedDriver,
+    Arrive, BlindCursor, ConsumerRecord, ConsumerSum, DeliverySplit, DriverRecord, DriverVersion,
+    HostClock, Mode, ProducerSplit, ProducerSum, Resources, Sample, Schedule, Settings,
+    SkippedDriver,
 };
 use super::*;
 use dyno_record::model::RunStatus;
@@ -115,6 +116,7 @@ fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool)
         reopened: Some(1),
         reopened_empty: Some(1),
         position_lost: Some(0),
+        blind: Vec::new(),
         caught_up: Some(0),
         duplicates_skipped: Some(0),
     };
@@ -286,6 +288,44 @@ fn what_went_wrong_is_told_first() {
         assert!(
             texts.iter().any(|text| text.contains(part)),
             "{part}: {texts:?}"
+        );
+    }
+}
+
+#[test]
+fn blind_cursors_are_a_finding_of_the_server_and_neither_errors_nor_losses() {
+    let mut cell = cell("go", Some(1), 10, 100.0, false);
+    if let Some(measured) = &mut cell.measured {
+        let consumer = &mut measured.consumers[0];
+        consumer.reopened = Some(3);
+        consumer.blind = vec![
+            BlindCursor {
+                blind_s: 1.0,
+                found: 201,
+            },
+            BlindCursor {
+                blind_s: 2.5,
+                found: 1,
+            },
+        ];
+    }
+    let found = findings(&document(vec![cell]));
+    let blind = found.iter().find(|one| one.text.contains("blind")).unwrap();
+    assert_eq!(blind.kind, FindingKind::Finding);
+    assert_eq!(
+        blind.text,
+        "`go`: the cursor was blind: opened again after 1.00 s and 2.50 s"
+    );
+    let evidence = blind.evidence.join("\n");
+    assert!(
+        evidence.contains("queries found 202 messages"),
+        "{evidence}"
+    );
+    assert!(evidence.contains("0 lost"), "{evidence}");
+    for other in ["after errors", "a query found them", "failed"] {
+        assert!(
+            found.iter().all(|one| !one.text.contains(other)),
+            "{found:?}"
         );
     }
 }

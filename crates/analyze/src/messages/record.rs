@@ -418,10 +418,22 @@ pub struct ConsumerRecord {
     pub reopened_empty: Option<u64>,
     /// Cursors that lost their place because the collection had wrapped.
     pub position_lost: Option<u64>,
-    /// Messages that a query found which the cursor had skipped.
+    /// Cursors that were opened again because the one before was blind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blind: Vec<BlindCursor>,
+    /// Messages that a query found which the cursor had skipped; without those of blind cursors.
     pub caught_up: Option<u64>,
     /// Messages that came again and were not taken.
     pub duplicates_skipped: Option<u64>,
+}
+
+/// A tailable cursor that the server left alive, and that brought nothing of what queries found.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlindCursor {
+    /// For how long, until another one was opened.
+    pub blind_s: f64,
+    /// Messages that queries found meanwhile.
+    pub found: u64,
 }
 
 /// What one cell gave.

@@ -360,4 +360,9 @@ const DEFINITIONS: &[Definition] = &[
         term: "caught up",
         meaning: "Messages that a tailable cursor skipped as they were inserted while it was opened, and that a query found.",
     },
+    Definition {
+        term: "blind",
+        meaning: "For how long a tailable cursor was alive on the server and brought nothing, while queries found messages that were sent \
+                  after all that it had brought. It is opened again, so that no message is lost; their latency includes that time.",
+    },
 ];

@@ -6,7 +6,7 @@ use crate::quantity::Quantity;
 use dyno_analyze::messages::Cause;
 use dyno_analyze::messages::across::{Line, label};
 use dyno_analyze::messages::record::{
-    Cell as Measurement, CellStatus, Latency, Resources, TailDocument,
+    BlindCursor, Cell as Measurement, CellStatus, Latency, Resources, TailDocument,
 };
 
 /// The tables that have something to show.
@@ -118,6 +118,7 @@ fn sums(document: &TailDocument) -> Section {
         Column::number("reordered", 150),
         Column::number("skipped duplicates", 60),
         Column::number("caught up", 100),
+        Column::number("blind", 120),
         Column::number("position lost", 110),
         Column::number("reopened", 80),
         Column::number("of these empty", 70),
@@ -145,7 +146,7 @@ fn rows_of(document: &TailDocument, cell: &Measurement) -> Vec<Vec<Cell>> {
     let named = label(document, cell);
     let Some(measured) = &cell.measured else {
         let mut row = vec![Cell::new(named, Tone::Strong), status];
-        row.resize(14, Cell::default());
+        row.resize(15, Cell::default());
         return vec![row];
     };
     let all = |of: fn(&dyno_analyze::messages::record::ProducerSum) -> u64| -> u64 {
@@ -172,12 +173,22 @@ fn rows_of(document: &TailDocument, cell: &Measurement) -> Vec<Vec<Cell>> {
             number(Some(sum.reordered)),
             number(consumer.duplicates_skipped.filter(|count| *count > 0)),
             number(consumer.caught_up),
+            blind(&consumer.blind),
             bad(consumer.position_lost.unwrap_or(0), false),
             number(consumer.reopened),
             number(consumer.reopened_empty),
         ]
     });
     rows.collect()
+}
+
+/// For how long cursors were blind in all.
+fn blind(cursors: &[BlindCursor]) -> Cell {
+    let all_s: f64 = cursors.iter().map(|cursor| cursor.blind_s).sum();
+    match cursors.is_empty() {
+        true => Cell::default(),
+        false => Cell::new(us(all_s * 1e6), Tone::Doubt),
+    }
 }
 
 /// CPU time of each message, if it is known.

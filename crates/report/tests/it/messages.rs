@@ -6,7 +6,7 @@
     reason = "a helper that cannot do its work has to fail the test"
 )]
 
-use dyno_analyze::messages::record::{CellStatus, TailDocument};
+use dyno_analyze::messages::record::{BlindCursor, CellStatus, TailDocument};
 use dyno_report::RenderOptions;
 use dyno_report::experiment::ExperimentFormat;
 use dyno_report::tail::{CellMessages, TailView, render};
@@ -65,6 +65,37 @@ fn every_format_has_the_cause_and_the_sums() {
         serde_json::from_str(&rendered(&document, 300, ExperimentFormat::Json)).unwrap();
     assert!(json["findings"].as_array().unwrap().len() > 2);
     assert_eq!(json["tail"]["cells"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn every_format_names_a_blind_cursor_and_for_how_long_it_was() {
+    let mut document = document();
+    let consumer = &mut document.cells[0].measured.as_mut().unwrap().consumers[0];
+    consumer.blind = vec![BlindCursor {
+        blind_s: 1.0,
+        found: 201,
+    }];
+    for format in [
+        ExperimentFormat::Human,
+        ExperimentFormat::Markdown,
+        ExperimentFormat::Html,
+    ] {
+        let text = rendered(&document, 300, format);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "the cursor was blind: opened again after 1.00 s",
+            "queries found 201 messages",
+        ] {
+            assert!(flat.contains(part), "{format:?}: {part}");
+        }
+    }
+    let json = rendered(&document, 300, ExperimentFormat::Json);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let consumer = &json["tail"]["cells"][0]["measured"]["consumers"][0];
+    assert_eq!(consumer["blind"][0]["blind_s"], 1.0);
+    let table = rendered(&document, 300, ExperimentFormat::Markdown);
+    let row = table.lines().find(|line| line.contains("| 1.00 s |"));
+    assert!(row.is_some_and(|row| row.contains("complete")), "{table}");
 }
 
 #[test]

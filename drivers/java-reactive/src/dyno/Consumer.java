@@ -32,27 +32,21 @@ final class Consumer {
     private static final long BACK_OFF_FIRST_NS = 10 * MS;
     private static final long BACK_OFF_LAST_NS = 1000 * MS;
     private static final long LOOK_MS = 20;
-    /**
-     * A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so
-     * long after the opening, and when nothing came for so long, what is missing is asked for.
-     */
-    private static final long CATCH_UP_NS = 100 * MS;
-    /** No message is sent so late. */
-    private static final long WHEN_IDLE = Long.MAX_VALUE;
-
-    /** Why a source had to be opened again. */
-    private record Lost(String reason, Integer code, String message, boolean told) {}
+    /** A source that has brought nothing for so long is silent. */
+    private static final long SILENT_NS = 100 * MS;
 
     private final Common.Options options;
     private final Common.Control control;
     private final Common.Stamps stamps;
     private final Common.Seen seen = new Common.Seen();
+    private final Common.Sight sight;
     private final MongoCollection<Document> collection;
     private final String mode;
     /** Done when the server has answered the command that opens a source, or has not. */
     private volatile CompletableFuture<Void> answered = new CompletableFuture<>();
     /** How a source ended: with an error, or without. */
     private final BlockingQueue<Optional<Throwable>> ends = new LinkedBlockingQueue<>();
+    private Reactive.Asked<?> source;
     private volatile BsonDocument token;
     private volatile boolean isWorking;
     private volatile long lastNs;
@@ -72,6 +66,8 @@ final class Consumer {
         this.control = control;
         this.stamps = stamps;
         mode = options.text("mode");
+        // This driver hides empty answers: by then one to a later question is there.
+        sight = new Common.Sight(2 * options.number("await-ms") * MS);
         MongoClientSettings settings = MongoClientSettings.builder(options.clientSettings())
                 .addCommandListener(new CommandListener() {
                     @Override
@@ -92,16 +88,19 @@ final class Consumer {
     }
 
     /** Done when the source is open and that is noted. */
-    private CompletableFuture<Void> open(Lost lost) {
+    private CompletableFuture<Void> open(Common.Lost lost) {
         int batchSize = (int) options.number("batch-size");
         long awaitMs = options.number("await-ms");
         // What a lost position left behind is read from the oldest message on.
-        boolean everything = lost != null && lost.reason.equals("position-lost");
+        boolean everything = lost != null && lost.reason().equals("position-lost");
         answered = new CompletableFuture<>();
         CompletableFuture<Void> isOpened = answered.thenRun(() -> isOpen(lost));
         hasMessages = false;
         opened++;
         openedNs = options.clock.getAsLong();
+        synchronized (this) {
+            sight.opened(openedNs);
+        }
         catchUpNs = 0;
         if (mode.equals("change-stream")) {
             Bson inserts = Aggregates.match(Filters.eq("operationType", "insert"));
@@ -109,7 +108,7 @@ final class Consumer {
                     collection.watch(List.of(inserts)).maxAwaitTime(awaitMs, TimeUnit.MILLISECONDS);
             watched = batchSize > 0 ? watched.batchSize(batchSize) : watched;
             watched = token != null ? watched.resumeAfter(token) : watched;
-            Reactive.subscribe(watched, this::receiveEvent, this::end);
+            source = Reactive.subscribe(watched, this::receiveEvent, this::end);
             return isOpened;
         }
         FindPublisher<Document> found = collection.find(everything ? new Document() : filter(true));
@@ -119,19 +118,16 @@ final class Consumer {
         } else {
             found = found.sort(Sorts.ascending("_id"));
         }
-        Reactive.subscribe(found, message -> receive(message, false), this::end);
+        source = Reactive.subscribe(found, message -> receive(message, false), this::end);
         return isOpened;
     }
 
-    private synchronized void isOpen(Lost lost) {
+    private synchronized void isOpen(Common.Lost lost) {
         openedNs = options.clock.getAsLong();
-        catchUpNs = mode.equals("tailable") ? openedNs + CATCH_UP_NS : 0;
-        if (lost != null && !lost.told && !isOver) {
-            Common.emit(new Document("event", "reopened")
-                    .append("reason", lost.reason)
-                    .append("at_ns", openedNs)
-                    .append("code", lost.code)
-                    .append("message", lost.message));
+        sight.opened(openedNs);
+        catchUpNs = mode.equals("tailable") ? openedNs + Common.CATCH_UP_NS : 0;
+        if (lost != null && !lost.told() && !isOver) {
+            lost.tell(openedNs);
         }
     }
 
@@ -156,7 +152,7 @@ final class Consumer {
         boolean polls = mode.equals("poll");
         control.ready();
         lastNs = Math.max(lastNs, control.startNs);
-        Lost lost = null;
+        Common.Lost lost = null;
         while (!isComplete() && !control.isStopping()) {
             Optional<Throwable> end = ends.poll(LOOK_MS, TimeUnit.MILLISECONDS);
             if (end != null) {
@@ -164,10 +160,18 @@ final class Consumer {
                 open(lost);
             }
             long nowNs = options.clock.getAsLong();
-            boolean isQuiet = !isWorking && nowNs - Math.max(lastNs, openedNs) > CATCH_UP_NS;
-            // A message that was sent so long after the opening is newer than those that it may have skipped.
-            if (catchUpNs != 0 && (isQuiet || lastSentNs > catchUpNs)) {
-                catchUp(isQuiet);
+            boolean isSilent = !isWorking && nowNs - Math.max(lastNs, openedNs) > SILENT_NS;
+            if (isSilent && isTimeToAsk(nowNs)) {
+                catchUp(true);
+            } else if (catchUpNs != 0 && lastSentNs > catchUpNs) {
+                catchUpNs = 0;
+                catchUp(false);
+            }
+            Common.Lost blind = isSilent ? blind(nowNs) : null;
+            if (blind != null) {
+                source.giveUp();
+                lost = blind;
+                open(lost);
             }
             if (!isWorking && nowNs - lastNs > options.idleNs()) {
                 control.exitCode = 5;
@@ -225,47 +229,62 @@ final class Consumer {
         long sentNs = message.getLong("s");
         lastSentNs = Math.min(sentNs, lastNs);
         boolean isNew = seen.accept(producer, n, byQuery);
+        if (!byQuery) {
+            sight.heard(lastSentNs, lastNs);
+        } else if (isNew) {
+            sight.found(lastSentNs, lastNs);
+        }
         if (isNew) {
             stamps.consumed(n, sentNs, lastNs, producer, Common.NO_BATCH);
         }
         return isNew;
     }
 
-    /** Asks for what is missing, for each cursor once early and once when nothing more comes; by another command than the one whose answer opens a source. */
+    /** A tailable cursor that is open is looked after. */
+    private boolean isTailing() {
+        return mode.equals("tailable") && answered.isDone() && ends.isEmpty();
+    }
+
+    private synchronized boolean isTimeToAsk(long nowNs) {
+        return isTailing() && sight.asks(nowNs);
+    }
+
+    /** Why the source is given up: it brings nothing of what queries find. */
+    private synchronized Common.Lost blind(long nowNs) {
+        return isTailing() && sight.isBlind(nowNs) ? sight.lost(nowNs) : null;
+    }
+
+    /**
+     * Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent; by another
+     * command than the one whose answer opens a source. Of an error the source finds out itself, or the next query.
+     */
     private void catchUp(boolean newer) {
-        long next = newer ? 0 : WHEN_IDLE;
-        catchUpNs = next;
         List<Bson> missing = List.of(Aggregates.match(filter(newer)));
-        Reactive.subscribe(collection.aggregate(missing), message -> receive(message, true), error -> {
-            // The source finds out what is broken; if it is this connection alone, it is asked again.
-            if (error != null && catchUpNs == next && ends.isEmpty() && answered.isDone()) {
-                catchUpNs = options.clock.getAsLong() + CATCH_UP_NS;
-            }
-        });
+        Reactive.subscribe(collection.aggregate(missing), message -> receive(message, true), error -> {});
     }
 
     /** The source is dead without an error: all was read, or a tailable cursor found nothing at all. */
-    private Lost ended(Lost lost) throws InterruptedException {
+    private Common.Lost ended(Common.Lost lost) throws InterruptedException {
         if (mode.equals("poll")) {
             control.sleep(options.number("poll-ms") * MS);
             return null;
         }
         empty++;
         control.sleep(EMPTY_PAUSE_NS);
-        boolean told = lost != null && lost.reason.equals("empty");
-        return new Lost("empty", null, "the cursor found nothing and died", told);
+        boolean told = lost != null && lost.reason().equals("empty");
+        return new Common.Lost("empty", null, "the cursor found nothing and died", told);
     }
 
-    private Lost broken(Throwable error) throws InterruptedException {
+    private Common.Lost broken(Throwable error) throws InterruptedException {
         Integer code = Common.code(error);
         if (code != null && code == Common.POSITION_LOST) {
             positionLost++;
-            return new Lost("position-lost", code, error.getMessage(), false);
+            return new Common.Lost("position-lost", code, error.getMessage(), false);
         }
         control.sleep(backOffNs);
         backOffNs = Math.min(2 * backOffNs, BACK_OFF_LAST_NS);
         boolean isNetwork = error instanceof MongoSocketException || error instanceof MongoTimeoutException;
         // In poll mode a new query is nothing to tell.
-        return new Lost(isNetwork ? "connection" : "other", code, error.getMessage(), mode.equals("poll"));
+        return new Common.Lost(isNetwork ? "connection" : "other", code, error.getMessage(), mode.equals("poll"));
     }
 }

@@ -31,31 +31,57 @@ public final class Reactive {
     }
 
     /** Asks for everything; {@code end} gets the error, or null. */
-    static <T> void subscribe(
+    static <T> Asked<T> subscribe(
             Publisher<T> publisher,
             java.util.function.Consumer<T> each,
             java.util.function.Consumer<Throwable> end) {
-        publisher.subscribe(new Subscriber<>() {
-            @Override
-            public void onSubscribe(Subscription subscription) {
-                subscription.request(Long.MAX_VALUE);
-            }
+        Asked<T> asked = new Asked<>(each, end);
+        publisher.subscribe(asked);
+        return asked;
+    }
 
-            @Override
-            public void onNext(T result) {
+    /** A subscription that can be given up. */
+    static final class Asked<T> implements Subscriber<T> {
+        private final java.util.function.Consumer<T> each;
+        private final java.util.function.Consumer<Throwable> end;
+        private volatile Subscription subscription;
+        private volatile boolean isGivenUp;
+
+        private Asked(java.util.function.Consumer<T> each, java.util.function.Consumer<Throwable> end) {
+            this.each = each;
+            this.end = end;
+        }
+
+        /** Neither results nor the end are told from here on. */
+        void giveUp() {
+            isGivenUp = true;
+            subscription.cancel();
+        }
+
+        @Override
+        public void onSubscribe(Subscription subscription) {
+            this.subscription = subscription;
+            subscription.request(Long.MAX_VALUE);
+        }
+
+        @Override
+        public void onNext(T result) {
+            if (!isGivenUp) {
                 each.accept(result);
             }
+        }
 
-            @Override
-            public void onError(Throwable error) {
+        @Override
+        public void onError(Throwable error) {
+            if (!isGivenUp) {
                 end.accept(error);
             }
+        }
 
-            @Override
-            public void onComplete() {
-                end.accept(null);
-            }
-        });
+        @Override
+        public void onComplete() {
+            onError(null);
+        }
     }
 
     /** Runs one role of the contract. */

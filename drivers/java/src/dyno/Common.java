@@ -52,6 +52,15 @@ final class Common {
     private static final int WORD = 64;
     private static final long MOST_MESSAGES = (1L << PRODUCER_SHIFT) - 1;
     private static final int RECORD_BYTES = 32;
+    /**
+     * A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so
+     * long after the opening what is missing is asked for.
+     */
+    static final long CATCH_UP_NS = 100_000_000;
+    /** While a cursor is silent, what is missing is asked for so often. */
+    private static final long ASK_EVERY_NS = 1_000_000_000;
+    /** So long after a query that found what the cursor lacks, a cursor that still brings nothing is blind. */
+    private static final long BLIND_AFTER_NS = 100_000_000;
 
     private Common() {}
 
@@ -417,6 +426,87 @@ final class Common {
                 flush();
             }
             buffer.putLong(n).putLong(sendNs).putLong(receivedNs).putInt(producer).putInt(batch);
+        }
+    }
+
+    /** Whether a tailable cursor that is silent is blind: "Blind cursors" in drivers/README.md. */
+    static final class Sight {
+        private final long blindAfterNs;
+        private long askedNs;
+        private long heardNs;
+        /** What was sent later cannot have been skipped. */
+        private long afterNs;
+        /** Messages that queries found since the cursor's last one, and the start of the oldest. */
+        private long missed;
+        private long missedNs;
+        /** When one was found that proves something; 0 if none was. */
+        private long suspectNs;
+
+        /** {@code extraNs}: what it takes to know that the cursor was asked again, where the driver hides empty answers. */
+        Sight(long extraNs) {
+            blindAfterNs = BLIND_AFTER_NS + extraNs;
+        }
+
+        void opened(long nowNs) {
+            afterNs = nowNs + CATCH_UP_NS;
+            heard(0, nowNs);
+        }
+
+        /** The cursor has brought a message. */
+        void heard(long sentNs, long nowNs) {
+            heardNs = nowNs;
+            afterNs = Math.max(afterNs, sentNs);
+            missed = 0;
+            missedNs = Long.MAX_VALUE;
+            suspectNs = 0;
+        }
+
+        /** Whether it is time for a query; the cursor is silent. */
+        boolean asks(long nowNs) {
+            boolean isTime = nowNs - askedNs >= ASK_EVERY_NS;
+            askedNs = isTime ? nowNs : askedNs;
+            return isTime;
+        }
+
+        /** A query found a message that the cursor has not brought. */
+        void found(long sentNs, long nowNs) {
+            missed++;
+            missedNs = Math.min(missedNs, Math.max(sentNs, heardNs));
+            if (suspectNs == 0 && sentNs > afterNs) {
+                suspectNs = nowNs;
+            }
+        }
+
+        /** The cursor, asked after the last query, has brought nothing. */
+        boolean isBlind(long nowNs) {
+            return suspectNs != 0 && nowNs - suspectNs >= blindAfterNs;
+        }
+
+        /** Why the cursor is opened again. */
+        Lost lost(long nowNs) {
+            String message = "the cursor did not bring what queries found";
+            return new Lost("blind", null, message, false, nowNs - missedNs, missed);
+        }
+    }
+
+    /** Why a source had to be opened again; of a blind cursor, for how long it was, and what queries found meanwhile. */
+    record Lost(String reason, Integer code, String message, boolean told, long blindNs, long found) {
+        Lost(String reason, Integer code, String message, boolean told) {
+            this(reason, code, message, told, 0, 0);
+        }
+
+        /** Itself, told. */
+        Lost tell(long atNs) {
+            Document event = new Document("event", "reopened")
+                    .append("reason", reason)
+                    .append("at_ns", atNs)
+                    .append("code", code)
+                    .append("message", message);
+            if (found > 0) {
+                event.append("blind_ns", blindNs).append("found", found);
+            }
+            emit(event);
+            return new Lost(reason, code, message, true);
         }
     }
 

@@ -26,21 +26,12 @@ final class Consumer {
     private static final long EMPTY_PAUSE_NS = 5 * MS;
     private static final long BACK_OFF_FIRST_NS = 10 * MS;
     private static final long BACK_OFF_LAST_NS = 1000 * MS;
-    /**
-     * A tailable cursor that is opened while inserts run may skip some of them (seen with the embedded server): so
-     * long after the opening, and when nothing more comes, what is missing is asked for.
-     */
-    private static final long CATCH_UP_NS = 100 * MS;
-    /** No message is sent so late. */
-    private static final long WHEN_IDLE = Long.MAX_VALUE;
-
-    /** Why a source had to be opened again. */
-    private record Lost(String reason, Integer code, String message, boolean told) {}
 
     private final Common.Options options;
     private final Common.Control control;
     private final Common.Stamps stamps;
     private final Common.Seen seen = new Common.Seen();
+    private final Common.Sight sight = new Common.Sight(0);
     private final MongoCollection<Document> collection;
     /** One of the two is open, or none. */
     private MongoCursor<Document> cursor;
@@ -67,18 +58,20 @@ final class Consumer {
         open(null);
     }
 
-    private void open(Lost lost) {
+    private void open(Common.Lost lost) {
         int batchSize = (int) options.number("batch-size");
         long awaitMs = options.number("await-ms");
         // What a lost position left behind is read from the oldest message on.
-        boolean everything = lost != null && lost.reason.equals("position-lost");
+        boolean everything = lost != null && lost.reason().equals("position-lost");
         Bson filter = everything ? new Document() : seen.filter(true);
         FindIterable<Document> found = collection.find(filter).batchSize(batchSize);
         switch (options.text("mode")) {
             case "tailable" -> {
                 found = found.cursorType(CursorType.TailableAwait).maxAwaitTime(awaitMs, TimeUnit.MILLISECONDS);
                 cursor = found.cursor();
-                catchUpNs = options.clock.getAsLong() + CATCH_UP_NS;
+                long openedNs = options.clock.getAsLong();
+                sight.opened(openedNs);
+                catchUpNs = openedNs + Common.CATCH_UP_NS;
             }
             case "poll" -> cursor = found.sort(Sorts.ascending("_id")).cursor();
             default -> {
@@ -96,28 +89,30 @@ final class Consumer {
     Document run() throws InterruptedException {
         control.ready();
         boolean polls = options.text("mode").equals("poll");
+        boolean isTailable = options.text("mode").equals("tailable");
         lastNs = control.startNs;
-        Lost lost = null;
+        Common.Lost lost = null;
         boolean idle = false;
         while (seen.count < options.number("messages") && !control.isStopping()) {
             Document document = null;
             try {
                 if (cursor == null && stream == null) {
                     open(lost);
-                    if (lost != null && !lost.told) {
-                        Common.emit(new Document("event", "reopened")
-                                .append("reason", lost.reason)
-                                .append("at_ns", options.clock.getAsLong())
-                                .append("code", lost.code)
-                                .append("message", lost.message));
-                        lost = new Lost(lost.reason, lost.code, lost.message, true);
+                    if (lost != null && !lost.told()) {
+                        lost = lost.tell(options.clock.getAsLong());
                     }
-                } else if (catchUpNs != 0 && (idle || lastSentNs > catchUpNs)) {
-                    catchUp(idle);
+                } else if (isTailable && idle && sight.asks(options.clock.getAsLong())) {
+                    catchUp(true);
+                } else if (catchUpNs != 0 && lastSentNs > catchUpNs) {
+                    catchUpNs = 0;
+                    catchUp(false);
                 }
                 document = tryNext();
                 if (document == null && !isAlive()) {
                     lost = ended(lost);
+                } else if (document == null && isTailable && sight.isBlind(options.clock.getAsLong())) {
+                    close();
+                    lost = sight.lost(options.clock.getAsLong());
                 }
             } catch (MongoException error) {
                 lost = broken(error);
@@ -167,7 +162,13 @@ final class Consumer {
         long n = document.getLong("n");
         long sentNs = document.getLong("s");
         lastSentNs = Math.min(sentNs, receivedNs);
-        if (!seen.accept(producer, n, byQuery)) {
+        boolean isNew = seen.accept(producer, n, byQuery);
+        if (!byQuery) {
+            sight.heard(lastSentNs, receivedNs);
+        } else if (isNew) {
+            sight.found(lastSentNs, receivedNs);
+        }
+        if (!isNew) {
             return;
         }
         stamps.consumed(n, sentNs, receivedNs, producer, batch);
@@ -176,9 +177,8 @@ final class Consumer {
         }
     }
 
-    /** Asks for what is missing: for each cursor once early, and once when nothing more comes. */
+    /** Asks for what is missing: for each cursor once early what was overtaken, and all while it is silent. */
     private void catchUp(boolean newer) throws InterruptedException {
-        catchUpNs = newer ? 0 : WHEN_IDLE;
         try (MongoCursor<Document> missing = collection.find(seen.filter(newer)).cursor()) {
             while (missing.hasNext()) {
                 receive(missing.next(), Common.NO_BATCH, true);
@@ -187,7 +187,7 @@ final class Consumer {
     }
 
     /** The cursor is dead without an error: all was read, or a tailable cursor found nothing at all. */
-    private Lost ended(Lost lost) throws InterruptedException {
+    private Common.Lost ended(Common.Lost lost) throws InterruptedException {
         close();
         if (options.text("mode").equals("poll")) {
             control.sleep(options.number("poll-ms") * MS);
@@ -195,21 +195,21 @@ final class Consumer {
         }
         empty++;
         control.sleep(EMPTY_PAUSE_NS);
-        boolean told = lost != null && lost.reason.equals("empty");
-        return new Lost("empty", null, "the cursor found nothing and died", told);
+        boolean told = lost != null && lost.reason().equals("empty");
+        return new Common.Lost("empty", null, "the cursor found nothing and died", told);
     }
 
-    private Lost broken(MongoException error) throws InterruptedException {
+    private Common.Lost broken(MongoException error) throws InterruptedException {
         close();
         Integer code = Common.code(error);
         if (code != null && code == Common.POSITION_LOST) {
             positionLost++;
-            return new Lost("position-lost", code, error.getMessage(), false);
+            return new Common.Lost("position-lost", code, error.getMessage(), false);
         }
         control.sleep(backOffNs);
         backOffNs = Math.min(2 * backOffNs, BACK_OFF_LAST_NS);
         boolean connection = error instanceof MongoSocketException || error instanceof MongoTimeoutException;
-        return new Lost(connection ? "connection" : "other", code, error.getMessage(), false);
+        return new Common.Lost(connection ? "connection" : "other", code, error.getMessage(), false);
     }
 
     private void close() {
