@@ -17,7 +17,7 @@ DRIVERS ?=
 AGENTS ?= 1000
 SECONDS ?= 60
 
-.PHONY: help setup build drivers drivers-test run check test test-full bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
+.PHONY: help setup build dist dist-test drivers drivers-test run check test test-full bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -28,6 +28,12 @@ setup: ## install what is missing to build and run
 build: ## build the release binary, target/release/dyno
 	@scripts/setup.sh build
 	@$(CARGO) build --release --locked --package mongodyno $(if $(filter 0,$(EBPF)),--no-default-features)
+
+dist: ## build a static program with eBPF as tarball and Debian package, in target/dist
+	@scripts/dist.sh
+
+dist-test: ## install what `make dist` made into an empty root and run workload C there
+	@scripts/dist-test.sh
 
 drivers: setup ## build the drivers of `dyno tail`; DRIVERS="go node" builds only those
 	@scripts/drivers.sh $(DRIVERS)

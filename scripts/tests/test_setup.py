@@ -16,7 +16,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2]
 
 # What setup.sh and the fakes may take for granted on any machine.
-BASICS = "bash cat chmod cp cut dirname env grep head id mkdir paste rm sed sha256sum sh sort tail touch tr".split()
+BASICS = "bash cat chmod cp cut dirname env grep head mkdir paste rm sed sha256sum sh sort tail touch tr".split()
 
 # Commands, headers and libraries of packages, by the names of Debian.
 PACKAGES = {
@@ -100,8 +100,9 @@ class Machine:
         self.path = folder / "machine"
         self.project = folder / "project"
         self.path.mkdir()
+        # Copies: whoever writes to a link writes to the machine that the tests run on.
         for name in BASICS:
-            (self.path / name).symlink_to(shutil.which(name))
+            shutil.copy(shutil.which(name), self.path / name)
         for package, names in PACKAGES.items():
             stored = self.path / "packages" / package
             stored.mkdir(parents=True)

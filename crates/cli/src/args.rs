@@ -48,7 +48,7 @@ pub(crate) use values::property;
 #[derive(Debug, Parser)]
 #[command(
     name = "dyno",
-    version,
+    version = env!("DYNO_VERSION"),
     max_term_width = 100,
     disable_help_subcommand = true
 )]
