@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 
-use dyno_plan::model::ServerPlan;
+use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_servers::{DataDir, EmbeddedPlaces, RunningServer, ServerOptions, locate_embedded, start};
 use tempfile::TempDir;
 
@@ -80,7 +80,10 @@ pub fn embedded_with(change: impl FnOnce(&mut ServerOptions)) -> Result<Embedded
     let program = embedded_program()?;
     let folder = TempDir::new().expect("a temporary folder can be made");
     let mut options = ServerOptions::from_plan(
-        &ServerPlan::default(),
+        &ServerPlan {
+            kind: ServerKind::Embedded,
+            ..ServerPlan::default()
+        },
         program,
         DataDir::Temporary(folder.path().join("data")),
         folder.path().join("server.log"),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dyno_plan::model::ServerPlan;
+use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::{Bytes, Span};
 use dyno_servers::{DataDir, EMBEDDED_VERSION, ServerError, ServerOptions, start};
 use dyno_testkit::{embedded_program, or_skip};
@@ -22,6 +22,7 @@ const HOLDER_KEEPS: &str = "DYNO_TEST_HOLDER_KEEPS";
 
 fn options(program: PathBuf, data_dir: DataDir, folder: &Path) -> ServerOptions {
     let plan = ServerPlan {
+        kind: ServerKind::Embedded,
         cache: Some(Bytes(64 << 20)),
         ..ServerPlan::default()
     };

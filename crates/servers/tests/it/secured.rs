@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bson::{Document, doc};
-use dyno_plan::model::ServerPlan;
+use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
 use dyno_servers::{
     CommandFailure, Commander, DataDir, Deployment, DeploymentOptions, Encryption, ServerError,
@@ -86,7 +86,10 @@ impl Commander for Driver {
 
 fn options(folder: &Path, program: std::path::PathBuf) -> DeploymentOptions {
     let server = ServerOptions::from_plan(
-        &ServerPlan::default(),
+        &ServerPlan {
+            kind: ServerKind::Embedded,
+            ..ServerPlan::default()
+        },
         program,
         DataDir::Temporary(folder.join("data")),
         folder.join("logs/server.log"),
