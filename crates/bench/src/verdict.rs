@@ -152,7 +152,9 @@ fn run(scenario: &Scenario, dyno: &Path, folder: &Path) -> Result<Vec<String>> {
     command
         .arg("run")
         .args(scenario.arguments)
-        .args(["--warmup", "3s", "--quiet", "--format", "json", "--out"])
+        .args([
+            "--server", "embedded", "--warmup", "3s", "--quiet", "--format", "json", "--out",
+        ])
         .arg(&out)
         .env("DYNO_STATE_DIR", folder.join("state"))
         .stdin(Stdio::null())

@@ -24,8 +24,8 @@ pub(crate) use run::{
     ScheduleName, ServerName, StartArguments, TargetArguments, WorkerArguments, YcsbArguments,
 };
 pub(crate) use servers::{
-    ServerArguments, ServerCommand, ServerFormat, ServerListArguments, ServerPlanArguments,
-    ServerStartArguments, ServerStatusArguments,
+    ServerArguments, ServerCommand, ServerFormat, ServerInstallArguments, ServerListArguments,
+    ServerPlanArguments, ServerStartArguments, ServerStatusArguments,
 };
 pub(crate) use standing::{
     MetricsArguments, ObserveArguments, SoakArguments, StatusArguments, StopArguments,

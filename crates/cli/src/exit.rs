@@ -7,7 +7,7 @@ use dyno_plan::resolve::PlanError;
 use dyno_plan::uri::UriError;
 use dyno_record::RecordError;
 use dyno_report::ReportError;
-use dyno_servers::ServerError;
+use dyno_servers::{InstallError, ServerError};
 use std::process::ExitCode;
 
 /// The exit codes. They are part of the interface: scripts read them.
@@ -112,6 +112,18 @@ impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
         let hint = error.hint();
         Failure::of(server_exit(&error), error).with_optional_hint(hint)
+    }
+}
+
+impl From<InstallError> for Failure {
+    fn from(error: InstallError) -> Self {
+        let exit = match &error {
+            InstallError::NotPinned { .. } | InstallError::NotInstalled(_) => Exit::BadInput,
+            InstallError::Interrupted => Exit::Interrupted,
+            _ => Exit::Environment,
+        };
+        let hint = error.hint();
+        Failure::of(exit, error).with_optional_hint(hint)
     }
 }
 

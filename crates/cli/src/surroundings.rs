@@ -16,6 +16,12 @@ pub(crate) struct Surroundings {
     pub(crate) path: Option<OsString>,
     /// Folder for what is kept between runs, unless an option names one.
     pub(crate) state_dir: Option<PathBuf>,
+    /// Folder for what is installed, such as servers.
+    pub(crate) data_dir: Option<PathBuf>,
+    /// The `mongod` that the person wants for all runs: a path, or the version of one that is installed.
+    pub(crate) mongod: Option<String>,
+    /// Where servers are started.
+    pub(crate) home: ServerHome,
     /// Our own executable file.
     pub(crate) executable: Option<PathBuf>,
     /// The embedded server, if the person named it.
@@ -33,6 +39,18 @@ pub(crate) struct Surroundings {
     pub(crate) redis_file: Option<PathBuf>,
     /// Width of the terminal on standard output, in columns; absent if it is none.
     pub(crate) columns: Option<usize>,
+}
+
+/// Where servers are started, which decides where their programs are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ServerHome {
+    /// On this machine.
+    #[default]
+    Here,
+    /// On the hosts of a fleet, which get the embedded server from here, and have a `mongod` if the plan says so.
+    Hosts,
+    /// In pods, whose image has a `mongod`.
+    Pods,
 }
 
 /// A text that may hold a password, and is not shown.
@@ -62,12 +80,22 @@ impl Surroundings {
         let home = set("HOME")
             .map(PathBuf::from)
             .filter(|path| path.is_absolute());
+        let data_home = set("XDG_DATA_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(|| home.as_ref().map(|home| home.join(".local/share")))
+            .map(|folder| folder.join("mongodyno"));
+        // A relative one would be another folder in every working folder.
+        let data_dir = set("DYNO_DATA_DIR").and_then(|path| std::path::absolute(path).ok());
         Surroundings {
             no_color: set("NO_COLOR").is_some(),
             path: std::env::var_os("PATH"),
             state_dir: state_home
                 .or_else(|| home.map(|home| home.join(".local/state")))
                 .map(|folder| folder.join("mongodyno")),
+            data_dir: data_dir.or(data_home),
+            mongod: set("DYNO_MONGOD").map(|text| text.to_string_lossy().into_owned()),
+            home: ServerHome::Here,
             embedded_server: set("DYNO_EMBEDDED_SERVER").map(PathBuf::from),
             executable: std::env::current_exe().ok(),
             cores: std::thread::available_parallelism()

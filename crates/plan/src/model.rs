@@ -69,8 +69,11 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerKind {
-    /// The embedded server `secantusd-rs`, started for the run.
+    /// The first of these that is there: a `mongod` that is named, one on `PATH`, one that `dyno server install` has
+    /// put here, the embedded server. A plan that is carried out names what was chosen.
     #[default]
+    Auto,
+    /// The embedded server `secantusd-rs`, started for the run.
     Embedded,
     /// A `mongod` started for the run.
     Mongod,
@@ -99,10 +102,11 @@ pub struct ServerPlan {
     /// Connection string without credentials; only with `kind = "uri"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// Path of the `mongod` program; `mongod` on `PATH` when absent. Only with `kind = "mongod"`.
+    /// The `mongod` program: a path, or the version of one that `dyno server install` has put here, such as `6.0.27`.
+    /// The first one that is found when absent. It makes `kind = "auto"` a `mongod`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mongod: Option<String>,
-    /// Path of the `mongos` program; `mongos` beside `mongod` or on `PATH` when absent. Only with `kind = "mongod"`.
+    /// Path of the `mongos` program; `mongos` beside `mongod` or on `PATH` when absent. Not with the embedded server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mongos: Option<String>,
     /// Storage-engine cache of a server that we start: bytes, or `smallest` for the smallest that shows how this kind of

@@ -236,6 +236,10 @@ fn resolve_opened(mut resolved: Resolved, overrides: &Overrides) -> Result<Resol
             .iter()
             .any(|(key, _)| key == "client.threads");
     apply(&mut resolved.plan, overrides)?;
+    let server = &mut resolved.plan.server;
+    if server.kind == ServerKind::Auto && server.mongod.is_some() {
+        server.kind = ServerKind::Mongod;
+    }
     resolved.gives_threads = gives_threads;
     if !gives_threads && let Some(limit) = overrides.thread_limit {
         resolved.plan.client.threads = limit.clamp(1, resolved.plan.client.clients.max(1));
@@ -703,6 +707,26 @@ mod tests {
             ..Default::default()
         };
         assert!(message("a", both).contains("`--uri` aims at"));
+    }
+
+    #[test]
+    fn which_server_is_started_is_left_open_unless_a_mongod_is_named() {
+        let kind = |overrides| resolved("a", overrides).server.kind;
+        assert_eq!(kind(Overrides::default()), ServerKind::Auto);
+        assert_eq!(
+            kind(set(&[("server.mongod", "6.0.27")])),
+            ServerKind::Mongod
+        );
+        let named = Overrides {
+            mongod: Some("/opt/mongod".into()),
+            ..Default::default()
+        };
+        assert_eq!(kind(named.clone()), ServerKind::Mongod);
+        let both = Overrides {
+            server: Some(ServerKind::Embedded),
+            ..named
+        };
+        assert!(message("a", both).contains("`server.mongod` is given"));
     }
 
     #[test]

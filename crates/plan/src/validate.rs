@@ -282,7 +282,8 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
         ("mongod", server.mongod.is_some()),
         ("mongos", server.mongos.is_some()),
     ] {
-        problems.require(!given || server.kind == ServerKind::Mongod, || {
+        let fits = matches!(server.kind, ServerKind::Mongod | ServerKind::Auto);
+        problems.require(!given || fits, || {
             format!("`server.{key}` is given, but `server.kind` is not `mongod`")
         });
     }
@@ -490,8 +491,9 @@ fn check_compressor(problems: &mut Problems, server: &ServerPlan) {
         return;
     };
     let known: &[&str] = match server.kind {
+        ServerKind::Auto => &["none", "lz4", "snappy", "zlib", "zstd"],
         ServerKind::Embedded => &["none", "lz4", "zlib"],
-        _ => &["none", "snappy", "zlib", "zstd"],
+        ServerKind::Mongod | ServerKind::Uri => &["none", "snappy", "zlib", "zstd"],
     };
     problems.require(known.contains(&compressor.as_str()), || {
         format!(
@@ -972,7 +974,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 39] = [
+        let cases: [(&str, Change); 40] = [
             ("`server.listen` is `0.0.0.0`", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
@@ -1025,13 +1027,19 @@ mod tests {
                 p.server.auth = true;
             }),
             ("server.mongos", |p| {
+                p.server.kind = ServerKind::Embedded;
                 p.server.mongos = Some("/bin/mongos".into())
             }),
             ("server.mongod", |p| {
+                p.server.kind = ServerKind::Embedded;
                 p.server.mongod = Some("/bin/mongod".into())
             }),
             ("block_compressor", |p| {
+                p.server.kind = ServerKind::Embedded;
                 p.server.block_compressor = Some("snappy".into())
+            }),
+            ("block_compressor", |p| {
+                p.server.block_compressor = Some("brotli".into())
             }),
             ("data.records", |p| p.data.records = RECORDS + 1),
             ("insert_start", |p| p.data.insert_start = p.data.records),

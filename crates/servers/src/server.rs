@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use nix::sys::signal::Signal;
 
 use crate::command_line::{self, CommandLine, HIDDEN_SETTINGS, Launch};
 use crate::diagnose::{self, Cause};
+use crate::installed::command_of;
 use crate::keeper::{Keeper, POLL_INTERVAL, SpawnFailure};
 use crate::log::Log;
 use crate::placement::PreparedPlacement;
@@ -324,7 +325,7 @@ fn attempt(
 }
 
 fn spawn(options: &ServerOptions, line: &CommandLine, log: &Log) -> Result<Keeper, ServerError> {
-    let mut command = Command::new(&options.program);
+    let mut command = command_of(&options.program);
     command
         .args(&line.arguments)
         .stdin(Stdio::null())
@@ -465,7 +466,10 @@ mod tests {
         assert!(metadata.is_file());
         assert_eq!(metadata.len(), 0);
         // Another process finds it too.
-        let seen = Command::new("cat").arg(&config.path).output().unwrap();
+        let seen = std::process::Command::new("cat")
+            .arg(&config.path)
+            .output()
+            .unwrap();
         assert!(seen.status.success(), "{seen:?}");
         let path = config.path.clone();
         drop(config);

@@ -200,7 +200,7 @@ impl Topology {
                 setting: "server.topology",
                 value: self.to_string(),
                 reason: format!(
-                    "it has no {lacks}; install MongoDB 4.4 or later and choose `mongod`"
+                    "it has no {lacks}; install MongoDB 4.4 or later (`dyno server install`) and choose `mongod`"
                 ),
             }),
         }

@@ -2,9 +2,12 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
+use crate::installed::command_of;
 use crate::keeper::POLL_INTERVAL;
 use crate::{ServerError, ServerProgram};
 
@@ -17,17 +20,42 @@ const OLDEST_MONGOD: (u32, u32) = (4, 4);
 /// A program that takes longer to print its version is not one of ours.
 const VERSION_LIMIT: Duration = Duration::from_secs(20);
 
-/// What a program says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Program {
-    /// Version without prefix, such as `7.0.14`.
-    pub(crate) version: String,
-    /// Whether it has the in-memory storage engine.
-    pub(crate) has_memory_engine: bool,
+/// Who built a `mongod`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Edition {
+    /// MongoDB's Community Server, or another program that says nothing of an edition.
+    Community,
+    /// MongoDB's Enterprise Server.
+    Enterprise,
+    /// Percona Server for MongoDB.
+    Percona,
 }
 
-/// Runs `program --version`.
-pub(crate) fn program_version(kind: ServerProgram, program: &Path) -> Result<Program, ServerError> {
+/// What a program says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Version without prefix, such as `7.0.14`.
+    pub version: String,
+    /// Who built it.
+    pub edition: Edition,
+    /// Revision of its source, if it tells one.
+    pub git_version: Option<String>,
+}
+
+impl Program {
+    /// Whether it has the in-memory storage engine.
+    pub(crate) fn has_memory_engine(&self) -> bool {
+        self.edition != Edition::Community
+    }
+}
+
+/// Runs `program --version`, and reads what it prints.
+///
+/// # Errors
+/// [`ServerError::Spawn`] when it cannot be run, [`ServerError::UnknownVersion`] when it is another program,
+/// [`ServerError::OldVersion`] when it is too old to be started here.
+pub fn program_version(kind: ServerProgram, program: &Path) -> Result<Program, ServerError> {
     let output = version_output(program)?;
     let version = parse_version(kind, &output).ok_or_else(|| ServerError::UnknownVersion {
         program: program.to_owned(),
@@ -41,17 +69,45 @@ pub(crate) fn program_version(kind: ServerProgram, program: &Path) -> Result<Pro
             oldest: "4.4",
         });
     }
+    let build = build_info(&output);
     Ok(Program {
         version,
-        has_memory_engine: has_memory_engine(&output),
+        edition: edition(&build),
+        git_version: build.git_version,
     })
 }
 
-/// Enterprise says so in its list of modules, Percona Server by a version of its own.
-fn has_memory_engine(output: &str) -> bool {
-    output.contains("\"enterprise\"")
-        || output.contains("modules: enterprise")
-        || output.contains("\"psmdbVersion\"")
+/// The document after `Build Info:`. Percona Server has lists of features in it that others have not, and its commands
+/// tell a version of its own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct BuildInfo {
+    git_version: Option<String>,
+    modules: Vec<String>,
+    percona_features: Option<Vec<String>>,
+    pro_features: Option<Vec<String>>,
+    psmdb_version: Option<String>,
+}
+
+/// Empty for a program that prints none.
+fn build_info(output: &str) -> BuildInfo {
+    let document = output.split_once("Build Info:").map(|(_, rest)| rest);
+    document
+        .and_then(|text| serde_json::from_str(text.trim()).ok())
+        .unwrap_or_default()
+}
+
+fn edition(build: &BuildInfo) -> Edition {
+    let is_percona = build.percona_features.is_some()
+        || build.pro_features.is_some()
+        || build.psmdb_version.is_some();
+    if is_percona {
+        Edition::Percona
+    } else if build.modules.iter().any(|module| module == "enterprise") {
+        Edition::Enterprise
+    } else {
+        Edition::Community
+    }
 }
 
 /// Standard output of `program --version`, or standard error when it printed nothing else: that is
@@ -61,7 +117,7 @@ fn version_output(program: &Path) -> Result<String, ServerError> {
         program: program.to_owned(),
         source,
     };
-    let mut child = Command::new(program)
+    let mut child = command_of(program)
         .arg("--version")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -130,16 +186,95 @@ mod tests {
         assert_eq!(parse_version(ServerProgram::Mongod, ""), None);
     }
 
+    /// 6.0.5 as it prints it; the others have the fields that their sources write, and no revision.
+    const COMMUNITY: &str = r#"db version v6.0.5
+Build Info: {
+    "version": "6.0.5",
+    "gitVersion": "c9a99c120371d4d4c52cbb15dac34a36ce8d3b1d",
+    "openSSLVersion": "OpenSSL 3.0.17 1 Jul 2025",
+    "modules": [],
+    "allocator": "tcmalloc",
+    "environment": {
+        "distmod": "ubuntu2204",
+        "distarch": "x86_64",
+        "target_arch": "x86_64"
+    }
+}
+"#;
+    const ENTERPRISE: &str = r#"db version v7.0.14
+Build Info: {
+    "version": "7.0.14",
+    "gitVersion": "0000000000000000000000000000000000000000",
+    "openSSLVersion": "OpenSSL 3.0.2 15 Mar 2022",
+    "modules": [
+        "enterprise"
+    ],
+    "allocator": "tcmalloc",
+    "environment": {
+        "distmod": "ubuntu2204",
+        "distarch": "x86_64",
+        "target_arch": "x86_64"
+    }
+}
+"#;
+    const PERCONA: &str = r#"db version v8.0.4-1
+Build Info: {
+    "version": "8.0.4-1",
+    "gitVersion": "0000000000000000000000000000000000000000",
+    "openSSLVersion": "OpenSSL 3.0.2 15 Mar 2022",
+    "modules": [],
+    "proFeatures": [],
+    "perconaFeatures": [
+        "MemoryEngine",
+        "HotBackup",
+        "TDE",
+        "FIPSMode",
+        "ngram"
+    ],
+    "allocator": "tcmalloc-google",
+    "environment": {
+        "distarch": "x86_64",
+        "target_arch": "x86_64"
+    }
+}
+"#;
+    const PERCONA_6: &str = r#"db version v6.0.11-8
+Build Info: {
+    "version": "6.0.11-8",
+    "gitVersion": "0000000000000000000000000000000000000000",
+    "openSSLVersion": "OpenSSL 1.1.1f  31 Mar 2020",
+    "modules": [],
+    "proFeatures": [],
+    "allocator": "tcmalloc",
+    "environment": {
+        "distarch": "x86_64",
+        "target_arch": "x86_64"
+    }
+}
+"#;
+
     #[test]
-    fn the_edition_is_read_from_the_modules() {
-        for (output, expected) in [
-            ("    \"modules\": [\n        \"enterprise\"\n    ],", true),
-            ("    \"modules\": [],\n", false),
-            ("    \"psmdbVersion\": \"7.0.14-8\",", true),
-            ("modules: none", false),
+    fn the_edition_is_read_from_what_the_servers_print() {
+        for (output, version, expected) in [
+            (COMMUNITY, "6.0.5", Edition::Community),
+            (ENTERPRISE, "7.0.14", Edition::Enterprise),
+            (PERCONA, "8.0.4-1", Edition::Percona),
+            (PERCONA_6, "6.0.11-8", Edition::Percona),
+            ("db version v7.0.14\n", "7.0.14", Edition::Community),
         ] {
-            assert_eq!(has_memory_engine(output), expected, "{output}");
+            assert_eq!(edition(&build_info(output)), expected, "{output}");
+            let read = parse_version(ServerProgram::Mongod, output);
+            assert_eq!(read.as_deref(), Some(version));
         }
+        let git_version = build_info(COMMUNITY).git_version;
+        assert_eq!(
+            git_version.as_deref(),
+            Some("c9a99c120371d4d4c52cbb15dac34a36ce8d3b1d")
+        );
+    }
+
+    #[test]
+    fn a_router_is_told_from_a_server() {
         let router = parse_version(ServerProgram::Mongos, "mongos version v8.0.4\n");
         assert_eq!(router.as_deref(), Some("8.0.4"));
         assert_eq!(

@@ -155,11 +155,13 @@ pub(crate) struct StartArguments {
     #[arg(long, value_name = "POLICY", help_heading = "Server",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) placement: Option<String>,
-    /// Start this kind of server for the run; default: `embedded`, unless `--uri` is given
+    /// Start this kind of server for the run; default: `auto`, unless `--uri` is given
     #[arg(long, value_name = "KIND", help_heading = "Server")]
     pub(crate) server: Option<ServerName>,
-    /// Path of the `mongod` to start; default: `mongod` on `PATH`. Implies `--server mongod`
-    #[arg(long, value_name = "PATH", help_heading = "Server")]
+    /// The `mongod` to start: a path, or the version of one that `dyno server install` has put here. Implies `--server mongod`
+    ///
+    /// Default: that of the variable `DYNO_MONGOD`, else `mongod` on `PATH`, else an installed one.
+    #[arg(long, value_name = "PATH|VERSION", help_heading = "Server")]
     pub(crate) mongod: Option<String>,
     /// Path of the `mongos` of a sharded cluster; default: beside `mongod`, or on `PATH`
     #[arg(long, value_name = "PATH", help_heading = "Server")]
@@ -180,7 +182,7 @@ pub(crate) struct StartArguments {
     /// Default: a temporary folder inside the run directory, removed at the end.
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub(crate) data_dir: Option<String>,
-    /// Path of the embedded server `secantusd-rs`
+    /// Path of the embedded server `secantusd-rs`; it is started unless a `mongod` or `--server` is named
     ///
     /// Default: where `scripts/setup.sh embedded` puts it, beside `dyno`, or on `PATH`.
     #[arg(
@@ -272,6 +274,8 @@ pub(crate) struct YcsbArguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ServerName {
+    /// The first that is there: a `mongod` that is named, on `PATH` or installed, else the embedded server
+    Auto,
     /// The embedded server `secantusd-rs`
     Embedded,
     /// MongoDB's own server

@@ -7,6 +7,7 @@ use crate::fleet::{Fleet, check_run};
 use crate::messages::print_data;
 use crate::session::execute::Hands;
 use crate::session::output;
+use crate::surroundings::{ServerHome, Surroundings};
 use dyno_fleet::kubernetes;
 use dyno_fleet::names::RunName;
 use dyno_plan::resolve::{self, Overrides};
@@ -50,7 +51,18 @@ fn on_hosts(
     hands: Hands<'_>,
     verb: impl FnOnce(Hands<'_>) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let fleet = Fleet::new(hosts, hands.surroundings);
+    let surroundings = Surroundings {
+        home: match hosts.kubernetes {
+            true => ServerHome::Pods,
+            false => ServerHome::Hosts,
+        },
+        ..hands.surroundings.clone()
+    };
+    let hands = Hands {
+        surroundings: &surroundings,
+        ..hands
+    };
+    let fleet = Fleet::new(hosts, &surroundings);
     let result = verb(Hands {
         fleet: Some(&fleet),
         ..hands

@@ -18,10 +18,10 @@ pub(crate) fn index_build(
     arguments: &IndexBuildArguments,
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
-    let task = task::of_index_build(arguments)?;
+    let task = task::of_index_build(arguments, hands.surroundings)?;
     task.tell(hands.messages);
     if arguments.dry_run {
-        print_data(&dyno_plan::file::to_toml(&task.plan))?;
+        print_data(&task.plan_text())?;
         return Ok(Exit::Done);
     }
     // Before documents are loaded for minutes.
@@ -31,7 +31,7 @@ pub(crate) fn index_build(
     check_folders(&task.plan, arguments.out.as_deref())?;
     let name = format!("index-build-{}", task.plan.name);
     let folder = ExperimentFolder::create(arguments.out.as_deref(), &name, Timestamp::now())?;
-    folder.save_plan("plan.toml", &task.plan)?;
+    folder.save_plan("plan.toml", &task)?;
     let path = folder.path().to_owned();
     let embedded = arguments.start.embedded_server.as_deref();
     let failure = perform(&task, hands, embedded, folder)?;

@@ -29,7 +29,7 @@ pub(crate) fn load(
     let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     if arguments.output.dry_run {
         task.tell(hands.messages);
-        print_data(&dyno_plan::file::to_toml(&task.plan))?;
+        print_data(&task.plan_text())?;
         return Ok(Exit::Done);
     }
     let conduct = Conduct {

@@ -8,6 +8,7 @@ pub(crate) mod export;
 pub(crate) mod fleet;
 pub(crate) mod history;
 pub(crate) mod index_build;
+pub(crate) mod install;
 pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod report;

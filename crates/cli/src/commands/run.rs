@@ -37,7 +37,7 @@ pub(crate) fn perform(
     let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     if arguments.output.dry_run {
         task.tell(hands.messages);
-        print_data(&dyno_plan::file::to_toml(&task.plan))?;
+        print_data(&task.plan_text())?;
         return Ok(Exit::Done);
     }
     task::check_loads_what_it_drops(&task.plan, arguments.no_load)?;

@@ -4,6 +4,7 @@ use crate::args::{
     ServerArguments, ServerCommand, ServerFormat, ServerListArguments, ServerPlanArguments,
     ServerStartArguments, ServerStatusArguments,
 };
+use crate::commands::install;
 use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
 use crate::session::execute::Hands;
@@ -38,7 +39,11 @@ pub(crate) fn server(
         ServerCommand::Start(arguments) => start(arguments, folder()?, hands),
         ServerCommand::Stop(arguments) => stop(&Place::of(folder()?, &arguments.name)?, hands),
         ServerCommand::Status(arguments) => status(arguments, folder()?),
+        ServerCommand::List(arguments) if arguments.installed => {
+            install::list(arguments.format, hands.surroundings)
+        }
         ServerCommand::List(arguments) => list(arguments, folder()?),
+        ServerCommand::Install(arguments) => install::install(arguments, hands),
         ServerCommand::Supervise(arguments) => supervisor::supervise(
             &arguments.folder,
             arguments.embedded_server.as_deref(),
@@ -53,7 +58,11 @@ fn start(
     state_dir: &Path,
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
-    let plan = task::of_server(arguments.workload.as_deref(), &arguments.start)?;
+    let plan = task::of_server(
+        arguments.workload.as_deref(),
+        &arguments.start,
+        hands.surroundings,
+    )?;
     let state_dir = std::path::absolute(state_dir).map_err(|error| {
         Failure::of(Exit::Environment, error).context("cannot use the state folder")
     })?;
@@ -151,7 +160,11 @@ fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Failu
 
 /// Shows where servers and clients would be put, and the cache of each server.
 fn show(arguments: &ServerPlanArguments, surroundings: &Surroundings) -> Result<Exit, Failure> {
-    let plan = task::of_server(arguments.workload.as_deref(), &arguments.start)?;
+    let plan = task::of_server(
+        arguments.workload.as_deref(),
+        &arguments.start,
+        surroundings,
+    )?;
     let Some(place) = Placement::of_plan(&plan)? else {
         return Err(Failure::new(Exit::Internal, "there is nothing to place"));
     };
@@ -166,7 +179,7 @@ fn show(arguments: &ServerPlanArguments, surroundings: &Surroundings) -> Result<
 fn caches(plan: &Plan, place: &Placement) -> Result<String, Failure> {
     let program = match plan.server.kind {
         ServerKind::Mongod => ServerProgram::Mongod,
-        ServerKind::Embedded | ServerKind::Uri => ServerProgram::Embedded,
+        ServerKind::Auto | ServerKind::Embedded | ServerKind::Uri => ServerProgram::Embedded,
     };
     let topology = lab::topology_of(plan)?;
     let memory = place.memory();

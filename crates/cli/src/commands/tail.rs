@@ -12,10 +12,10 @@ use jiff::Timestamp;
 
 /// See the module.
 pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
-    let task = task::of_tail(arguments)?;
+    let task = task::of_tail(arguments, hands.surroundings)?;
     task.tell(hands.messages);
     if arguments.dry_run {
-        print_data(&dyno_plan::file::to_toml(&task.plan))?;
+        print_data(&task.plan_text())?;
         return Ok(Exit::Done);
     }
     let folder = ExperimentFolder::create(
@@ -26,7 +26,7 @@ pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, 
         },
         Timestamp::now(),
     )?;
-    folder.save_plan("plan.toml", &task.plan)?;
+    folder.save_plan("plan.toml", &task)?;
     let path = folder.path().to_owned();
     let failure = perform(&task, arguments, hands, folder)?;
     let analysed = AnalysedTail::of(&path)?;

@@ -5,6 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use crate::metrics::{Endpoint, Metrics};
 use crate::selfcheck;
+use crate::session::choice;
 use crate::session::collection::Wishes;
 use crate::session::document::VERSION;
 use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
@@ -128,7 +129,7 @@ fn task(
     }
     let remote = match plan.server.kind {
         ServerKind::Uri => Some(Remote::parse(&uri)?),
-        ServerKind::Embedded | ServerKind::Mongod => {
+        ServerKind::Auto | ServerKind::Embedded | ServerKind::Mongod => {
             if command.phase == Phase::Load {
                 task::check_data_stays(&plan)?;
             }
@@ -144,8 +145,11 @@ fn task(
         warnings.extend(task::limit_clients(&mut plan, &remote.target));
     }
     plan.client.threads = threads.clamp(1, plan.client.clients);
+    let embedded = surroundings.embedded_server.as_deref();
+    let server = choice::settle(&mut plan, embedded, surroundings)?;
     task::check(&plan)?;
     Ok(Task {
+        server,
         threads: Threads::Given(plan.client.threads),
         plan,
         remote,

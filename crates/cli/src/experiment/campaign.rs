@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::fleet::{self, Fleet};
 use crate::progress::Progress;
 use crate::session::analysis::stolen_ratio;
+use crate::session::choice;
 use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Hands, execute_on};
 use crate::session::lab::{self, Lab};
@@ -619,7 +620,10 @@ fn plan_of(task: &Task, point: &Point) -> Result<Task, Failure> {
         .iter()
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
+    let keys = point.settings.keys().map(String::as_str);
+    choice::reconsider(&mut plan, keys.clone());
     dyno_plan::file::set(&mut plan, &settings).map_err(PlanError::Invalid)?;
+    let is_other_server = keys.clone().any(choice::decides);
     lab::settle_topology(&mut plan)?;
     if !settings.is_empty() && !point.settings.contains_key("client.threads") {
         task.threads.apply(&mut plan);
@@ -631,6 +635,7 @@ fn plan_of(task: &Task, point: &Point) -> Result<Task, Failure> {
         warnings: Vec::new(),
         notes: Vec::new(),
         threads: task.threads,
+        server: task.server.clone().filter(|_| !is_other_server),
     })
 }
 

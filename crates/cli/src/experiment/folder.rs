@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::session::directory::claim_name;
 use crate::session::output::write_file;
+use crate::session::task::Task;
 use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION};
 use dyno_plan::Plan;
 use jiff::Timestamp;
@@ -97,9 +98,9 @@ impl ExperimentFolder {
         write_file(&self.path.join(DOCUMENT), &format!("{text}\n"))
     }
 
-    /// Writes a plan beside it.
-    pub(crate) fn save_plan(&self, name: &str, plan: &Plan) -> Result<(), Failure> {
-        write_file(&self.path.join(name), &dyno_plan::file::to_toml(plan))
+    /// Writes the plan of a task beside it.
+    pub(crate) fn save_plan(&self, name: &str, task: &Task) -> Result<(), Failure> {
+        write_file(&self.path.join(name), &task.plan_text())
     }
 
     /// Reads a plan that was written.

@@ -116,7 +116,7 @@ pub(crate) fn begin(
     let bench = bench(&document, embedded, state_dir, hands);
     let saved = tasks
         .iter()
-        .try_for_each(|(side, task)| folder.save_plan(plan_file(*side), &task.plan));
+        .try_for_each(|(side, task)| folder.save_plan(plan_file(*side), task));
     let campaign = saved.and_then(|()| Campaign::new(document, folder.clone(), tasks, bench));
     let mut campaign = campaign.inspect_err(|_| folder.discard())?;
     perform(&mut campaign, arguments.format)

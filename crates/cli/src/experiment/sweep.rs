@@ -6,6 +6,7 @@ use super::document;
 use super::slo::max_start_delay;
 use crate::args::{OrderName, ScheduleName, SweepArguments};
 use crate::exit::{Exit, Failure};
+use crate::session::choice;
 use crate::session::task::{self, Task};
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::blocks;
@@ -61,6 +62,10 @@ pub(crate) fn plan(
     let has_blocks = has_blocks(&axes, arguments.cross)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
     let task = task(arguments, &fixed, rate, surroundings)?;
+    for axis in axes.iter().filter(|axis| axis.key == "server.mongod") {
+        let mut programs = axis.values.iter();
+        programs.try_for_each(|text| choice::mongod(Some(text), surroundings).map(drop))?;
+    }
     let blocks: Vec<Combinations> = match has_blocks {
         false => vec![Combinations::of(&axes, None, &task)],
         true => Block::ALL

@@ -6,8 +6,8 @@ use super::hosts::{Hosts, RedisAddress, Started, Wanted};
 use super::open::{Open, Places, PrivateFolder};
 use super::{Fleet, absolute, endpoint, reason, run_name, servers_run, version};
 use crate::exit::{Exit, Failure};
-use crate::session::collection;
 use crate::session::execute::Hands;
+use crate::session::{choice, collection};
 use dyno_fleet::FleetError;
 use dyno_fleet::controller::{Controller, ControllerOptions};
 use dyno_fleet::inventory::Inventory;
@@ -17,7 +17,7 @@ use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::uri::redact;
-use dyno_servers::{EmbeddedPlaces, locate_embedded};
+use dyno_servers::locate_embedded;
 use std::path::{Path, PathBuf};
 
 /// Longest name of a run: those of its servers have up to 14 characters more, and names in Redis end at 64.
@@ -252,12 +252,7 @@ impl Fleet<'_> {
         if servers.is_empty() || plan.server.kind != ServerKind::Embedded {
             return Ok(None);
         }
-        let executable = self.surroundings.executable.as_deref();
-        let found = locate_embedded(&EmbeddedPlaces {
-            explicit: embedded,
-            executable_dir: executable.and_then(Path::parent),
-            path_variable: self.surroundings.path.as_deref(),
-        })?;
+        let found = locate_embedded(&choice::embedded_places(embedded, self.surroundings))?;
         Ok(Some(absolute(found)))
     }
 

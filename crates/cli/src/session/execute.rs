@@ -18,7 +18,7 @@ use crate::session::lab::{self, Lab};
 use crate::session::live::Live;
 use crate::session::place::Place;
 use crate::session::recorder::{Recorder, Totals, Watch};
-use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder};
+use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder, kind_name};
 use crate::session::steering::Steering;
 use crate::session::task::Task;
 use crate::session::trace;
@@ -34,7 +34,7 @@ use dyno_load::workload::Workload;
 use dyno_observe::doctor::{self, Subject};
 use dyno_observe::watch::{Board, Keep, Watcher};
 use dyno_plan::Plan;
-use dyno_plan::model::{PageCache, ServerKind};
+use dyno_plan::model::PageCache;
 use dyno_record::model::{Caveat, FleetRecord, PhaseEdge, RunDocument, ServerRecord};
 use dyno_record::reader::Run;
 use dyno_record::verdict::CheckName;
@@ -238,7 +238,7 @@ impl<'a> Session<'a> {
         let observation = dyno_observe::environment::observe(folder.as_deref());
         let mut document = document::initial(plan, started, observation.environment);
         document.selfcheck.clone_from(&conduct.selfcheck);
-        let writer = RunWriter::create(directory, &dyno_plan::file::to_toml(plan), &document)?;
+        let writer = RunWriter::create(directory, &task.plan_text(), &document)?;
         let per_row = observation::per_row(plan, Duration::from_nanos(engine::INTERVAL_NS));
         let instances = match plan.server.pairs {
             0 | 1 => Vec::new(),
@@ -561,12 +561,7 @@ fn run_facts(plan: &Plan, directory: &Path, started: Timestamp) -> RunFacts {
     RunFacts {
         name: plan.name.clone(),
         version: document::VERSION.to_owned(),
-        server: match plan.server.kind {
-            ServerKind::Embedded => "embedded",
-            ServerKind::Mongod => "mongod",
-            ServerKind::Uri => "uri",
-        }
-        .to_owned(),
+        server: kind_name(plan.server.kind).to_owned(),
         directory: name.to_string_lossy().into_owned(),
         started_s: started.as_millisecond() as f64 / 1e3,
         offered_rate_per_s: offered.map(|rate| rate * f64::from(plan.server.pairs.max(1))),

@@ -2,6 +2,7 @@
 //! already.
 
 use crate::exit::{Exit, Failure};
+use crate::session::choice;
 use crate::session::commander::ControlCommander;
 use crate::session::execute::Hands;
 use crate::session::observation::{self, Witness};
@@ -17,12 +18,11 @@ use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
 use dyno_record::server::ExperimentServer;
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
-    DataDir, Deployment, DeploymentOptions, Duty, EmbeddedPlaces, EndedMember, Instance, Member,
-    MemberSettings, Namespace, ServerOptions, ServerProgram, Stopped, Topology, instances,
-    locate_embedded, locate_mongod, locate_mongos,
+    DataDir, Deployment, DeploymentOptions, Duty, EndedMember, Instance, Member, MemberSettings,
+    Namespace, ServerOptions, ServerProgram, Stopped, Topology, instances, locate_mongos,
 };
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -363,7 +363,7 @@ fn options(
     place: Option<&Place>,
 ) -> Result<DeploymentOptions, Failure> {
     let path = places.surroundings.path.as_deref();
-    let program = program(plan, places)?;
+    let program = choice::program(plan, places.embedded, places.surroundings)?;
     let router = match topology {
         Topology::Sharded(_) if plan.server.kind == ServerKind::Mongod => {
             let named = plan.server.mongos.as_deref().map(Path::new);
@@ -391,19 +391,6 @@ fn options(
         }));
     }
     Ok(options)
-}
-
-fn program(plan: &Plan, places: &ServerPlaces<'_>) -> Result<PathBuf, Failure> {
-    let surroundings = places.surroundings;
-    let path = surroundings.path.as_deref();
-    Ok(match plan.server.kind {
-        ServerKind::Mongod => locate_mongod(plan.server.mongod.as_deref().map(Path::new), path)?,
-        ServerKind::Embedded | ServerKind::Uri => locate_embedded(&EmbeddedPlaces {
-            explicit: places.embedded,
-            executable_dir: surroundings.executable.as_deref().and_then(Path::parent),
-            path_variable: path,
-        })?,
-    })
 }
 
 /// The places of the servers with data, by name; the others go where the system puts them.

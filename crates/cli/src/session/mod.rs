@@ -2,6 +2,7 @@
 //! `dyno load` and `dyno ycsb` have in common. How results look is left to the callers.
 
 pub(crate) mod analysis;
+pub(crate) mod choice;
 pub(crate) mod collection;
 pub(crate) mod commander;
 pub(crate) mod directory;

@@ -304,8 +304,10 @@ fn control_target(target: &Target, backend: Backend) -> Target {
 
 const SERVER_DEFAULT: &str = "server default";
 
-fn kind_name(kind: ServerKind) -> &'static str {
+/// Name of a kind, as in a plan.
+pub(crate) fn kind_name(kind: ServerKind) -> &'static str {
     match kind {
+        ServerKind::Auto => "auto",
         ServerKind::Embedded => "embedded",
         ServerKind::Mongod => "mongod",
         ServerKind::Uri => "uri",

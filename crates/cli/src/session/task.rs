@@ -8,7 +8,7 @@ use crate::args::{
 };
 use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
-use crate::session::{framework, lab, place};
+use crate::session::{choice, framework, lab, place};
 use crate::surroundings::Surroundings;
 use dyno_observe::doctor::network::{self, Relay};
 use dyno_plan::Plan;
@@ -37,6 +37,8 @@ pub(crate) struct Task {
     pub(crate) notes: Vec<String>,
     /// Worker threads when the number of clients is another one.
     pub(crate) threads: Threads,
+    /// The server that is started, with its version.
+    pub(crate) server: Option<String>,
 }
 
 /// How many worker threads a client has.
@@ -72,6 +74,15 @@ impl Task {
         self.plan.client.clients = clients;
         self.threads.apply(&mut self.plan);
         check(&self.plan)
+    }
+
+    /// The plan as a file, with the server that was chosen for it.
+    pub(crate) fn plan_text(&self) -> String {
+        let text = dyno_plan::file::to_toml(&self.plan);
+        match &self.server {
+            Some(server) => format!("# server: {server}\n{text}"),
+            None => text,
+        }
     }
 
     /// Says what the person should know.
@@ -380,11 +391,15 @@ pub(crate) fn of_plan(
         remote,
         warnings,
         notes: Vec::new(),
+        server: None,
     })
 }
 
 /// Resolves what was typed after `dyno index-build`.
-pub(crate) fn of_index_build(arguments: &IndexBuildArguments) -> Result<Task, Failure> {
+pub(crate) fn of_index_build(
+    arguments: &IndexBuildArguments,
+    surroundings: &Surroundings,
+) -> Result<Task, Failure> {
     let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
     let mut overrides = Overrides {
         records: arguments.records,
@@ -420,7 +435,7 @@ pub(crate) fn of_index_build(arguments: &IndexBuildArguments) -> Result<Task, Fa
         None => &arguments.layout,
     };
     let plan = resolve::resolve_index_build(source, &overrides)?.plan;
-    let mut task = on_one_server(plan, given, &arguments.start)?;
+    let mut task = on_one_server(plan, given, &arguments.start, surroundings)?;
     if let (Some(_), Some((database, _))) = (&task.remote, &arguments.collection) {
         task.plan.data.database.clone_from(database);
     }
@@ -433,6 +448,7 @@ fn on_one_server(
     mut plan: Plan,
     given: Option<Remote>,
     start: &StartArguments,
+    surroundings: &Surroundings,
 ) -> Result<Task, Failure> {
     let remote = match given {
         Some(remote) => Some(remote),
@@ -441,6 +457,8 @@ fn on_one_server(
     if let Some(remote) = &remote {
         aim(&mut plan, remote);
     }
+    let mut notes = Vec::new();
+    let server = settle_server(&mut plan, start, surroundings, &mut notes)?;
     absolute(&mut plan, start)?;
     check(&plan)?;
     lab::settle_topology(&mut plan)?;
@@ -458,12 +476,16 @@ fn on_one_server(
         plan,
         remote,
         warnings: Vec::new(),
-        notes: Vec::new(),
+        notes,
+        server,
     })
 }
 
 /// Resolves what was typed after `dyno tail`.
-pub(crate) fn of_tail(arguments: &TailArguments) -> Result<Task, Failure> {
+pub(crate) fn of_tail(
+    arguments: &TailArguments,
+    surroundings: &Surroundings,
+) -> Result<Task, Failure> {
     let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
     let mut overrides = Overrides {
         seed: arguments.seed,
@@ -520,7 +542,7 @@ pub(crate) fn of_tail(arguments: &TailArguments) -> Result<Task, Failure> {
     });
     set("mode", mode.map(str::to_owned));
     let plan = resolve::resolve_tail(&arguments.plan, &overrides)?.plan;
-    on_one_server(plan, given, &arguments.start)
+    on_one_server(plan, given, &arguments.start, surroundings)
 }
 
 /// Refuses the plan of an index build or of messages where a load is asked for.
@@ -541,6 +563,7 @@ fn start_overrides(start: &StartArguments) -> Overrides {
         settings: settings(start),
         placement: start.placement.clone(),
         server: start.server.map(|server| match server {
+            ServerName::Auto => ServerKind::Auto,
             ServerName::Embedded => ServerKind::Embedded,
             ServerName::Mongod => ServerKind::Mongod,
         }),
@@ -551,13 +574,22 @@ fn start_overrides(start: &StartArguments) -> Overrides {
 
 /// The plan of servers that stay: of a plan its `[server]` table and its collection, which a cluster
 /// shards.
-pub(crate) fn of_server(workload: Option<&str>, start: &StartArguments) -> Result<Plan, Failure> {
+pub(crate) fn of_server(
+    workload: Option<&str>,
+    start: &StartArguments,
+    surroundings: &Surroundings,
+) -> Result<Plan, Failure> {
     let mut resolved = resolve::resolve(workload.unwrap_or(ANY_WORKLOAD), &start_overrides(start))?;
     let server = &mut resolved.plan.server;
     if server.kind == ServerKind::Uri {
         let text = "the plan aims at a server that runs already, so that there is nothing to start";
-        return Err(Failure::new(Exit::BadInput, text).with_hint("give `--server embedded`"));
+        return Err(Failure::new(Exit::BadInput, text).with_hint("give `--server auto`"));
     }
+    choice::settle(
+        &mut resolved.plan,
+        start.embedded_server.as_deref(),
+        surroundings,
+    )?;
     absolute(&mut resolved.plan, start)?;
     check(&resolved.plan)?;
     lab::settle_topology(&mut resolved.plan)?;
@@ -573,7 +605,7 @@ fn absolute(plan: &mut Plan, start: &StartArguments) -> Result<(), Failure> {
     if let Some(folder) = &start.data_dir {
         server.data_dir = Some(folder.clone());
     }
-    let paths = [&mut server.data_dir, &mut server.mongod, &mut server.mongos];
+    let paths = [&mut server.data_dir, &mut server.mongos];
     let paths = paths.into_iter().flatten().chain(&mut server.data_dirs);
     for path in paths {
         let full = std::path::absolute(&*path).map_err(|error| {
@@ -668,6 +700,7 @@ fn resolve_task(
     if let Some(folder) = &arguments.start.data_dir {
         plan.server.data_dir = Some(folder.clone());
     }
+    let server = settle_server(&mut plan, &arguments.start, surroundings, &mut notes)?;
     check(&plan)?;
     lab::settle_topology(&mut plan)?;
     if remote.is_none() && plan.server.pairs > 1 {
@@ -685,7 +718,23 @@ fn resolve_task(
         warnings,
         notes,
         threads,
+        server,
     })
+}
+
+/// Decides which server the plan starts; where nobody said its kind, the person is told.
+fn settle_server(
+    plan: &mut Plan,
+    start: &StartArguments,
+    surroundings: &Surroundings,
+    notes: &mut Vec<String>,
+) -> Result<Option<String>, Failure> {
+    let is_open = plan.server.kind == ServerKind::Auto;
+    let server = choice::settle(plan, start.embedded_server.as_deref(), surroundings)?;
+    if is_open && let Some(server) = &server {
+        notes.push(format!("server: {server}"));
+    }
+    Ok(server)
 }
 
 /// Half of the cores are left to a server on the same machine.
@@ -754,6 +803,7 @@ pub(crate) fn check_data_stays(plan: &Plan) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::args::{Arguments, Command};
+    use crate::surroundings::ServerHome;
     use clap::Parser;
 
     fn task(cores: u32, arguments: &[&str]) -> Result<Task, Failure> {
@@ -768,6 +818,8 @@ mod tests {
         Surroundings {
             cores,
             hostname: Some("bench".into()),
+            // Here the embedded server is taken unseen, whatever this machine has.
+            home: ServerHome::Hosts,
             ..Surroundings::default()
         }
     }

@@ -14,6 +14,7 @@ mod fleet_local;
 mod fleet_pods;
 mod index_build;
 mod input;
+mod install;
 mod measured_run;
 mod metrics;
 mod pairs;

@@ -30,6 +30,7 @@ fn set<T>(target: &mut T, value: Option<T>) {
 fn apply_server(plan: &mut Plan, reader: &mut Reader<'_>) {
     let kinds = [
         ("uri", ServerKind::Uri),
+        ("auto", ServerKind::Auto),
         ("embedded", ServerKind::Embedded),
         ("mongod", ServerKind::Mongod),
     ];

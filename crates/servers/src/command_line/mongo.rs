@@ -107,7 +107,9 @@ fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
             options,
             setting,
             value,
-            format!("it has no {what}; install MongoDB 4.4 or later and choose `mongod`"),
+            format!(
+                "it has no {what}; install MongoDB 4.4 or later (`dyno server install`) and choose `mongod`"
+            ),
         ))
     };
     let settings = &options.mongod;
@@ -161,7 +163,7 @@ pub(super) fn check_version(options: &ServerOptions, program: &Program) -> Resul
         return Ok(());
     }
     let settings = &options.mongod;
-    if settings.storage_engine == StorageEngine::InMemory && !program.has_memory_engine {
+    if settings.storage_engine == StorageEngine::InMemory && !program.has_memory_engine() {
         return Err(refuse(
             options,
             "server.storage_engine",

@@ -2,13 +2,16 @@
 
 use super::*;
 use crate::DataDir;
-use dyno_plan::model::ServerPlan;
+use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::{Bytes, Span};
 use std::time::Duration;
 
 pub(super) fn options(kind: ServerProgram) -> ServerOptions {
     let mut options = ServerOptions::from_plan(
-        &ServerPlan::default(),
+        &ServerPlan {
+            kind: ServerKind::Embedded,
+            ..ServerPlan::default()
+        },
         "/bin/server".into(),
         DataDir::Kept("/data".into()),
         "/log".into(),

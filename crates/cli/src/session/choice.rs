@@ -1,0 +1,137 @@
+//! Which server a plan starts: decided once, when a plan is resolved, so that a plan that is carried out names it.
+
+use crate::exit::Failure;
+use crate::surroundings::{ServerHome, Surroundings};
+use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
+use dyno_servers::{
+    Chosen, EmbeddedPlaces, InstalledServers, Mongod, MongodPlaces, ServerError, ServerProgram,
+    choose, locate_embedded, locate_mongod, program_version,
+};
+use std::path::{Path, PathBuf};
+
+/// Puts into a plan which server it starts, and says it with its version; `None` where it starts none here.
+///
+/// # Errors
+/// There is no server that could be started, or the one that is named is not there or cannot be run.
+pub(crate) fn settle(
+    plan: &mut Plan,
+    embedded: Option<&Path>,
+    surroundings: &Surroundings,
+) -> Result<Option<String>, Failure> {
+    let server = &mut plan.server;
+    match surroundings.home {
+        ServerHome::Here => {}
+        ServerHome::Hosts | ServerHome::Pods => {
+            if server.kind == ServerKind::Auto {
+                server.kind = match surroundings.home {
+                    ServerHome::Pods => ServerKind::Mongod,
+                    ServerHome::Here | ServerHome::Hosts => ServerKind::Embedded,
+                };
+            }
+            return Ok(None);
+        }
+    }
+    let chosen = match server.kind {
+        ServerKind::Uri => return Ok(None),
+        // It is looked for when it is started, as a plan can be shown where it is not built.
+        ServerKind::Embedded => return Ok(None),
+        ServerKind::Mongod => Chosen::Mongod(mongod(server.mongod.as_deref(), surroundings)?),
+        ServerKind::Auto => with_installed(surroundings, |installed| {
+            choose(
+                &mongod_places(surroundings, installed),
+                &embedded_places(embedded, surroundings),
+            )
+        })?,
+    };
+    let (kind, path) = match &chosen {
+        Chosen::Mongod(found) => {
+            server.kind = ServerKind::Mongod;
+            server.mongod = Some(found.name.clone());
+            (ServerProgram::Mongod, &found.program)
+        }
+        Chosen::Embedded(program) => {
+            server.kind = ServerKind::Embedded;
+            (ServerProgram::Embedded, program)
+        }
+    };
+    let says = program_version(kind, path)?;
+    Ok(Some(format!(
+        "`{}` {}, {}",
+        kind.executable(),
+        says.version,
+        path.display()
+    )))
+}
+
+/// Finds the `mongod` that a key of the plan names, or the one that is used if none is named.
+pub(crate) fn mongod(text: Option<&str>, surroundings: &Surroundings) -> Result<Mongod, Failure> {
+    let found = with_installed(surroundings, |installed| {
+        locate_mongod(text, &mongod_places(surroundings, installed))
+    });
+    found.map_err(Failure::from)
+}
+
+/// The program of a plan whose kind of server is known.
+pub(crate) fn program(
+    plan: &Plan,
+    embedded: Option<&Path>,
+    surroundings: &Surroundings,
+) -> Result<PathBuf, Failure> {
+    Ok(match plan.server.kind {
+        ServerKind::Mongod => mongod(plan.server.mongod.as_deref(), surroundings)?.program,
+        ServerKind::Auto | ServerKind::Embedded | ServerKind::Uri => {
+            locate_embedded(&embedded_places(embedded, surroundings))?
+        }
+    })
+}
+
+/// Where the embedded server is looked for.
+pub(crate) fn embedded_places<'a>(
+    explicit: Option<&'a Path>,
+    surroundings: &'a Surroundings,
+) -> EmbeddedPlaces<'a> {
+    EmbeddedPlaces {
+        explicit,
+        executable_dir: surroundings.executable.as_deref().and_then(Path::parent),
+        path_variable: surroundings.path.as_deref(),
+    }
+}
+
+fn mongod_places<'a>(
+    surroundings: &'a Surroundings,
+    installed: &'a InstalledServers,
+) -> MongodPlaces<'a> {
+    MongodPlaces {
+        named: surroundings.mongod.as_deref(),
+        path_variable: surroundings.path.as_deref(),
+        installed: Some(installed),
+    }
+}
+
+fn with_installed<T>(
+    surroundings: &Surroundings,
+    find: impl FnOnce(&InstalledServers) -> Result<T, ServerError>,
+) -> Result<T, ServerError> {
+    find(&InstalledServers::of(surroundings.data_dir.as_deref()))
+}
+
+/// Whether a key of the plan decides which server is started.
+pub(crate) fn decides(key: &str) -> bool {
+    matches!(key, "server.kind" | "server.mongod")
+}
+
+/// Takes back what was chosen for all runs of several where one of them, by these keys, says something else: a `mongod`
+/// that is named is started whatever was chosen, and another kind of server is not started from its path.
+pub(crate) fn reconsider<'a>(plan: &mut Plan, mut keys: impl Iterator<Item = &'a str> + Clone) {
+    let mut others = keys.clone();
+    let server = &mut plan.server;
+    match (
+        keys.any(|key| key == "server.kind"),
+        others.any(|key| key == "server.mongod"),
+    ) {
+        (true, false) => server.mongod = None,
+        (false, true) if server.kind == ServerKind::Embedded => server.kind = ServerKind::Mongod,
+        _ => {}
+    }
+}

