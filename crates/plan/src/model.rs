@@ -201,13 +201,13 @@ pub enum StorageEngine {
 }
 
 impl ServerKind {
-    /// The cache that `smallest` means; `None` for a server that runs already. `mongod` refuses less; the embedded server
+    /// The cache that `smallest` means; `None` for a server that runs already, or is not chosen yet. `mongod` refuses less; the embedded server
     /// takes 1 MiB, but with that one would measure little but eviction.
     pub const fn smallest_cache(self) -> Option<Bytes> {
         match self {
             ServerKind::Embedded => Some(Bytes::from_mib(64)),
             ServerKind::Mongod => Some(Bytes::from_mib(256)),
-            ServerKind::Uri => None,
+            ServerKind::Auto | ServerKind::Uri => None,
         }
     }
 }
@@ -224,7 +224,7 @@ impl ServerPlan {
     /// Whether the write concern makes writes durable. The embedded server answers to `journal=true` without waiting for
     /// its disk; it is started with an option for that.
     pub fn waits_for_journal(&self) -> bool {
-        self.durable_writes && self.kind != ServerKind::Embedded
+        self.durable_writes && matches!(self.kind, ServerKind::Mongod | ServerKind::Uri)
     }
 
     /// The address that servers listen on. A text that is no address, which a valid plan has not, is 127.0.0.1.

@@ -254,8 +254,9 @@ fn resolve_opened(mut resolved: Resolved, overrides: &Overrides) -> Result<Resol
     }
 }
 
-/// Turns `data.times_cache` into a number of documents; where that cannot be done it stays, and is a problem of the plan.
-fn size_by_cache(plan: &mut Plan) {
+/// Turns `data.times_cache` into a number of documents. It stays while the kind of server is open and its smallest cache is
+/// wanted, and where it is a problem of the plan.
+pub fn size_by_cache(plan: &mut Plan) {
     let data = &mut plan.data;
     let times = data.times_cache.filter(|times| TIMES_CACHE.contains(times));
     let document = data.mean_document_bytes().filter(|bytes| *bytes > 0);

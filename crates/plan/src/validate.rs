@@ -564,7 +564,7 @@ fn check_times_cache(problems: &mut Problems, plan: &Plan) {
         format!("`data.times_cache` is `{times}`, but must be 0.01 to 1000")
     });
     problems.require_or(
-        plan.server.cache_bytes().is_some(),
+        plan.server.cache.is_some() && plan.server.kind != ServerKind::Uri,
         "give the number of documents by `data.records`, or the cache of a server that is started by `server.cache`",
         || "`data.times_cache` needs a cache that is known".into(),
     );

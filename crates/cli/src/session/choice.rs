@@ -4,6 +4,7 @@ use crate::exit::Failure;
 use crate::surroundings::{ServerHome, Surroundings};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
+use dyno_plan::resolve::size_by_cache;
 use dyno_servers::{
     Chosen, EmbeddedPlaces, InstalledServers, Mongod, MongodPlaces, ServerError, ServerProgram,
     choose, locate_embedded, locate_mongod, program_version,
@@ -15,6 +16,17 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// There is no server that could be started, or the one that is named is not there or cannot be run.
 pub(crate) fn settle(
+    plan: &mut Plan,
+    embedded: Option<&Path>,
+    surroundings: &Surroundings,
+) -> Result<Option<String>, Failure> {
+    let server = settle_kind(plan, embedded, surroundings)?;
+    // The smallest cache is known now.
+    size_by_cache(plan);
+    Ok(server)
+}
+
+fn settle_kind(
     plan: &mut Plan,
     embedded: Option<&Path>,
     surroundings: &Surroundings,
@@ -34,7 +46,7 @@ pub(crate) fn settle(
     }
     let chosen = match server.kind {
         ServerKind::Uri => return Ok(None),
-        // It is looked for when it is started, as a plan can be shown where it is not built.
+        // It is looked for when it is started, and by a dry run.
         ServerKind::Embedded => return Ok(None),
         ServerKind::Mongod => Chosen::Mongod(mongod(server.mongod.as_deref(), surroundings)?),
         ServerKind::Auto => with_installed(surroundings, |installed| {
