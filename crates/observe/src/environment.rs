@@ -45,6 +45,14 @@ pub fn drop_page_cache() -> std::io::Result<()> {
     storage::drop_page_cache(Path::new("/"))
 }
 
+/// Whether [`drop_page_cache`] may do that; nothing is dropped.
+///
+/// # Errors
+/// As those of [`drop_page_cache`].
+pub fn may_drop_page_cache() -> std::io::Result<()> {
+    storage::may_drop_page_cache(Path::new("/"))
+}
+
 fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation {
     let mut probes = Probes::default();
     let environment = Environment {

@@ -121,8 +121,19 @@ pub(crate) fn space(folder: &Path) -> Option<(u64, u64)> {
 pub(crate) fn drop_page_cache(root: &Path) -> std::io::Result<()> {
     nix::unistd::sync();
     // 1 is the page cache alone; names and attributes of files stay.
-    std::fs::write(root.join("proc/sys/vm/drop_caches"), "1")
+    std::fs::write(root.join(DROP_CACHES), "1")
 }
+
+/// Whether that may be written. The kernel does nothing when the file is opened.
+pub(crate) fn may_drop_page_cache(root: &Path) -> std::io::Result<()> {
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(root.join(DROP_CACHES));
+    file.map(drop)
+}
+
+/// Where the kernel is told to drop its caches.
+const DROP_CACHES: &str = "proc/sys/vm/drop_caches";
 
 /// All mounts that the process which reads can see.
 pub(crate) fn mounts(root: &Path) -> Reading<Vec<Mount>> {

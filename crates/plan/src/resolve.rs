@@ -183,11 +183,17 @@ pub fn resolve(source: &str, overrides: &Overrides) -> Result<Resolved, PlanErro
 pub fn resolve_index_build(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
     let mut resolved = match builtin::find_index_build(source) {
         Some(mut plan) => {
+            let mut ignored = None;
             if overrides.uri.is_some() {
-                // How a server is started says nothing of one that runs already.
-                plan.server = Default::default();
+                let server = std::mem::take(&mut plan.server);
+                ignored = (server != plan.server).then(|| {
+                    "cache and compressor of the plan are for a server that is started: this one keeps its own"
+                        .to_owned()
+                });
             }
-            with_properties(plan, overrides)?
+            let mut resolved = with_properties(plan, overrides)?;
+            resolved.warnings.extend(ignored);
+            resolved
         }
         None => open_or(source, overrides, |name| PlanError::UnknownIndexBuild {
             nearest: nearest(&name, builtin::index_build_names()),

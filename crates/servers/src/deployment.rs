@@ -44,7 +44,7 @@ pub use options::{Adjust, DeploymentOptions, Encryption, Namespace};
 pub use planning::planned_caches;
 
 use assemble::Crew;
-use planning::planned;
+use planning::{check_programs, planned};
 use secrets::Secrets;
 use uri::Reach;
 
@@ -121,6 +121,16 @@ impl Member {
 }
 
 impl Deployment {
+    /// Refuses what [`start`](Deployment::start) would refuse, as far as that is known before a server runs: topology,
+    /// caches, settings, data folders, and what the programs say of themselves. Makes nothing.
+    ///
+    /// # Errors
+    /// [`ServerError`], as those of a start.
+    pub fn check(topology: &Topology, options: &DeploymentOptions) -> Result<(), ServerError> {
+        topology.check()?;
+        check_programs(topology, &planned(topology, options)?)
+    }
+
     /// Starts all servers of `topology` and joins them.
     ///
     /// `interrupted` is asked every few milliseconds; when it gives `true` everything is stopped.

@@ -19,7 +19,7 @@ use crate::installed::command_of;
 use crate::keeper::{Keeper, POLL_INTERVAL, SpawnFailure};
 use crate::log::Log;
 use crate::placement::PreparedPlacement;
-use crate::version::program_version;
+use crate::version::{Program, program_version};
 use crate::watchdog::Watchdog;
 use crate::{DataDir, ServerError, ServerOptions, ServerProgram};
 
@@ -69,9 +69,10 @@ pub fn start(
     options: &ServerOptions,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<RunningServer, ServerError> {
+    // Before a program is run that may not even be there.
     command_line::check(options)?;
     let program = program_version(options.kind, &options.program)?;
-    command_line::check_version(options, &program)?;
+    check(options, &program)?;
     let version = program.version;
     let mut log = Log::create(&options.log_path)?;
     let mut data_dir = PreparedDir::new(options)?;
@@ -96,6 +97,13 @@ pub fn start(
         stop_limit: options.stop_limit,
         stopped: false,
     })
+}
+
+/// What [`start`] refuses before it makes anything, of a program that was asked what it is.
+pub(crate) fn check(options: &ServerOptions, program: &Program) -> Result<(), ServerError> {
+    command_line::check(options)?;
+    command_line::check_version(options, program)?;
+    check_folder(options).map(drop)
 }
 
 impl RunningServer {
@@ -189,24 +197,12 @@ struct PreparedDir {
 
 impl PreparedDir {
     fn new(options: &ServerOptions) -> Result<PreparedDir, ServerError> {
-        let path = options.data_dir.path();
+        let path = check_folder(options)?;
         let prepare = |source| ServerError::Prepare {
-            path: path.to_owned(),
+            path: options.data_dir.path().to_owned(),
             source,
         };
-        let path = std::path::absolute(path).map_err(prepare)?;
         let temporary = matches!(options.data_dir, DataDir::Temporary(_));
-        let files = names_in(&path).map_err(prepare)?;
-        if temporary && !files.is_empty() {
-            return Err(ServerError::TemporaryNotEmpty { path });
-        }
-        if let Some(found) = foreign_content(options.kind, &files) {
-            return Err(ServerError::ForeignDataDir {
-                path,
-                found,
-                program: options.kind.executable(),
-            });
-        }
         let watchdog = Watchdog::start(
             temporary.then_some(path.as_path()),
             options.empty_parent.as_deref(),
@@ -248,6 +244,28 @@ impl Drop for PreparedDir {
         if let Err(error) = self.remove() {
             tracing::warn!(%error, "temporary data folder left behind");
         }
+    }
+}
+
+/// The absolute path of a data folder that is empty, missing, or fit for this kind of server.
+fn check_folder(options: &ServerOptions) -> Result<PathBuf, ServerError> {
+    let path = options.data_dir.path();
+    let prepare = |source| ServerError::Prepare {
+        path: path.to_owned(),
+        source,
+    };
+    let path = std::path::absolute(path).map_err(prepare)?;
+    let files = names_in(&path).map_err(prepare)?;
+    if matches!(options.data_dir, DataDir::Temporary(_)) && !files.is_empty() {
+        return Err(ServerError::TemporaryNotEmpty { path });
+    }
+    match foreign_content(options.kind, &files) {
+        Some(found) => Err(ServerError::ForeignDataDir {
+            path,
+            found,
+            program: options.kind.executable(),
+        }),
+        None => Ok(path),
     }
 }
 

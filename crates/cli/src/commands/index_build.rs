@@ -3,13 +3,12 @@
 use crate::args::IndexBuildArguments;
 use crate::exit::{Exit, Failure};
 use crate::experiment::folder::ExperimentFolder;
-use crate::index_build::perform;
 use crate::index_build::reports::AnalysedBuilds;
+use crate::index_build::{check, perform};
 use crate::messages::print_data;
 use crate::session::execute::Hands;
 use crate::session::{output, task};
 use dyno_plan::Plan;
-use dyno_trace::LiveKernel;
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -20,20 +19,18 @@ pub(crate) fn index_build(
 ) -> Result<Exit, Failure> {
     let task = task::of_index_build(arguments, hands.surroundings)?;
     task.tell(hands.messages);
+    let embedded = arguments.start.embedded_server.as_deref();
+    // Before documents are loaded for minutes.
+    check(&task, embedded, hands)?;
+    check_folders(&task.plan, arguments.out.as_deref())?;
     if arguments.dry_run {
         print_data(&task.plan_text())?;
         return Ok(Exit::Done);
     }
-    // Before documents are loaded for minutes.
-    if let Some(refusal) = dyno_trace::possibilities(&LiveKernel::new()).refusal {
-        return Err(refusal.into());
-    }
-    check_folders(&task.plan, arguments.out.as_deref())?;
     let name = format!("index-build-{}", task.plan.name);
     let folder = ExperimentFolder::create(arguments.out.as_deref(), &name, Timestamp::now())?;
     folder.save_plan("plan.toml", &task)?;
     let path = folder.path().to_owned();
-    let embedded = arguments.start.embedded_server.as_deref();
     let failure = perform(&task, hands, embedded, folder)?;
     let analysed = AnalysedBuilds::of(&path)?;
     output::present(&path, arguments.format.into(), hands, |format, options| {
@@ -44,7 +41,9 @@ pub(crate) fn index_build(
 
 /// The folder of the experiment is tidied up at the end, and data that is kept must not be in it.
 fn check_folders(plan: &Plan, out: Option<&Path>) -> Result<(), Failure> {
-    let (Some(data), Some(out)) = (&plan.server.data_dir, out) else {
+    let Some(out) = out else { return Ok(()) };
+    ExperimentFolder::check(out)?;
+    let Some(data) = &plan.server.data_dir else {
         return Ok(());
     };
     let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());

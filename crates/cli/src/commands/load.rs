@@ -8,7 +8,7 @@ use crate::metrics::{Endpoint, Metrics};
 use crate::progress::Progress;
 use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Hands, execute};
-use crate::session::task;
+use crate::session::{preflight, task};
 use dyno_load::backend::RetryRule;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -27,11 +27,6 @@ pub(crate) fn load(
     )?;
     task::check_data_stays(&task.plan)?;
     let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
-    if arguments.output.dry_run {
-        task.tell(hands.messages);
-        print_data(&task.plan_text())?;
-        return Ok(Exit::Done);
-    }
     let conduct = Conduct {
         extent: Extent::Load,
         wishes: Wishes::default(),
@@ -44,6 +39,12 @@ pub(crate) fn load(
         state_dir,
         guard: None,
     };
+    if arguments.output.dry_run {
+        preflight::of_run(&task, &conduct, hands)?;
+        task.tell(hands.messages);
+        print_data(&task.plan_text())?;
+        return Ok(Exit::Done);
+    }
     let metrics = Metrics::serve(endpoint, hands.messages)?;
     let hands = hands.telling(metrics.as_ref());
     let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());

@@ -10,7 +10,7 @@ use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
 use crate::session::guard::Guard;
 use crate::session::task::Task;
-use crate::session::{output, task};
+use crate::session::{output, preflight, task};
 use dyno_load::backend::RetryRule;
 use dyno_report::Format;
 use std::io::IsTerminal;
@@ -35,11 +35,6 @@ pub(crate) fn perform(
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
     let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
-    if arguments.output.dry_run {
-        task.tell(hands.messages);
-        print_data(&task.plan_text())?;
-        return Ok(Exit::Done);
-    }
     task::check_loads_what_it_drops(&task.plan, arguments.no_load)?;
     let conduct = Conduct {
         extent: Extent::Whole,
@@ -55,6 +50,12 @@ pub(crate) fn perform(
         state_dir,
         guard,
     };
+    if arguments.output.dry_run {
+        preflight::of_run(task, &conduct, hands)?;
+        task.tell(hands.messages);
+        print_data(&task.plan_text())?;
+        return Ok(Exit::Done);
+    }
     let metrics = Metrics::serve(endpoint, hands.messages)?;
     let hands = hands.telling(metrics.as_ref());
     let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());

@@ -9,10 +9,9 @@ use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
 use crate::session::execute::Hands;
 use crate::session::place::Place as Placement;
-use crate::session::{lab, task};
+use crate::session::{lab, preflight, task};
 use crate::standing::text::{self, Answer};
 use crate::standing::{Place, Standing, Stopped, state, supervisor};
-use crate::surroundings::Surroundings;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_servers::{Duty, ServerProgram, placement, planned_caches};
@@ -35,7 +34,7 @@ pub(crate) fn server(
         })
     };
     match &arguments.command {
-        ServerCommand::Plan(arguments) => show(arguments, hands.surroundings),
+        ServerCommand::Plan(arguments) => show(arguments, hands),
         ServerCommand::Start(arguments) => start(arguments, folder()?, hands),
         ServerCommand::Stop(arguments) => stop(&Place::of(folder()?, &arguments.name)?, hands),
         ServerCommand::Status(arguments) => status(arguments, folder()?),
@@ -159,16 +158,18 @@ fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Failu
 }
 
 /// Shows where servers and clients would be put, and the cache of each server.
-fn show(arguments: &ServerPlanArguments, surroundings: &Surroundings) -> Result<Exit, Failure> {
+fn show(arguments: &ServerPlanArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
     let plan = task::of_server(
         arguments.workload.as_deref(),
         &arguments.start,
-        surroundings,
+        hands.surroundings,
     )?;
     let Some(place) = Placement::of_plan(&plan)? else {
         return Err(Failure::new(Exit::Internal, "there is nothing to place"));
     };
-    let columns = surroundings.columns.unwrap_or(FILE_COLUMNS);
+    let embedded = arguments.start.embedded_server.as_deref();
+    lab::check(&plan, &preflight::places(embedded, hands), Some(&place))?;
+    let columns = hands.surroundings.columns.unwrap_or(FILE_COLUMNS);
     let mut text = placement::draw(&place.machine, &place.placement, columns);
     text.push_str(&caches(&plan, &place)?);
     print_data(&text)?;

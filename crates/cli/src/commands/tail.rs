@@ -6,8 +6,8 @@ use crate::experiment::folder::ExperimentFolder;
 use crate::messages::print_data;
 use crate::session::execute::Hands;
 use crate::session::{output, task};
-use crate::tail::perform;
 use crate::tail::reports::AnalysedTail;
+use crate::tail::{check, perform};
 use jiff::Timestamp;
 
 /// See the module.
@@ -15,6 +15,11 @@ pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, 
     let task = task::of_tail(arguments, hands.surroundings)?;
     task.tell(hands.messages);
     if arguments.dry_run {
+        arguments
+            .out
+            .as_deref()
+            .map_or(Ok(()), ExperimentFolder::check)?;
+        check(&task, arguments, hands)?;
         print_data(&task.plan_text())?;
         return Ok(Exit::Done);
     }

@@ -95,11 +95,11 @@ impl<'a> Campaign<'a> {
             varies_data: false,
             loaded: None,
         };
-        check_points(&campaign.document, &campaign.tasks)?;
-        for task in campaign.tasks() {
-            task::check_loads_what_it_drops(&task.plan, campaign.bench.no_load)?;
-        }
-        let planned = campaign.planned()?;
+        let wishes = (campaign.bench.fresh, campaign.bench.no_load);
+        let Planned {
+            tasks: planned,
+            varies_data,
+        } = planned(&campaign.document, &campaign.tasks, wishes)?;
         let hands = campaign.bench.hands;
         if let Some(fleet) = hands.fleet {
             fleet::check_same(planned.iter().map(|task| &task.plan))?;
@@ -123,7 +123,7 @@ impl<'a> Campaign<'a> {
                 fleet.check_shares(plans, hands)?;
             }
         }
-        campaign.varies_data = campaign.check_data(&planned)?;
+        campaign.varies_data = varies_data;
         campaign.document.status = RunStatus::Running;
         campaign.document.status_reason = None;
         campaign.save()?;
@@ -413,50 +413,6 @@ impl<'a> Campaign<'a> {
             .note(&format!("{count}:{side} {what}{repeat}"));
     }
 
-    /// What is known of the runs before the first one: a search has the plans of its sides; the points of a sweep have
-    /// plans of their own.
-    fn planned(&self) -> Result<Vec<Task>, Failure> {
-        match self.document.axes.is_empty() {
-            true => self
-                .tasks()
-                .map(|task| plan_of(task, &as_planned()))
-                .collect(),
-            false => {
-                let points = self.document.points.iter();
-                points
-                    .map(|point| plan_of(&self.tasks[&point.side], point))
-                    .collect()
-            }
-        }
-    }
-
-    /// Whether the points work on different documents; an error where old ones would be measured in place of those of
-    /// the plan.
-    fn check_data(&self, plans: &[Task]) -> Result<bool, Failure> {
-        let differs = |one: &Task, other: &Task| documents(&one.plan) != documents(&other.plan);
-        let place = |task: &Task| {
-            (
-                task.plan.data.database.clone(),
-                task.plan.data.collection.clone(),
-            )
-        };
-        let varies = plans.iter().any(|task| differs(task, &plans[0]));
-        let stays = |task: &Task| !self.bench.fresh && !task.plan.data.fresh.is_for_each_run();
-        for task in plans.iter().filter(|task| varies && stays(task)) {
-            let is_kept = task.remote.is_some() || task.plan.data.fresh == FreshData::Never;
-            let mut others = plans.iter().filter(|other| place(other) == place(task));
-            if is_kept && others.any(|other| differs(other, task)) {
-                return Err(other_documents(
-                    "give `--fresh`, so that each run loads its own, or a collection of its own to each",
-                ));
-            }
-        }
-        if varies && self.bench.no_load && plans.iter().any(|task| task.remote.is_none()) {
-            return Err(other_documents("leave out `--no-load`"));
-        }
-        Ok(varies)
-    }
-
     /// Whether a run does not work on what an earlier one left.
     fn begins_fresh(&self, task: &Task) -> bool {
         self.bench.fresh
@@ -576,19 +532,69 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// Looks at the plans of all points, so that nothing is run if one of them is wrong.
-pub(crate) fn check_points(
+/// What is known of the runs before the first one.
+pub(crate) struct Planned {
+    /// A search has the plans of its sides; the points of a sweep have plans of their own.
+    pub(crate) tasks: Vec<Task>,
+    /// Whether the points work on different documents.
+    varies_data: bool,
+}
+
+/// Looks at the plans of all points, so that nothing is run if one of them is wrong. `fresh` and `no_load` are as in
+/// [`Bench`].
+pub(crate) fn planned(
     document: &Experiment,
     tasks: &BTreeMap<Option<Side>, Task>,
-) -> Result<(), Failure> {
-    for point in &document.points {
+    (fresh, no_load): (bool, bool),
+) -> Result<Planned, Failure> {
+    for task in tasks.values() {
+        task::check_loads_what_it_drops(&task.plan, no_load)?;
+    }
+    let of_point = |point: &Point| {
         let task = tasks.get(&point.side).ok_or_else(|| {
             let text = format!("`{}` is of a side that has no plan", point.directory);
             Failure::new(Exit::BadInput, text)
         })?;
-        plan_of(task, point)?;
+        plan_of(task, point)
+    };
+    let points = document.points.iter().map(of_point);
+    let points = points.collect::<Result<Vec<_>, _>>()?;
+    let tasks = match document.axes.is_empty() {
+        true => {
+            let all = tasks.values().map(|task| plan_of(task, &as_planned()));
+            all.collect::<Result<_, _>>()?
+        }
+        false => points,
+    };
+    let varies_data = check_data(&tasks, fresh, no_load)?;
+    Ok(Planned { tasks, varies_data })
+}
+
+/// Whether the points work on different documents; an error where old ones would be measured in place of those of
+/// the plan.
+fn check_data(plans: &[Task], fresh: bool, no_load: bool) -> Result<bool, Failure> {
+    let differs = |one: &Task, other: &Task| documents(&one.plan) != documents(&other.plan);
+    let place = |task: &Task| {
+        (
+            task.plan.data.database.clone(),
+            task.plan.data.collection.clone(),
+        )
+    };
+    let varies = plans.iter().any(|task| differs(task, &plans[0]));
+    let stays = |task: &Task| !fresh && !task.plan.data.fresh.is_for_each_run();
+    for task in plans.iter().filter(|task| varies && stays(task)) {
+        let is_kept = task.remote.is_some() || task.plan.data.fresh == FreshData::Never;
+        let mut others = plans.iter().filter(|other| place(other) == place(task));
+        if is_kept && others.any(|other| differs(other, task)) {
+            return Err(other_documents(
+                "give `--fresh`, so that each run loads its own, or a collection of its own to each",
+            ));
+        }
     }
-    Ok(())
+    if varies && no_load && plans.iter().any(|task| task.remote.is_none()) {
+        return Err(other_documents("leave out `--no-load`"));
+    }
+    Ok(varies)
 }
 
 /// A point that changes nothing.

@@ -55,6 +55,14 @@ impl ExperimentFolder {
         })
     }
 
+    /// Refuses a folder that is there and not empty, or is none.
+    pub(crate) fn check(asked: &Path) -> Result<(), Failure> {
+        match asked.symlink_metadata() {
+            Ok(_) => check_empty(asked),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Takes up an experiment again.
     pub(crate) fn open(path: &Path) -> Result<(Self, Experiment), Failure> {
         // Before the lock: what is no experiment has a clearer error.

@@ -15,8 +15,8 @@ use crate::messages::{Messages, print_data};
 use crate::metrics::{Endpoint, Metrics};
 use crate::selfcheck;
 use crate::session::execute::Hands;
-use crate::session::observation;
 use crate::session::task::{self, Task};
+use crate::session::{observation, preflight};
 use campaign::{Bench, Campaign};
 use dyno_analyze::experiment::figures::measured;
 use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION, Side, Verb};
@@ -91,10 +91,16 @@ pub(crate) fn begin(
         task.tell(hands.messages);
     }
     let tasks: BTreeMap<_, _> = tasks.into_iter().collect();
-    campaign::check_points(&document, &tasks)?;
-    check_exporters(&tasks)?;
+    let wishes = (arguments.data.fresh, arguments.no_load);
+    let planned = campaign::planned(&document, &tasks, wishes)?;
+    let embedded = arguments.target.start.embedded_server.as_deref();
+    preflight::of_experiment(&planned.tasks, embedded, hands)?;
     let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     if arguments.dry_run {
+        arguments
+            .out
+            .as_deref()
+            .map_or(Ok(()), ExperimentFolder::check)?;
         print_data(&design(&document))?;
         return Ok(Exit::Done);
     }

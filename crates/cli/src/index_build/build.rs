@@ -244,11 +244,14 @@ pub(super) fn keys(plan: &IndexBuildPlan) -> Document {
 
 /// Before it is known whether it can be done, nothing is loaded.
 pub(super) fn drop_page_cache() -> Result<(), Failure> {
-    dyno_observe::environment::drop_page_cache().map_err(|error| {
-        Failure::of(Exit::Environment, error)
-            .context("cannot drop the page cache of this machine")
-            .with_hint("run it as root, or build from a warm cache with `--warm`")
-    })
+    dyno_observe::environment::drop_page_cache().map_err(page_cache_stays)
+}
+
+/// The page cache cannot be dropped.
+pub(super) fn page_cache_stays(error: std::io::Error) -> Failure {
+    Failure::of(Exit::Environment, error)
+        .context("cannot drop the page cache of this machine")
+        .with_hint("run it as root, or build from a warm cache with `--warm`")
 }
 
 fn mebibytes(bytes: u64) -> String {

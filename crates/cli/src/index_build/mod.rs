@@ -15,6 +15,7 @@ use crate::index_build::place::Place;
 use crate::messages::Messages;
 use crate::session::document::VERSION;
 use crate::session::execute::Hands;
+use crate::session::preflight;
 use crate::session::task::Task;
 use dyno_layout::{Bench, Collection, LayoutError, Units};
 use dyno_load::connect::Control;
@@ -25,6 +26,7 @@ use dyno_record::index_build::{
 };
 use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
+use dyno_trace::LiveKernel;
 use jiff::Timestamp;
 use std::path::Path;
 use std::sync::Mutex;
@@ -45,6 +47,40 @@ const CACHE_FOR_NAME: u64 = 4;
 const DEFAULT_CACHE: u64 = 4 << 30;
 /// And at least this one.
 const LEAST_CACHE_FOR_NAME: u64 = 512 << 20;
+
+/// Refuses what [`perform`] would refuse, as far as that is known before the server runs.
+pub(crate) fn check(task: &Task, embedded: Option<&Path>, hands: Hands<'_>) -> Result<(), Failure> {
+    let plan = task.plan.index_build.clone().unwrap_or_default();
+    if let Some(refusal) = dyno_trace::possibilities(&LiveKernel::new()).refusal {
+        return Err(refusal.into());
+    }
+    if plan.start == Start::Cold {
+        dyno_observe::environment::may_drop_page_cache().map_err(build::page_cache_stays)?;
+    }
+    let place = Place::new(task, hands, embedded, Path::new(SERVER_DATA));
+    if plan.disk_iops.is_some() {
+        check_disk(&place)?;
+    }
+    place.check()?;
+    if plan.layout == Layout::Existing && place.is_own() && !place.has_data() {
+        let text = "`existing` is about documents that are there, and a new server has none";
+        return Err(Failure::new(Exit::BadInput, text).with_hint(
+            "name the server with `--uri`, or its data with `--data-dir`, and `--collection`; or take a layout that loads documents",
+        ));
+    }
+    preflight::servers(task, embedded, hands)
+}
+
+/// A disk for the data is made before there are any.
+fn check_disk(place: &Place<'_>) -> Result<(), Failure> {
+    if place.can_restart && place.data().is_none() {
+        return Ok(());
+    }
+    let text =
+        "a disk of its own can be had by one server that is started for it, without a data folder";
+    Err(Failure::new(Exit::BadInput, text)
+        .with_hint("leave out `--iops`, or `--uri`, `--topology` and `--data-dir`"))
+}
 
 /// Does what the plan says, in this folder, which is discarded with an error if no index was built. Gives what ended it
 /// early after that, if something did.
@@ -156,11 +192,7 @@ impl Experiment<'_> {
     }
 
     fn make_disk(&mut self) -> Result<(), Failure> {
-        if !self.place.can_restart || self.place.data().is_some() {
-            let text = "a disk of its own can be had by one server that is started for it, without a data folder";
-            return Err(Failure::new(Exit::BadInput, text)
-                .with_hint("leave out `--iops`, or `--uri`, `--topology` and `--data-dir`"));
-        }
+        check_disk(&self.place)?;
         let documents = self.task.plan.data.records * self.plan.mean_document_bytes();
         let bytes = match self.plan.disk_size {
             Some(bytes) => bytes.0,

@@ -20,6 +20,9 @@ use std::time::Duration;
 /// Longest time for a question to the server.
 const QUESTION_LIMIT: Duration = Duration::from_secs(60);
 
+/// File in the folder of every database of WiredTiger.
+const DATABASE: &str = "WiredTiger";
+
 /// See the module.
 pub(super) struct Place<'a> {
     hands: Hands<'a>,
@@ -75,6 +78,26 @@ impl<'a> Place<'a> {
     pub(super) fn data(&self) -> Option<PathBuf> {
         let folder = self.plan.server.data_dir.as_ref();
         folder.filter(|_| self.is_own()).map(PathBuf::from)
+    }
+
+    /// Whether a server that is started finds data in its folder.
+    pub(super) fn has_data(&self) -> bool {
+        let server = &self.plan.server;
+        let mut folders = server.data_dir.iter().chain(&server.data_dirs);
+        folders.any(|folder| Path::new(folder).join(DATABASE).exists())
+    }
+
+    /// Refuses a server that runs on another machine, and so has its files there.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match &self.remote {
+            Some(remote) if !remote.is_local(self.hands.surroundings.hostname.as_deref()) => {
+                let address = remote.target.to_string();
+                let text =
+                    format!("the server `{address}` is not on this machine, and its files neither");
+                Err(Failure::new(Exit::BadInput, text).with_hint("run `dyno index-build` there"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The cache that a single server is started with, if the plan says it.
@@ -133,13 +156,6 @@ impl<'a> Place<'a> {
             .control()
             .map_err(|error| Failure::from(error).context("cannot connect to the server"))?;
         let address = control.endpoint().to_string();
-        if !remote.is_local(self.hands.surroundings.hostname.as_deref()) {
-            let text =
-                format!("the server `{address}` is not on this machine, and its files neither");
-            return Err(
-                Failure::new(Exit::BadInput, text).with_hint("run `dyno index-build` there")
-            );
-        }
         let process = process_at(control.endpoint().host()).map_err(|reason| {
             Failure::new(Exit::Environment, reason)
                 .context(format!("cannot find the process of the server `{address}`"))

@@ -57,6 +57,15 @@ impl RunDirectory {
         Ok(directory)
     }
 
+    /// Refuses a folder that holds a run, or is none.
+    pub(crate) fn check(asked: &Path) -> Result<(), Failure> {
+        if asked.exists() && !asked.is_dir() {
+            return Err(unusable(asked, std::io::ErrorKind::NotADirectory.into()));
+        }
+        let (path, made) = (asked.to_owned(), Vec::new());
+        RunDirectory { path, made }.check_holds_no_run()
+    }
+
     /// Its path, as it is shown.
     pub(crate) fn path(&self) -> &Path {
         &self.path

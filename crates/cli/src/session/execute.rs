@@ -22,7 +22,7 @@ use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder, kind_na
 use crate::session::steering::Steering;
 use crate::session::task::Task;
 use crate::session::trace;
-use crate::session::{document, observation};
+use crate::session::{document, observation, preflight};
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_load::backend::RetryRule;
@@ -149,6 +149,7 @@ pub(crate) fn execute_on(
     lab: Option<&mut Lab>,
 ) -> Result<Option<Finished>, Failure> {
     task.tell(hands.messages);
+    preflight::machine(task, hands)?;
     let started = Timestamp::now();
     let clock = Clock::start();
     let directory = RunDirectory::create(conduct.out, &task.plan.name, started)?;
@@ -289,9 +290,6 @@ impl<'a> Session<'a> {
     /// Everything between the run directory and the saved run. The servers are gone when it returns.
     fn perform(&mut self, lab: Option<&mut Lab>) -> Result<(), Failure> {
         self.hands.interrupt.check()?;
-        trace::check(&self.plan.traces, self.hands.surroundings.path.as_deref())?;
-        observation::check(self.plan)?;
-        trace::io::check(self.plan, self.task.remote.is_some())?;
         if let Some(guard) = &self.conduct.guard {
             let folders = vec![self.directory.clone()];
             guard.watch(folders).fault().map_or(Ok(()), Err)?;
@@ -447,16 +445,9 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         if !lab.servers.iter().all(ServerUnderTest::is_local) {
-            let text =
-                "`data.page_cache = \"drop\"` is about this machine, and the server is on another";
-            return Err(Failure::new(Exit::BadInput, text)
-                .with_hint("drop it there, and set `data.page_cache` to `keep`"));
+            return Err(preflight::page_cache_of_others());
         }
-        dyno_observe::environment::drop_page_cache().map_err(|error| {
-            Failure::of(Exit::Environment, error)
-                .context("cannot drop the page cache of this machine, as `data.page_cache` wants")
-                .with_hint("run it as root, or set `data.page_cache` to `keep`")
-        })
+        dyno_observe::environment::drop_page_cache().map_err(preflight::page_cache_stays)
     }
 
     /// Passes the processes that were started to the records of those that they belong to.

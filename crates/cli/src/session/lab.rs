@@ -7,7 +7,7 @@ use crate::session::commander::ControlCommander;
 use crate::session::execute::Hands;
 use crate::session::observation::{self, Witness};
 use crate::session::place::Place;
-use crate::session::server::{ServerPlaces, ServerUnderTest};
+use crate::session::server::{ServerPlaces, ServerUnderTest, check_durable};
 use crate::session::task::Remote;
 use dyno_load::connect::Control;
 use dyno_load::prepare;
@@ -333,6 +333,43 @@ pub(crate) fn with_options(uri: &str, plan: &Plan) -> String {
     }
 }
 
+/// Refuses what [`start`] would refuse, as far as that is known before a server runs.
+pub(crate) fn check(
+    plan: &Plan,
+    places: &ServerPlaces<'_>,
+    place: Option<&Place>,
+) -> Result<(), Failure> {
+    let topology = topology_of(plan)?;
+    let options = options(plan, &topology, places, place)?;
+    Deployment::check(&topology, &options).map_err(|error| cannot_start(error, &topology, &options))
+}
+
+/// Refuses a connection string that cannot be used, as far as that is known before anybody is asked.
+pub(crate) fn check_remote(
+    plan: &Plan,
+    remote: &Remote,
+    places: &ServerPlaces<'_>,
+) -> Result<(), Failure> {
+    // The name service has the rest of the string.
+    if remote.target.srv.is_some() {
+        return Ok(());
+    }
+    ServerUnderTest::running(plan, remote.clone(), places)?.check()
+}
+
+fn cannot_start(
+    error: dyno_servers::ServerError,
+    topology: &Topology,
+    options: &DeploymentOptions,
+) -> Failure {
+    let program = options.server.kind.executable();
+    let what = match topology {
+        Topology::Standalone => format!("the server `{program}`"),
+        _ => format!("the servers `{program}` of `{topology}`"),
+    };
+    Failure::from(error).context(format!("cannot start {what}"))
+}
+
 /// Starts the deployment and reads its settings back. `interrupted` is asked until it is ready.
 pub(crate) fn start(
     plan: &Plan,
@@ -342,16 +379,9 @@ pub(crate) fn start(
 ) -> Result<(Deployment, Vec<MemberSettings>), Failure> {
     let topology = topology_of(plan)?;
     let options = options(plan, &topology, places, place)?;
-    let program = options.server.kind.executable();
     let mut commander = ControlCommander::default();
-    let deployment =
-        Deployment::start(&topology, &options, &mut commander, interrupted).map_err(|error| {
-            let what = match topology {
-                Topology::Standalone => format!("the server `{program}`"),
-                _ => format!("the servers `{program}` of `{topology}`"),
-            };
-            Failure::from(error).context(format!("cannot start {what}"))
-        })?;
+    let deployment = Deployment::start(&topology, &options, &mut commander, interrupted)
+        .map_err(|error| cannot_start(error, &topology, &options))?;
     let settings = deployment.read_back(&mut commander, READ_BACK_LIMIT)?;
     Ok((deployment, settings))
 }
@@ -421,6 +451,7 @@ pub(crate) fn describe(
     started: bool,
 ) -> Result<ExperimentServer, Failure> {
     let facts = prepare::server_facts(control)?;
+    check_durable(plan, facts.product.as_deref())?;
     let mut settings = facts.settings;
     for member in lab.into_iter().flat_map(|lab| lab.describe().0) {
         settings.extend(member.asked);

@@ -18,6 +18,7 @@ pub(crate) mod live;
 pub(crate) mod observation;
 pub(crate) mod output;
 pub(crate) mod place;
+pub(crate) mod preflight;
 pub(crate) mod recorder;
 pub(crate) mod server;
 pub(crate) mod steering;

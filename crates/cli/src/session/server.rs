@@ -2,7 +2,7 @@
 //! string, with a connection for set-up commands.
 
 use crate::doctor::subject;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::session::task::Remote;
 use crate::surroundings::Surroundings;
 use dyno_load::backend::driver::DriverTarget;
@@ -113,6 +113,14 @@ impl ServerUnderTest {
         })
     }
 
+    /// Refuses options that those who perform the operations do not take. No server is asked.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self.backend {
+            Backend::Wire => Ok(()),
+            Backend::Driver => Ok(DriverTarget::check(&self.target)?),
+        }
+    }
+
     /// A connection for set-up commands.
     pub(crate) fn control(&self) -> Result<Control, Failure> {
         self.connector
@@ -143,6 +151,7 @@ impl ServerUnderTest {
         plan: &Plan,
     ) -> Result<ServerRecord, Failure> {
         let facts = prepare::server_facts(control)?;
+        check_durable(plan, facts.product.as_deref())?;
         let topology = self
             .connector
             .discover()
@@ -266,6 +275,17 @@ impl ServerUnderTest {
             instances,
         }
     }
+}
+
+/// Refuses durable writes of a server that runs already and promises them without keeping that.
+pub(crate) fn check_durable(plan: &Plan, product: Option<&str>) -> Result<(), Failure> {
+    if !plan.server.waits_for_journal() || subject::product_of(product) != Product::Embedded {
+        return Ok(());
+    }
+    let text = "`server.durable_writes` cannot be had of this server: the embedded server acknowledges `journal=true` before the write is on its disk";
+    Err(Failure::new(Exit::BadInput, text).with_hint(
+        "start it with `--sync-on-commit` and leave `server.durable_writes` out, or let `dyno` start it",
+    ))
 }
 
 /// The address of a member as servers give it, `host:port`.

@@ -38,6 +38,16 @@ impl Steering {
         }
     }
 
+    /// Refuses what [`set`](Steering::set) would refuse, as far as that is known before anything is written.
+    pub(crate) fn check(plan: &Plan) -> Result<(), Failure> {
+        match &plan.server.receive_packet_steering {
+            Some(text) => steering::find(text, Path::new("/"))
+                .map(drop)
+                .map_err(|error| failure(error, text)),
+            None => Ok(()),
+        }
+    }
+
     fn set_in(
         root: &Path,
         text: &str,

@@ -434,8 +434,9 @@ pub(crate) fn of_index_build(
         Some(_) => "existing",
         None => &arguments.layout,
     };
-    let plan = resolve::resolve_index_build(source, &overrides)?.plan;
-    let mut task = on_one_server(plan, given, &arguments.start, surroundings)?;
+    let resolved = resolve::resolve_index_build(source, &overrides)?;
+    let mut task = on_one_server(resolved.plan, given, &arguments.start, surroundings)?;
+    task.warnings = resolved.warnings;
     if let (Some(_), Some((database, _))) = (&task.remote, &arguments.collection) {
         task.plan.data.database.clone_from(database);
     }

@@ -10,6 +10,7 @@ use crate::experiment::folder::ExperimentFolder;
 use crate::session::document::VERSION;
 use crate::session::execute::Hands;
 use crate::session::lab::{Lab, describe};
+use crate::session::preflight;
 use crate::session::server::ServerPlaces;
 use crate::session::task::Task;
 use crate::tail::reports::CELLS;
@@ -71,14 +72,26 @@ pub(crate) fn perform(
     }
 }
 
-fn measure(
+/// Refuses what [`perform`] would refuse, as far as that is known before the server runs.
+pub(crate) fn check(
     task: &Task,
     arguments: &TailArguments,
     hands: Hands<'_>,
-    embedded: Option<&Path>,
-    path: &Path,
-    document: &mut TailDocument,
 ) -> Result<(), Failure> {
+    chosen(task, arguments, hands)?;
+    preflight::servers(task, arguments.start.embedded_server.as_deref(), hands)
+}
+
+/// What is measured, and by whom.
+struct Chosen {
+    drivers: PathBuf,
+    found: Found,
+    wanted: Vec<Cell>,
+    skipped: Vec<SkippedDriver>,
+}
+
+/// Asks the drivers what they can, and says which are left out.
+fn chosen(task: &Task, arguments: &TailArguments, hands: Hands<'_>) -> Result<Chosen, Failure> {
     let plan = task.plan.tail.clone().unwrap_or_default();
     hands.messages.note("asking the drivers what they are");
     let named = |name: &str| {
@@ -99,11 +112,35 @@ fn measure(
                 .with_hint("`make drivers` builds them, and says what is missing"),
         );
     }
+    Ok(Chosen {
+        drivers,
+        found,
+        wanted,
+        skipped,
+    })
+}
+
+fn measure(
+    task: &Task,
+    arguments: &TailArguments,
+    hands: Hands<'_>,
+    embedded: Option<&Path>,
+    path: &Path,
+    document: &mut TailDocument,
+) -> Result<(), Failure> {
+    let Chosen {
+        drivers,
+        found,
+        wanted,
+        skipped,
+    } = chosen(task, arguments, hands)?;
     document.skipped = skipped;
     if wanted.iter().any(|cell| !cell.settings.is_here()) {
         document.clock = CLOCKS_OF_HOSTS.to_owned();
     }
-    let host_drivers = plan.host_drivers.map_or(drivers, PathBuf::from);
+    let host_drivers = task.plan.tail.as_ref();
+    let host_drivers = host_drivers.and_then(|plan| plan.host_drivers.as_ref());
+    let host_drivers = host_drivers.map_or(drivers, PathBuf::from);
     hands.messages.note("starting the server");
     let places = ServerPlaces {
         surroundings: hands.surroundings,

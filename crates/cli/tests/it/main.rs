@@ -18,6 +18,7 @@ mod install;
 mod measured_run;
 mod metrics;
 mod pairs;
+mod plans;
 mod prometheus;
 mod real_server;
 mod soak;

@@ -47,6 +47,15 @@ pub struct DriverTarget {
 }
 
 impl DriverTarget {
+    /// Refuses a connection string that the driver does not take; no server is asked.
+    ///
+    /// # Errors
+    /// [`LoadError::DriverOption`], as that of [`new`](Self::new).
+    pub fn check(target: &Target) -> Result<(), LoadError> {
+        let runtime = runtime().map_err(LoadError::Thread)?;
+        runtime.block_on(options_of(target)).map(drop)
+    }
+
     /// Reads the connection string with the driver's own parser and checks that the server answers.
     ///
     /// # Errors
@@ -54,16 +63,7 @@ impl DriverTarget {
     pub fn new(target: &Target, credentials: Option<&Credentials>) -> Result<Self, LoadError> {
         let runtime = runtime().map_err(LoadError::Thread)?;
         runtime.block_on(async {
-            let mut options =
-                ClientOptions::parse(target.to_driver_uri())
-                    .await
-                    .map_err(|error| {
-                        if matches!(error.kind.as_ref(), ErrorKind::InvalidArgument { .. }) {
-                            LoadError::DriverOption(describe(&error))
-                        } else {
-                            driver_error(error)
-                        }
-                    })?;
+            let mut options = options_of(target).await?;
             options.credential = credentials.map(credential);
             options.retry_reads = options.retry_reads.or(Some(false));
             options.retry_writes = options.retry_writes.or(Some(false));
@@ -79,6 +79,16 @@ impl DriverTarget {
             Ok(DriverTarget { options })
         })
     }
+}
+
+async fn options_of(target: &Target) -> Result<ClientOptions, LoadError> {
+    let options = ClientOptions::parse(target.to_driver_uri()).await;
+    options.map_err(|error| {
+        match matches!(error.kind.as_ref(), ErrorKind::InvalidArgument { .. }) {
+            true => LoadError::DriverOption(describe(&error)),
+            false => driver_error(error),
+        }
+    })
 }
 
 fn driver_error(error: Error) -> LoadError {

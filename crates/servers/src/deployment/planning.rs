@@ -1,7 +1,7 @@
 //! The options of every server of a deployment, checked before anything is made.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dyno_plan::units::Bytes;
 
@@ -9,7 +9,8 @@ use super::layout::{Duty, Instance, data_folders, instances};
 use super::{DeploymentOptions, of_member};
 use crate::cache::{CacheDemand, MemoryShare, cache_shares};
 use crate::topology::Topology;
-use crate::{DataDir, ServerError, ServerOptions, ServerProgram, command_line};
+use crate::version::{Program, program_version};
+use crate::{DataDir, ServerError, ServerOptions, ServerProgram, command_line, server};
 
 /// The options of every server, complete but for the security and the address of the config
 /// servers, and checked before anything is made.
@@ -42,6 +43,30 @@ pub(super) fn planned(
         planned.push((instance, server));
     }
     Ok(planned)
+}
+
+/// Looks at programs and folders of planned servers as their starts do. Each program is asked once what it is.
+pub(super) fn check_programs(
+    topology: &Topology,
+    planned: &[(Instance, ServerOptions)],
+) -> Result<(), ServerError> {
+    let mut asked: Vec<(&Path, Program)> = Vec::new();
+    for (instance, server) in planned {
+        let known = asked.iter().position(|(path, _)| *path == server.program);
+        let checked = match known {
+            Some(place) => Ok(place),
+            None => program_version(server.kind, &server.program).map(|program| {
+                asked.push((&server.program, program));
+                asked.len() - 1
+            }),
+        };
+        let checked = checked.and_then(|place| server::check(server, &asked[place].1));
+        checked.map_err(|source| match topology.instances() {
+            1 => source,
+            _ => of_member(&instance.name, source),
+        })?;
+    }
+    Ok(())
 }
 
 fn one(

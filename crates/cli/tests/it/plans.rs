@@ -1,0 +1,319 @@
+//! Every built-in plan, with every verb that takes it, on every kind of server: a dry run resolves it, or says why the run
+//! would be refused. And a dry run refuses what the run refuses.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
+use crate::common::lab::Lab;
+use crate::common::{Bench, Finished, tracing};
+use dyno_plan::builtin;
+use dyno_testkit::fault::is_root;
+use dyno_testkit::{embedded_program, mongod_program, or_skip};
+
+/// Nobody listens there, and a dry run asks nobody.
+const NOBODY: &str = "mongodb://127.0.0.1:1/";
+
+/// Ways to name a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Embedded,
+    Mongod,
+    Uri,
+}
+
+/// A dry run, and what of it is refused on purpose: exit code and words.
+struct Case {
+    verb: Vec<&'static str>,
+    plan: &'static str,
+    kind: Kind,
+    refused: Option<(i32, &'static str)>,
+}
+
+/// The verbs of workloads, with what they cannot do without.
+fn workload_verbs() -> Vec<Vec<&'static str>> {
+    vec![
+        vec!["run"],
+        vec!["soak"],
+        vec!["load"],
+        vec!["sweep", "--clients", "1,2"],
+        vec!["xmax"],
+        vec!["slo", "--rates", "10", "--p99", "5ms"],
+        vec!["ab"],
+        vec!["server", "plan"],
+    ]
+}
+
+fn cases(can_trace: bool) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kind in [Kind::Embedded, Kind::Mongod, Kind::Uri] {
+        let verbs = workload_verbs();
+        let workloads = verbs
+            .iter()
+            .flat_map(|verb| builtin::names().map(move |plan| (verb.clone(), plan)));
+        let index_builds = builtin::index_build_names().map(|plan| (vec!["index-build"], plan));
+        let messages = builtin::tail_names().map(|plan| (vec!["tail", "--producer", "wire"], plan));
+        for (verb, plan) in workloads.chain(index_builds).chain(messages) {
+            let starts_servers = verb[0] == "server";
+            if starts_servers && kind == Kind::Uri {
+                continue;
+            }
+            let refused = match (verb[0], plan, kind) {
+                ("load", _, Kind::Embedded | Kind::Mongod) => Some((2, "removed at once")),
+                (_, "storage-compare", Kind::Uri) => Some((2, "`data.fresh` is `server`")),
+                (
+                    "run" | "soak" | "load" | "sweep" | "xmax" | "slo" | "ab",
+                    "storage-compare",
+                    _,
+                ) if !is_root() => Some((3, "page cache")),
+                ("index-build", _, _) if !can_trace => Some((3, "hint: ")),
+                ("index-build", "existing", Kind::Embedded | Kind::Mongod) => {
+                    Some((2, "a new server has none"))
+                }
+                _ => None,
+            };
+            cases.push(Case {
+                verb,
+                plan,
+                kind,
+                refused,
+            });
+        }
+    }
+    cases
+}
+
+fn dry_run(bench: &Bench, mongod: &str, case: &Case) -> Finished {
+    let mut arguments = case.verb.clone();
+    arguments.push(case.plan);
+    match case.kind {
+        Kind::Embedded => arguments.extend(["--server", "embedded"]),
+        Kind::Mongod => arguments.extend(["--server", "mongod"]),
+        Kind::Uri => arguments.extend(["--uri", NOBODY]),
+    }
+    if case.kind == Kind::Mongod {
+        arguments.extend(["--mongod", mongod]);
+    }
+    if case.verb[0] != "server" {
+        arguments.push("--dry-run");
+    }
+    bench.dyno(&arguments)
+}
+
+/// All cases with this `mongod`.
+fn try_all(bench: &Bench, mongod: &str) {
+    let can_trace = tracing().is_some();
+    for case in cases(can_trace) {
+        let finished = dry_run(bench, mongod, &case);
+        let name = format!("{:?} {} {:?}", case.verb, case.plan, case.kind);
+        match case.refused {
+            None => assert_eq!(finished.code, Some(0), "{name}: {}", finished.stderr),
+            Some((code, words)) => {
+                assert_eq!(finished.code, Some(code), "{name}: {}", finished.stderr);
+                assert!(
+                    finished.stderr.contains(words),
+                    "{name}: {}",
+                    finished.stderr
+                );
+            }
+        }
+    }
+    assert!(!bench.path("runs").exists() && !bench.path("experiments").exists());
+}
+
+#[test]
+fn every_built_in_plan_resolves_on_every_kind_of_server_or_says_why_not() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let lab = Lab::new("7.0.14");
+    try_all(&lab.bench, &lab.mongod);
+    assert!(lab.processes("--dbpath").is_empty());
+}
+
+#[test]
+fn every_built_in_plan_resolves_on_a_real_mongod_or_says_why_not() {
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    try_all(&Bench::new(), mongod.to_str().unwrap());
+}
+
+#[test]
+fn every_built_in_plan_has_its_settings_from_the_kind_of_its_server() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let lab = Lab::new("7.0.14");
+    let keep = ["--set", "data.page_cache=keep", "--dry-run"];
+    let resolved = |more: &[&str]| {
+        let run = [&["run", "storage-compare"], more, &keep].concat();
+        let plan: toml::Table = lab.bench.dyno(&run).expect(0).stdout.parse().unwrap();
+        assert_eq!(plan["server"]["cache"].as_str(), Some("smallest"));
+        assert_eq!(plan["server"]["durable_writes"].as_bool(), Some(true));
+        plan["data"]["records"].as_integer().unwrap()
+    };
+    let embedded = resolved(&["--server", "embedded"]);
+    let mongod = resolved(&["--mongod", &lab.mongod]);
+    assert_eq!((embedded, mongod), (201_327, 805_307));
+}
+
+/// A dry run of these arguments, and the run itself, are refused alike.
+#[track_caller]
+fn refused_alike(bench: &Bench, arguments: &[&str], code: i32, words: &str) {
+    let dry = bench.dyno(&[arguments, &["--dry-run"]].concat());
+    let dry = dry.expect(code).says(words);
+    let wet = bench.dyno(arguments).expect(code).says(words);
+    assert_eq!(dry.stderr, wet.stderr, "{arguments:?}");
+}
+
+#[test]
+fn a_dry_run_refuses_what_the_start_of_a_mongod_would_refuse() {
+    let lab = Lab::new("7.0.14");
+    let bench = &lab.bench;
+    let mongod = lab.mongod.as_str();
+    let with = |more: &[&'static str]| [&["run", "a", "--mongod", mongod][..], more].concat();
+    for (more, words) in [
+        (&["--cache", "64MiB"][..], "the smallest cache is 256 MiB"),
+        (&["--set", "server.journal=false"], "always has a journal"),
+        (
+            &["--set", "server.storage_engine=in-memory"],
+            "Community edition",
+        ),
+        (
+            &["--set", "server.journal_commit_interval=2s"],
+            "1 ms to 500 ms",
+        ),
+        (
+            &["--topology", "replica-set=3,priorities=1/2"],
+            "priorities",
+        ),
+        (&["--placement", "cores-per-instance=4096"], "CPU"),
+    ] {
+        refused_alike(bench, &with(more), 2, words);
+    }
+    // Data of others is in the folder.
+    std::fs::create_dir(bench.path("data")).unwrap();
+    std::fs::write(bench.path("data/letter.txt"), "hello").unwrap();
+    refused_alike(bench, &with(&["--data-dir", "data"]), 3, "other files");
+    // Programs that are none, or another one.
+    refused_alike(bench, &["run", "a", "--mongod", "nowhere"], 3, "nowhere");
+    refused_alike(bench, &["run", "a", "--mongod", "/bin/ls"], 3, "/bin/ls");
+    // Also of the points of an experiment, before the first one runs.
+    let sweep = [
+        "sweep",
+        "c",
+        "--mongod",
+        mongod,
+        "--set",
+        "server.cache=256MiB,1MiB",
+    ];
+    refused_alike(bench, &sweep, 2, "the smallest cache is 256 MiB");
+    let ab = [
+        "ab",
+        "c",
+        "--mongod",
+        mongod,
+        "--set",
+        "server.journal=false",
+    ];
+    refused_alike(bench, &ab, 2, "always has a journal");
+    let tail = [
+        "tail",
+        "--producer",
+        "wire",
+        "--mongod",
+        mongod,
+        "--cache",
+        "1MiB",
+    ];
+    refused_alike(bench, &tail, 2, "the smallest cache is 256 MiB");
+    let plan = ["server", "plan", "--mongod", mongod, "--cache", "1MiB"];
+    bench
+        .dyno(&plan)
+        .expect(2)
+        .says("the smallest cache is 256 MiB");
+    assert!(lab.processes("--dbpath").is_empty());
+}
+
+#[test]
+fn a_dry_run_refuses_what_the_run_would_refuse_before_it_speaks_to_the_server() {
+    let bench = Bench::new();
+    let with = |more: &[&'static str]| [&["run", "a", "--uri", NOBODY][..], more].concat();
+    let fresh = ["--no-load", "--set", "data.fresh=collection"];
+    refused_alike(&bench, &with(&fresh), 2, "`--no-load` loads none");
+    let trace = ["--trace", "true", "--set", "trace=true"];
+    refused_alike(&bench, &with(&trace), 2, "runs already");
+    let exporter = ["--set", "server.receive_packet_steering=no-such-card"];
+    refused_alike(&bench, &with(&exporter), 2, "no-such-card");
+    std::fs::create_dir(bench.path("old")).unwrap();
+    std::fs::write(bench.path("old/run.json"), "{}").unwrap();
+    refused_alike(&bench, &with(&["--out", "old"]), 2, "holds a run already");
+    let least = ["soak", "a", "--uri", NOBODY, "--least-free", "1000TiB"];
+    refused_alike(&bench, &least, 3, "nearly full");
+    let elsewhere = [
+        "run",
+        "a",
+        "--uri",
+        "mongodb://db.invalid/",
+        "--set",
+        "data.page_cache=drop",
+    ];
+    refused_alike(&bench, &elsewhere, 2, "the server is on another");
+    let reading = [
+        "run",
+        "a",
+        "--uri",
+        "mongodb://127.0.0.1:1/?readPreference=secondary",
+    ];
+    refused_alike(&bench, &reading, 2, "readPreference");
+    let tail = [
+        "tail",
+        "--producer",
+        "wire",
+        "--consumer",
+        "no-such-driver",
+        "--uri",
+        NOBODY,
+    ];
+    refused_alike(&bench, &tail, 2, "no-such-driver");
+}
+
+#[test]
+fn an_index_build_is_refused_at_a_dry_run_as_it_would_be() {
+    let Some(bench) = tracing() else { return };
+    let elsewhere = [
+        "index-build",
+        "shuffled",
+        "--uri",
+        "mongodb://db.invalid/",
+        "--warm",
+    ];
+    refused_alike(&bench, &elsewhere, 2, "is not on this machine");
+    let disk = [
+        "index-build",
+        "shuffled",
+        "--uri",
+        NOBODY,
+        "--warm",
+        "--iops",
+        "9",
+    ];
+    refused_alike(&bench, &disk, 2, "a disk of its own");
+    std::fs::create_dir(bench.path("full")).unwrap();
+    std::fs::write(bench.path("full/file"), "").unwrap();
+    let full = [
+        "index-build",
+        "shuffled",
+        "--uri",
+        NOBODY,
+        "--warm",
+        "--out",
+        "full",
+    ];
+    refused_alike(&bench, &full, 2, "is not empty");
+}
