@@ -282,7 +282,7 @@ impl ServerError {
                 "run `scripts/setup.sh embedded` in the project folder, it builds the embedded server"
             }
             ServerError::NoServer => {
-                "`dyno server install` fetches a `mongod`; or install MongoDB, or name a program with `--mongod PATH`, or aim at a server that runs with `--uri`, or build the embedded server with `make setup`"
+                "`dyno server install` fetches a `mongod`; or install MongoDB, or name a program with `--mongod PATH`, or aim at a server that runs with `--uri`, or build the embedded server with `scripts/setup.sh embedded`"
             }
             ServerError::NotInstalled { .. } => {
                 "`dyno server install` fetches or takes one, `dyno server list --installed` shows them; the path of a program has a `/`"

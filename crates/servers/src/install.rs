@@ -37,7 +37,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LAST_LINES: usize = 6;
 
 /// The ways to a server that are left where one cannot be installed.
-pub(crate) const OTHER_WAYS: &str = "install MongoDB's packages, or give an archive of https://www.mongodb.com/try/download/community to `dyno server install --from FILE`, or name a program with `--mongod PATH`, or aim at a server that runs with `--uri`, or build the embedded server with `make setup`";
+pub(crate) const OTHER_WAYS: &str = "install MongoDB's packages, or give an archive of https://www.mongodb.com/try/download/community to `dyno server install --from FILE`, or name a program with `--mongod PATH`, or aim at a server that runs with `--uri`, or build the embedded server with `scripts/setup.sh embedded`";
 
 /// A server could not be installed or removed.
 #[derive(Debug, thiserror::Error)]
