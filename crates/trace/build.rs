@@ -12,6 +12,10 @@ use std::process::Command;
 
 const PROBES: &str = "src/probes";
 
+/// The first version of clang that knows the atomic operations of the kernel's programs; a test compares it with
+/// `scripts/setup.sh`.
+const OLDEST_CLANG: u32 = 12;
+
 fn main() {
     println!("cargo:rerun-if-changed={PROBES}");
     println!("cargo:rerun-if-env-changed=CLANG");
@@ -32,8 +36,31 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
+/// The program that `CLANG` names, else the first that is not too old: Debian 11 has a newer one under another name.
+fn clang() -> Result<String, String> {
+    if let Ok(named) = std::env::var("CLANG") {
+        return Ok(named);
+    }
+    let names = (OLDEST_CLANG..=30)
+        .rev()
+        .map(|major| format!("clang-{major}"));
+    std::iter::once("clang".to_owned())
+        .chain(names)
+        .find(|name| major(name).is_some_and(|major| major >= OLDEST_CLANG))
+        .ok_or_else(|| format!("there is no `clang` of version {OLDEST_CLANG} or later"))
+}
+
+/// The first number of what `NAME --version` prints, as in `Debian clang version 14.0.6`.
+fn major(name: &str) -> Option<u32> {
+    let output = Command::new(name).arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let digits = text.trim_start_matches(|character: char| !character.is_ascii_digit());
+    let end = digits.find(|character: char| !character.is_ascii_digit())?;
+    digits[..end].parse().ok()
+}
+
 fn compile(out: &Path) -> Result<(), String> {
-    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let clang = clang()?;
     let architecture = match variable("CARGO_CFG_TARGET_ARCH").as_str() {
         "x86_64" => "x86",
         "aarch64" => "arm64",

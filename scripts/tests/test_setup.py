@@ -23,6 +23,7 @@ PACKAGES = {
     "build-essential": ["cc", "make"],
     "pkg-config": ["pkg-config"],
     "clang": ["clang"],
+    "clang-13": ["clang-13"],
     "libelf-dev": ["libelf.h"],
     "zlib1g-dev": ["zlib.h"],
     "python3": ["python3"],
@@ -58,6 +59,8 @@ SCRIPTS = {
         "-c import ensurepip") [ -e "$MACHINE/ensurepip-of-python" ] ;;
         *) exit 1 ;;
         esac""",
+    "clang": "echo Debian clang version 14.0.6",
+    "clang-13": "echo Debian clang version 13.0.1-6",
     "node": "echo v20.1.0",
     "java": "echo openjdk 17.0.1",
     "npm": "mkdir -p node_modules && touch node_modules/.package-lock.json",
@@ -122,9 +125,11 @@ class Machine:
         scripts = self.project / "scripts"
         scripts.mkdir(parents=True)
         text = (PROJECT / "scripts/setup.sh").read_text()
-        # The one place outside of `PATH` that is looked at.
-        assert "PATH=$PATH:/usr/sbin:/sbin\n" in text
-        write(scripts / "setup.sh", text.replace("PATH=$PATH:/usr/sbin:/sbin\n", "").split("\n", 1)[1], "/usr/bin/env bash")
+        # The places outside of `PATH` that are looked at.
+        for place, instead in [("PATH=$PATH:/usr/sbin:/sbin\n", ""), ("/etc/os-release", '"$MACHINE/os-release"')]:
+            assert place in text
+            text = text.replace(place, instead)
+        write(scripts / "setup.sh", text.split("\n", 1)[1], "/usr/bin/env bash")
         shutil.copy2(PROJECT / "scripts/cargo", scripts)
         shutil.copy2(PROJECT / "rust-toolchain.toml", self.project)
         write(scripts / "python-tools.sh", "exit 0")
@@ -303,6 +308,23 @@ class SetupTest(unittest.TestCase):
             machine.setup("test"), "too old or still missing after the installation: nodejs", "nodesource", "nvm"
         )
 
+    def test_debian_11_gets_the_newer_of_its_compilers(self):
+        machine = self.machine(user=0, installed=["build-essential", "clang", "pkg-config", "libelf-dev", "zlib1g-dev"]).apt()
+        machine.fake("clang", "echo Debian clang version 11.0.1-2")
+        (machine.path / "os-release").write_text("VERSION_CODENAME=bullseye\n")
+        result = machine.setup("build")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("installing Debian packages: clang-13\n", result.stderr)
+
+    def test_an_old_clang_elsewhere_names_the_build_without_it(self):
+        machine = self.machine(user=0).apt()
+        write(machine.path / "packages/clang/clang", "echo clang version 10.0.0-4ubuntu1")
+        self.assert_refused(machine.setup("build"), "installation: clang\n", "clang 12 or later", "EBPF=0")
+
+    def test_the_build_looks_for_the_same_clang(self):
+        self.assertIn("const OLDEST_CLANG: u32 = 12;\n", (PROJECT / "crates/trace/build.rs").read_text())
+        self.assertIn("-lt 12 ]", (PROJECT / "scripts/setup.sh").read_text())
+
     def test_an_old_java_names_a_newer_one(self):
         machine = self.machine(user=0).apt()
         write(machine.path / "packages/default-jdk-headless/java", "echo openjdk 11.0.1")
@@ -312,7 +334,7 @@ class SetupTest(unittest.TestCase):
         machine = self.machine(user=0).apt()
         result = machine.setup("test")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"installing Debian packages: {' '.join(sorted(PACKAGES))}\n", result.stderr)
+        self.assertIn(f"installing Debian packages: {' '.join(sorted(set(PACKAGES) - {'clang-13'}))}\n", result.stderr)
         for made in [".cache/secantus/bin/secantusd-rs", "web/node_modules", ".cache/mongo-java-server/complete"]:
             self.assertTrue((machine.project / made).exists(), made)
         # A second time does nothing.

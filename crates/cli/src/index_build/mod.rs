@@ -412,9 +412,11 @@ fn same_keys(one: &bson::Document, other: &bson::Document) -> bool {
 
 fn file_system_of(folder: &Path) -> String {
     use nix::sys::statfs;
+    /// Known to glibc only.
+    const XFS_SUPER_MAGIC: statfs::FsType = statfs::FsType(0x5846_5342);
     let name = match statfs::statfs(folder).map(|found| found.filesystem_type()) {
         Ok(statfs::EXT4_SUPER_MAGIC) => "ext4",
-        Ok(statfs::XFS_SUPER_MAGIC) => "xfs",
+        Ok(XFS_SUPER_MAGIC) => "xfs",
         Ok(statfs::BTRFS_SUPER_MAGIC) => "btrfs",
         Ok(statfs::TMPFS_MAGIC) => "tmpfs",
         Ok(statfs::OVERLAYFS_SUPER_MAGIC) => "overlay",

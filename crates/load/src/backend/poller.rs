@@ -136,16 +136,20 @@ impl Poller {
             tv_sec: timeout.as_secs() as libc::time_t,
             tv_nsec: timeout.subsec_nanos() as libc::c_long,
         };
+        // By number: glibc has a name for it from 2.35 on, musl none.
         // SAFETY: the buffer holds EVENTS_PER_WAIT events, `timeout` lives through the call, no signal mask.
-        check(unsafe {
-            libc::epoll_pwait2(
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
                 self.epoll.as_raw_fd(),
                 self.events.as_mut_ptr(),
                 EVENTS_PER_WAIT as libc::c_int,
-                &timeout,
-                std::ptr::null(),
+                &raw const timeout,
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
             )
-        })
+        };
+        check(result as libc::c_int)
     }
 
     /// Rounds down, so that the caller's spinning makes up for the rest instead of starting late.
