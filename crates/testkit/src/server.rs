@@ -5,15 +5,11 @@ use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 
 use dyno_plan::model::{ServerKind, ServerPlan};
-use dyno_plan::units::Bytes;
+use dyno_plan::units::CacheSize;
 use dyno_servers::{DataDir, EmbeddedPlaces, RunningServer, ServerOptions, locate_embedded, start};
 use tempfile::TempDir;
 
 use crate::{Skip, project_dir};
-
-/// Smallest cache that `mongod` takes: many tests run at once.
-const MONGOD_CACHE: Bytes = Bytes(256 << 20);
-const EMBEDDED_CACHE: Bytes = Bytes(64 << 20);
 
 /// A running server. Use it as a [`RunningServer`].
 #[derive(Debug)]
@@ -42,10 +38,7 @@ impl TestServer {
         let folder = TempDir::new().expect("a temporary folder can be made");
         let plan = ServerPlan {
             kind,
-            cache: Some(match kind {
-                ServerKind::Mongod => MONGOD_CACHE,
-                _ => EMBEDDED_CACHE,
-            }),
+            cache: Some(CacheSize::Smallest),
             ..ServerPlan::default()
         };
         let mut options = ServerOptions::from_plan(
