@@ -5,6 +5,7 @@ use crate::commands::{ab, resume, run, slo, soak, sweep, xmax};
 use crate::exit::{Exit, Failure};
 use crate::fleet::{Fleet, check_run};
 use crate::messages::print_data;
+use crate::session::choice;
 use crate::session::execute::Hands;
 use crate::session::output;
 use crate::surroundings::{ServerHome, Surroundings};
@@ -74,7 +75,12 @@ fn on_hosts(
 fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
     let run = RunName::new(&arguments.run)?.to_string();
     check_run(&run)?;
-    let plan = resolve::resolve(&arguments.plan, &Overrides::default())?.plan;
+    let mut plan = resolve::resolve(&arguments.plan, &Overrides::default())?.plan;
+    let pods = Surroundings {
+        home: ServerHome::Pods,
+        ..Surroundings::default()
+    };
+    choice::settle(&mut plan, None, &pods)?;
     let manifests = match arguments.system {
         RenderSystem::Kubernetes => kubernetes::render(&plan, &run, 1),
     };

@@ -21,7 +21,6 @@ use crate::session::recorder::{Recorder, Totals, Watch};
 use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder, kind_name};
 use crate::session::steering::Steering;
 use crate::session::task::Task;
-use crate::session::trace;
 use crate::session::{document, observation, preflight};
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::run::RunAnalysis;

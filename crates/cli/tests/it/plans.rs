@@ -62,11 +62,11 @@ fn cases(can_trace: bool) -> Vec<Case> {
             let refused = match (verb[0], plan, kind) {
                 ("load", _, Kind::Embedded | Kind::Mongod) => Some((2, "removed at once")),
                 (_, "storage-compare", Kind::Uri) => Some((2, "`data.fresh` is `server`")),
-                (
-                    "run" | "soak" | "load" | "sweep" | "xmax" | "slo" | "ab",
-                    "storage-compare",
-                    _,
-                ) if !is_root() => Some((3, "page cache")),
+                ("run" | "soak" | "sweep" | "xmax" | "slo" | "ab", "storage-compare", _)
+                    if !is_root() =>
+                {
+                    Some((3, "page cache"))
+                }
                 ("index-build", _, _) if !can_trace => Some((3, "hint: ")),
                 ("index-build", "existing", Kind::Embedded | Kind::Mongod) => {
                     Some((2, "a new server has none"))

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dyno_plan::model::{ServerKind, ServerPlan};
-use dyno_plan::units::{Bytes, Span};
+use dyno_plan::units::{CacheSize, Span};
 use dyno_servers::{DataDir, EMBEDDED_VERSION, ServerError, ServerOptions, start};
 use dyno_testkit::{Skip, embedded_program, mongod_program, or_skip};
 use tempfile::TempDir;
@@ -38,13 +38,13 @@ impl Kind {
 
     /// A plan with the smallest cache.
     pub(crate) fn plan(self) -> ServerPlan {
-        let (kind, cache) = match self {
-            Kind::Embedded => (ServerKind::Embedded, Bytes(64 << 20)),
-            Kind::Mongod => (ServerKind::Mongod, Bytes(256 << 20)),
+        let kind = match self {
+            Kind::Embedded => ServerKind::Embedded,
+            Kind::Mongod => ServerKind::Mongod,
         };
         ServerPlan {
             kind,
-            cache: Some(cache),
+            cache: Some(CacheSize::Smallest),
             ..ServerPlan::default()
         }
     }

@@ -148,7 +148,7 @@ fn pairs_with_users_and_certificates_are_usable_and_closed_to_others(kind: Kind)
 
         let found = read_back(&mut driver, target, &["ttlMonitorEnabled"], LIMIT).unwrap();
         assert_eq!(found["storage_engine"], "wiredTiger");
-        let cache = kind.plan().cache.unwrap();
+        let cache = kind.plan().cache_bytes().unwrap();
         assert_eq!(found["cache_bytes"], cache.0.to_string());
         assert_eq!(found["parameter.ttlMonitorEnabled"], "true");
         assert_eq!(deviations(member.server().settings(), &found), []);
