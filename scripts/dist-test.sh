@@ -81,8 +81,9 @@ start_server() {
         fail "the server does not listen: $(tail -n 1 "$work/server.log")"
     fi
     mkfifo "$work/input"
+    touch "$work/address"
     # It ends with its input, which this script holds open.
-    "$work/files/$name/dyno" responder <"$work/input" >"$work/address" &
+    "$work/files/$name/dyno" responder --documents 1000 <"$work/input" >>"$work/address" &
     server=$!
     exec 8>"$work/input"
     for _ in {1..600}; do
@@ -95,8 +96,9 @@ start_server() {
 
 # measure ROOT HOST RUN: workload C from inside of ROOT.
 measure() {
-    "${as_root[@]}" chroot "$work/$1" /usr/bin/dyno run c --uri "mongodb://$2:$port/dist_$1" --records 1000 --fresh \
-        --warmup 500ms --duration 2s --out "/$3" --format json >"$work/result.json" || fail "workload C failed in the root of the $1"
+    "${as_root[@]}" chroot "$work/$1" /usr/bin/dyno --quiet run c --uri "mongodb://$2:$port/dist_$1" \
+        --records 1000 -p insertorder=ordered --warmup 500ms --duration 2s --out "/$3" --format json >"$work/result.json" ||
+        fail "workload C failed in the root of the $1"
     python3 - "$work/result.json" <<'CHECK' || fail "workload C was not measured in the root of the $1"
 import json, sys
 [measure] = [phase for phase in json.load(open(sys.argv[1]))["phases"] if phase["name"] == "measure"]
@@ -114,7 +116,7 @@ try_tracer() {
         echo "dist-test: skipped: the tracer needs root and a kernel that describes its types"
         return
     }
-    "$dyno" trace --out "$work/trace" -- cat README.md >"$work/trace.txt" || fail "the tracer does not start"
+    "$dyno" --quiet trace --out "$work/trace" -- cat README.md >"$work/trace.txt" || fail "the tracer does not start"
     grep -q README.md "$work/trace.txt" || fail "the tracer did not see the file that was read"
     echo "dist-test: the tracer sees what a program reads"
 }
