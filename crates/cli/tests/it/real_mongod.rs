@@ -158,9 +158,8 @@ fn every_built_in_workload_runs_on_a_mongod_by_both_backends() {
     };
     let bench = Bench::new();
     let uri = server.uri();
-    // Those that bring settings of a server of their own have a test of their own.
-    let own = ["storage-compare"];
-    let plans = dyno_plan::builtin::names().filter(|name| !own.contains(name));
+    // It drops what the operating system holds of its own server's files, and has a test of its own.
+    let plans = dyno_plan::builtin::names().filter(|name| *name != "storage-compare");
     for (count, workload) in plans.enumerate() {
         // In turn, so that each kind of operation is performed by each.
         let backend = ["wire", "driver"][count % 2];
@@ -185,28 +184,17 @@ fn storage_is_compared_on_a_mongod_whose_writes_wait_for_the_disk() {
         dyno_testkit::skip("no root to drop the page cache");
         return;
     }
-    // The plan with the smallest cache of this server and writes that are in the journal before they are answered.
-    let plan = "base = \"storage-compare\"\n[server]\ncache = \"256MiB\"\nsync_on_commit = false\n\
-                connection_options = \"w=1&journal=true\"\n";
-    std::fs::write(lab.bench.path("p.toml"), plan).unwrap();
-    let run = [
-        "run",
-        "p.toml",
-        "--mongod",
-        &lab.mongod,
-        "--records",
-        "300",
-        "--operations",
-        "200",
-        "--warmup",
-        "0s",
-        "--format",
-        "json",
-        "--out",
-        "r",
-    ];
+    let small = ["--records", "300", "--operations", "200", "--warmup", "0s"];
+    let run = ["run", "storage-compare", "--mongod", &lab.mongod];
+    let run = [&run[..], &small, &["--format", "json", "--out", "r"]].concat();
     let document = lab.bench.dyno(&run).expect(0).json();
     assert_sound(&document);
+    assert_eq!(document["server"]["cache_bytes"], 256 << 20);
+    let concern = document["server"]["write_concern"].as_str().unwrap();
+    assert!(
+        concern.contains("j=true") || concern.contains("journal=true"),
+        "{concern}"
+    );
     lab.assert_clean();
 }
 
@@ -541,8 +529,8 @@ fn a_slow_disk_below_a_mongod_is_named_as_the_cause() {
     let disk = LoopDisk::new(lab.bench.folder.path(), 4096, FileSystem::Ext4).unwrap();
     let data = disk.path().join("data");
     let data = data.to_str().unwrap();
-    let journal = "server.connection_options=w=1&journal=true";
-    let more = ["--data-dir", data, "--set", journal, "--duration", "14s"];
+    let durable = "server.durable_writes=true";
+    let more = ["--data-dir", data, "--set", durable, "--duration", "14s"];
     let warm = ["--warmup", "2s", "--clients", "16", "--format", "json"];
     let mut arguments = lab.run(&[&more[..], &warm].concat());
     // Options of the short run that are given again above.
