@@ -2,6 +2,7 @@
 //! times and the disk that holds the data.
 
 mod fine;
+mod settings;
 
 use crate::level_shifts::{Drift, LevelShift, LevelShiftSettings, level_shifts};
 use crate::periodicity::{
@@ -163,7 +164,7 @@ pub fn course(bench: &Bench<'_>, minute: &[FinePoint], seed: u64) -> Course {
             found.patterns.extend(patterns(bench, series, &windows));
         }
     }
-    let hints = PatternHints::mongod_defaults();
+    let hints = settings::hints(bench);
     found.patterns.extend(fine::patterns(minute, &hints));
     found.changes.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     found
@@ -298,7 +299,7 @@ fn hints(bench: &Bench<'_>, windows: &Windows) -> PatternHints {
     PatternHints {
         checkpoints,
         processes: others(bench, windows).into_iter().collect(),
-        ..PatternHints::mongod_defaults()
+        ..settings::hints(bench)
     }
 }
 

@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use verdict::Subject;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -44,11 +45,10 @@ fn main() -> Result<()> {
             truth::queue()?;
             truth::faults(20_000)
         }
-        ["verdict"] => verdict::all(&verdict::program(), "", None),
-        ["verdict", filter] => verdict::all(&verdict::program(), filter, None),
-        ["verdict", filter, folder] => {
-            verdict::all(&verdict::program(), filter, Some(Path::new(folder)))
+        ["verdict", "--mongod", program, rest @ ..] => {
+            verdict(&Subject::Mongod(Path::new(program).to_owned()), rest)
         }
+        ["verdict", rest @ ..] => verdict(&Subject::Embedded, rest),
         ["cost"] => cost(),
         ["rate"] => rate(),
         ["memory"] => memory(),
@@ -71,8 +71,22 @@ fn main() -> Result<()> {
             truth::faults(500)?;
             compare_cost(1, Duration::from_millis(500))
         }
-        _ => bail!("usage: dyno-bench [all|cost|rate|memory|truth|quick|verdict [NAME [FOLDER]]]"),
+        _ => bail!(USAGE),
     }
+}
+
+const USAGE: &str =
+    "usage: dyno-bench [all|cost|rate|memory|truth|quick|verdict [--mongod PATH] [NAME [FOLDER]]]";
+
+/// `rest` is a part of the names of the scenarios, and a folder for what is recorded.
+fn verdict(subject: &Subject, rest: &[&str]) -> Result<()> {
+    let (filter, keep) = match rest {
+        [] => ("", None),
+        [filter] => (*filter, None),
+        [filter, folder] => (*filter, Some(Path::new(folder))),
+        _ => bail!(USAGE),
+    };
+    verdict::all(&verdict::program(), subject, filter, keep)
 }
 
 fn print_json(value: &impl serde::Serialize) -> Result<()> {

@@ -50,11 +50,58 @@ impl Scenario {
     }
 }
 
-const SYNC: [&str; 4] = ["--set", "server.durable_writes=true", "--records", "20000"];
+/// What the scenarios are tried on.
+pub(crate) enum Subject {
+    /// The embedded server.
+    Embedded,
+    /// A `mongod`.
+    Mongod(PathBuf),
+}
+
+impl Subject {
+    /// Arguments of `dyno` for a scenario. A `mongod` takes no cache below 256 MiB, so that it is given more documents where
+    /// they must not fit.
+    fn arguments(&self, scenario: &Scenario) -> Vec<String> {
+        let own = |arguments: &[&str]| -> Vec<String> {
+            arguments.iter().map(|word| (*word).to_owned()).collect()
+        };
+        let mut arguments = own(scenario.arguments);
+        if scenario.on_disk {
+            let durable = ["--set", "server.durable_writes=true"];
+            arguments.extend(own(&durable));
+            arguments.extend(own(&["--records", "20000"]));
+        }
+        let Subject::Mongod(program) = self else {
+            arguments.extend(own(&["--server", "embedded"]));
+            return arguments;
+        };
+        for argument in &mut arguments {
+            match argument.as_str() {
+                "32MiB" | "64MiB" => "256MiB".clone_into(argument),
+                "200000" => "600000".clone_into(argument),
+                _ => {}
+            }
+        }
+        if !scenario.arguments.contains(&"--cache") {
+            arguments.extend(own(&["--cache", "256MiB"]));
+        }
+        arguments.push("--mongod".to_owned());
+        arguments.push(program.display().to_string());
+        arguments
+    }
+
+    /// How the name of its process begins.
+    fn process(&self) -> &'static str {
+        match self {
+            Subject::Embedded => "secantus",
+            Subject::Mongod(_) => "mongod",
+        }
+    }
+}
 
 /// Runs all scenarios, or those whose names contain `filter`, and prints the table. `keep` is a folder for what was
 /// recorded.
-pub(crate) fn all(dyno: &Path, filter: &str, keep: Option<&Path>) -> Result<()> {
+pub(crate) fn all(dyno: &Path, subject: &Subject, filter: &str, keep: Option<&Path>) -> Result<()> {
     if !is_root() {
         bail!("faults can be provoked by root only");
     }
@@ -62,7 +109,7 @@ pub(crate) fn all(dyno: &Path, filter: &str, keep: Option<&Path>) -> Result<()> 
     println!("| Run | True | Found first | Others found | |\n|---|---|---|---|---|");
     let (mut right, mut missed, mut wrong, mut false_alarms, mut clean) = (0, 0, 0, 0, 0);
     for scenario in scenarios().iter().filter(|one| one.name.contains(filter)) {
-        let found = run(scenario, dyno, folder.path())
+        let found = run(scenario, subject, dyno, folder.path())
             .with_context(|| format!("the run `{}` failed", scenario.name))?;
         if let Some(keep) = keep {
             golden::keep(
@@ -142,7 +189,7 @@ fn scenarios() -> Vec<Scenario> {
 }
 
 /// Causes that `dyno` found, in its order.
-fn run(scenario: &Scenario, dyno: &Path, folder: &Path) -> Result<Vec<String>> {
+fn run(scenario: &Scenario, subject: &Subject, dyno: &Path, folder: &Path) -> Result<Vec<String>> {
     let disk = match scenario.on_disk {
         true => Some(LoopDisk::new(folder, DISK_MIB, FileSystem::Ext4)?),
         false => None,
@@ -151,19 +198,14 @@ fn run(scenario: &Scenario, dyno: &Path, folder: &Path) -> Result<Vec<String>> {
     let mut command = Command::new(dyno);
     command
         .arg("run")
-        .args(scenario.arguments)
-        .args([
-            "--server", "embedded", "--warmup", "3s", "--quiet", "--format", "json", "--out",
-        ])
+        .args(subject.arguments(scenario))
+        .args(["--warmup", "3s", "--quiet", "--format", "json", "--out"])
         .arg(&out)
         .env("DYNO_STATE_DIR", folder.join("state"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     if let Some(disk) = &disk {
-        command
-            .args(SYNC)
-            .arg("--data-dir")
-            .arg(disk.path().join("data"));
+        command.arg("--data-dir").arg(disk.path().join("data"));
     }
     let mut child = command.spawn().context("cannot start `dyno`")?;
     let mut stdout = child.stdout.take().context("its output is a pipe")?;
@@ -172,7 +214,7 @@ fn run(scenario: &Scenario, dyno: &Path, folder: &Path) -> Result<Vec<String>> {
         let mut text = String::new();
         stdout.read_to_string(&mut text).map(|_| text)
     });
-    let held = provoke(scenario, &mut child, &out, disk.as_ref());
+    let held = provoke(scenario, subject, &mut child, &out, disk.as_ref());
     let status = wait(&mut child)?;
     drop(held?);
     let text = output
@@ -200,6 +242,7 @@ enum Held {
 
 fn provoke(
     scenario: &Scenario,
+    subject: &Subject,
     child: &mut Child,
     out: &Path,
     disk: Option<&LoopDisk>,
@@ -215,7 +258,10 @@ fn provoke(
             let disk = disk.context("a throttle needs a disk")?;
             Held::Throttle(DiskThrottle::new(disk.device(), per_s)?)
         }
-        Fault::Quota(cpus) => Held::Quota(CpuQuota::new(&[server_of(child.id())?], cpus)?),
+        Fault::Quota(cpus) => Held::Quota(CpuQuota::new(
+            &[server_of(child.id(), subject.process())?],
+            cpus,
+        )?),
         Fault::Neighbours(cpu, count) => {
             let neighbours: Result<Vec<_>, _> =
                 (0..count).map(|_| Neighbour::on_cpu(cpu)).collect();
@@ -258,8 +304,9 @@ fn wait(child: &mut Child) -> Result<bool> {
     }
 }
 
-/// The server that a `dyno` started: the child of it, or of its watchdog, with the name of the embedded server.
-fn server_of(dyno: u32) -> Result<u32> {
+/// The server that a `dyno` started: the child of it, or of its watchdog, whose name begins so.
+fn server_of(dyno: u32, name: &str) -> Result<u32> {
+    let name = format!("({name}");
     let mut parents = vec![dyno];
     let mut found = None;
     for _ in 0..4 {
@@ -282,7 +329,7 @@ fn server_of(dyno: u32) -> Result<u32> {
                 .and_then(|text| text.parse().ok());
             if parent.is_some_and(|parent: u32| parents.contains(&parent)) {
                 children.push(process);
-                if before.contains("(secantus") {
+                if before.contains(&name) {
                     found = Some(process);
                 }
             }

@@ -58,6 +58,14 @@ pub struct Sample {
     pub expected: Vec<(String, Option<Document>)>,
 }
 
+/// Parameters that say what a server does again and again, and how often; the command line has them only where they were given.
+const PERIODIC: [&str; 4] = [
+    "diagnosticDataCollectionEnabled",
+    "diagnosticDataCollectionPeriodMillis",
+    "journalCommitInterval",
+    "syncdelay",
+];
+
 /// Asks a server what it is.
 ///
 /// # Errors
@@ -73,6 +81,14 @@ pub fn server_facts(control: &mut Control) -> Result<ServerFacts, LoadError> {
     let mut settings = BTreeMap::new();
     if let Ok(parsed) = options.get_document("parsed") {
         flatten(parsed, "", &mut settings);
+    }
+    let mut parameters = doc! { "getParameter": 1 };
+    parameters.extend(PERIODIC.map(|name| (name.to_owned(), Bson::Int32(1))));
+    let parameters = optional(control, "admin", parameters, intent)?.unwrap_or_default();
+    for name in PERIODIC {
+        if let Some(value) = parameters.get(name) {
+            settings.insert(format!("parameter.{name}"), value.to_string());
+        }
     }
     Ok(ServerFacts {
         version: text_at(&build, &["version"]),

@@ -34,7 +34,12 @@ const PARSED: [(&str, &str); 8] = [
 ];
 
 /// Parameters that say more than the command line, and the names that they have here.
-const PARAMETERS: [(&str, &str); 2] = [
+const PARAMETERS: [(&str, &str); 4] = [
+    ("diagnosticDataCollectionEnabled", "diagnostic_data"),
+    (
+        "diagnosticDataCollectionPeriodMillis",
+        "diagnostic_data_interval_ms",
+    ),
     ("journalCommitInterval", "journal_commit_interval_ms"),
     ("syncdelay", "checkpoint_interval_s"),
 ];

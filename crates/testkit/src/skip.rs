@@ -80,11 +80,17 @@ pub fn skip(reason: &str) {
     }
 }
 
-/// Name of the crate, which cargo gives to the test program, and of the test, which the harness gives to its thread.
+/// Name of the crate, which cargo gives to the test program, and of the test, which the harness gives to its thread. A program
+/// that is run for one test alone has its name after `--exact`.
 fn test() -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let thread = std::thread::current();
-    format!("{package}: {}", thread.name().unwrap_or("unnamed"))
+    let alone = std::env::args().skip_while(|word| word != "--exact").nth(1);
+    let name = match thread.name() {
+        None | Some("main") => alone.unwrap_or_else(|| "unnamed".to_owned()),
+        Some(name) => name.to_owned(),
+    };
+    format!("{package}: {name}")
 }
 
 fn line(test: &str, reason: &str) -> String {

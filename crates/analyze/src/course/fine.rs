@@ -102,10 +102,11 @@ mod tests {
 
     #[test]
     fn a_flush_of_the_journal_every_100_ms_is_found_and_named() {
-        let found = patterns(
-            &minute(2_000.0, 0.1, 600.0),
-            &PatternHints::mongod_defaults(),
-        );
+        let journal = PatternHints {
+            journal_interval_s: Some(0.1),
+            ..PatternHints::default()
+        };
+        let found = patterns(&minute(2_000.0, 0.1, 600.0), &journal);
         let [pattern] = found.as_slice() else {
             panic!("{found:?}");
         };
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_steady_minute_has_no_pattern_and_a_slow_one_tells_nothing() {
-        let hints = PatternHints::mongod_defaults();
+        let hints = PatternHints::default();
         assert_eq!(patterns(&minute(2_000.0, 0.0, 0.0), &hints), []);
         assert_eq!(patterns(&minute(50.0, 0.1, 600.0), &hints), []);
         assert_eq!(patterns(&[], &hints), []);
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn few_operations_are_looked_at_in_wider_parts() {
-        let found = patterns(&minute(200.0, 0.3, 900.0), &PatternHints::mongod_defaults());
+        let found = patterns(&minute(200.0, 0.3, 900.0), &PatternHints::default());
         assert!(
             found
                 .iter()

@@ -3,8 +3,9 @@
 //!
 //! Recorded series come first: of those that correlate with the affected parts (Pearson's coefficient with the share of
 //! each window that is affected, at least [`LEAST_CORRELATION`]) the closest one is named. A setting
-//! alone names a pattern only where nothing was recorded that could contradict. mongod waits for its interval after the
-//! turn before has ended, so that the period may be longer than the setting by the affected part.
+//! alone names a pattern only where it is known, where no other setting has the same interval, and where what was recorded
+//! does not contradict: no checkpoint goes with a pattern in which the server counted none. mongod waits for its interval
+//! after the turn before has ended, so that the period may be longer than the setting by the affected part.
 
 use super::Pattern;
 use schemars::JsonSchema;
@@ -14,14 +15,11 @@ use std::fmt;
 /// Correlation from which on a recorded series goes with a pattern.
 pub const LEAST_CORRELATION: f64 = 0.5;
 
-/// Time between checkpoints of a `mongod` with default settings, in seconds.
-const CHECKPOINT_INTERVAL_S: f64 = 60.0;
-
-/// Time between flushes of the journal of a `mongod` with default settings, in seconds.
-const JOURNAL_INTERVAL_S: f64 = 0.1;
-
 /// A period is that of a setting if they differ by at most this share.
 const INTERVAL_TOLERANCE_RATIO: f64 = 0.05;
+
+/// What comes once in a period was counted at least so often in each; counts of a run begin and end within one.
+const LEAST_COUNTED: f64 = 0.5;
 
 /// Windows of a period that a recorded series must have to say anything about it.
 const WINDOWS_PER_PERIOD: f64 = 4.0;
@@ -40,28 +38,23 @@ pub struct RecordedSeries {
 }
 
 /// What is known about possible causes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PatternHints {
-    /// Time between checkpoints by the server's settings, in seconds; `None` if it makes none.
+    /// Time between checkpoints by the server's settings, in seconds; `None` if it makes none or did not tell.
     pub checkpoint_interval_s: Option<f64>,
-    /// Time between flushes of the journal by the server's settings, in seconds; `None` if it has none.
+    /// Time between flushes of the journal by the server's settings, in seconds; `None` if it has none or did not tell.
     pub journal_interval_s: Option<f64>,
+    /// Time between two collections of diagnostic data by the server's settings, in seconds; `None` if it collects none or
+    /// did not tell.
+    pub diagnostic_data_interval_s: Option<f64>,
+    /// Checkpoints that the server counted per second, over the time of the series.
+    pub checkpoints_per_s: Option<f64>,
+    /// Flushes of the journal that the server counted per second, over the time of the series.
+    pub journal_flushes_per_s: Option<f64>,
     /// Share of each window in which a checkpoint ran, from 0 to 1, if that was recorded.
     pub checkpoints: Option<RecordedSeries>,
     /// Use of the CPU by other processes, in any unit.
     pub processes: Vec<RecordedSeries>,
-}
-
-impl PatternHints {
-    /// A `mongod` with default settings, and nothing recorded.
-    pub fn mongod_defaults() -> PatternHints {
-        PatternHints {
-            checkpoint_interval_s: Some(CHECKPOINT_INTERVAL_S),
-            journal_interval_s: Some(JOURNAL_INTERVAL_S),
-            checkpoints: None,
-            processes: Vec::new(),
-        }
-    }
 }
 
 /// A likely cause.
@@ -72,6 +65,8 @@ pub enum PatternSource {
     Checkpoint,
     /// The server writes its journal to the disk.
     JournalFlush,
+    /// The server collects diagnostic data about itself (FTDC).
+    DiagnosticData,
     /// Another process on the machine is busy.
     OtherProcess {
         /// Its name.
@@ -84,6 +79,7 @@ impl fmt::Display for PatternSource {
         match self {
             PatternSource::Checkpoint => f.write_str("checkpoint"),
             PatternSource::JournalFlush => f.write_str("journal flush"),
+            PatternSource::DiagnosticData => f.write_str("diagnostic data collection"),
             PatternSource::OtherProcess { name } => write!(f, "other process {name}"),
         }
     }
@@ -99,6 +95,11 @@ pub enum SourceEvidence {
         setting_s: f64,
         /// The period, in seconds.
         period_s: f64,
+    },
+    /// The server counted about as many as there are periods.
+    Counted {
+        /// How many it counted in each period, on average.
+        per_period: f64,
     },
     /// A recorded series is higher in the affected parts.
     Correlation {
@@ -142,31 +143,77 @@ pub fn name_pattern(pattern: &Pattern, hints: &PatternHints) -> Option<NamedPatt
     let Some((source, found)) = recorded else {
         return by_setting(pattern, hints, checkpoints.is_some());
     };
-    let setting = (source == PatternSource::Checkpoint)
-        .then(|| interval(pattern, hints.checkpoint_interval_s))
-        .flatten();
+    let more = match source {
+        PatternSource::Checkpoint => Setting::checkpoint(hints).evidence(pattern),
+        _ => None,
+    };
     Some(NamedPattern {
         source,
-        evidence: std::iter::once(found.evidence()).chain(setting).collect(),
+        evidence: std::iter::once(found.evidence())
+            .chain(more.into_iter().flatten())
+            .collect(),
     })
 }
 
-/// The setting with the interval of the pattern. Checkpoints that were recorded and do not go with it are none.
+/// Something that a server does again and again, by its settings and its counts.
+struct Setting {
+    source: PatternSource,
+    interval_s: Option<f64>,
+    counted_per_s: Option<f64>,
+}
+
+impl Setting {
+    fn checkpoint(hints: &PatternHints) -> Setting {
+        Setting {
+            source: PatternSource::Checkpoint,
+            interval_s: hints.checkpoint_interval_s,
+            counted_per_s: hints.checkpoints_per_s,
+        }
+    }
+
+    fn all(hints: &PatternHints) -> [Setting; 3] {
+        [
+            Setting::checkpoint(hints),
+            Setting {
+                source: PatternSource::JournalFlush,
+                interval_s: hints.journal_interval_s,
+                counted_per_s: hints.journal_flushes_per_s,
+            },
+            Setting {
+                source: PatternSource::DiagnosticData,
+                interval_s: hints.diagnostic_data_interval_s,
+                counted_per_s: None,
+            },
+        ]
+    }
+
+    /// What speaks for it: its interval, and its count where there is one. `None` if one of them speaks against it.
+    fn evidence(&self, pattern: &Pattern) -> Option<Vec<SourceEvidence>> {
+        let interval = interval(pattern, self.interval_s)?;
+        let Some(per_s) = self.counted_per_s else {
+            return Some(vec![interval]);
+        };
+        let per_period = per_s * pattern.period_s;
+        let counted = SourceEvidence::Counted { per_period };
+        (per_period >= LEAST_COUNTED).then(|| vec![interval, counted])
+    }
+}
+
+/// The only setting with the interval of the pattern. Checkpoints that were recorded and do not go with it are none.
 fn by_setting(
     pattern: &Pattern,
     hints: &PatternHints,
     checkpoints_contradict: bool,
 ) -> Option<NamedPattern> {
-    let checkpoint = interval(pattern, hints.checkpoint_interval_s)
-        .filter(|_| !checkpoints_contradict)
-        .map(|evidence| (PatternSource::Checkpoint, evidence));
-    let journal = interval(pattern, hints.journal_interval_s)
-        .map(|evidence| (PatternSource::JournalFlush, evidence));
-    let (source, evidence) = checkpoint.or(journal)?;
-    Some(NamedPattern {
-        source,
-        evidence: vec![evidence],
-    })
+    let settings = Setting::all(hints).into_iter();
+    let mut fitting = settings
+        .filter(|one| !(checkpoints_contradict && one.source == PatternSource::Checkpoint))
+        .filter_map(|one| Some((one.evidence(pattern)?, one.source)));
+    let (evidence, source) = fitting.next()?;
+    fitting
+        .next()
+        .is_none()
+        .then_some(NamedPattern { source, evidence })
 }
 
 fn interval(pattern: &Pattern, setting_s: Option<f64>) -> Option<SourceEvidence> {
@@ -285,15 +332,25 @@ mod tests {
         }
     }
 
+    /// The settings of a `mongod` that was given none.
+    fn mongod() -> PatternHints {
+        PatternHints {
+            checkpoint_interval_s: Some(60.0),
+            journal_interval_s: Some(0.1),
+            diagnostic_data_interval_s: Some(1.0),
+            ..PatternHints::default()
+        }
+    }
+
     fn source(pattern: &Pattern, hints: &PatternHints) -> Option<String> {
         name_pattern(pattern, hints).map(|named| named.source.to_string())
     }
 
     #[test]
     fn the_settings_of_the_server_name_what_was_not_recorded() {
-        let hints = PatternHints::mongod_defaults();
-        let names =
-            [60.0, 64.0, 0.1, 0.105, 10.0, 56.0, 75.0, 0.2].map(|s| source(&pattern(s), &hints));
+        let hints = mongod();
+        let names = [60.0, 64.0, 0.1, 0.105, 1.0, 10.0, 56.0, 75.0, 0.2]
+            .map(|s| source(&pattern(s), &hints));
         let named = |name: &str| Some(name.to_owned());
         let expected = [
             named("checkpoint"),
@@ -301,17 +358,49 @@ mod tests {
             named("checkpoint"),
             named("journal flush"),
             named("journal flush"),
+            named("diagnostic data collection"),
             None,
             None,
             None,
             None,
         ];
         assert_eq!(names, expected);
-        let none = PatternHints {
-            checkpoint_interval_s: None,
+        let unknown = PatternHints::default();
+        for period_s in [60.0, 0.1, 1.0] {
+            assert_eq!(source(&pattern(period_s), &unknown), None);
+        }
+    }
+
+    #[test]
+    fn a_period_that_two_settings_have_is_named_after_none() {
+        let hints = PatternHints {
+            journal_interval_s: Some(0.5),
+            diagnostic_data_interval_s: Some(0.5),
+            ..mongod()
+        };
+        assert_eq!(source(&pattern(0.5), &hints), None);
+        // Unless the counts leave one.
+        let without_flushes = PatternHints {
+            journal_flushes_per_s: Some(0.0),
             ..hints
         };
-        assert_eq!(source(&pattern(60.0), &none), None);
+        let named = source(&pattern(0.5), &without_flushes);
+        assert_eq!(named.as_deref(), Some("diagnostic data collection"));
+    }
+
+    #[test]
+    fn what_the_server_counted_speaks_for_a_setting_or_against_it() {
+        let counted = |checkpoints_per_s: f64| PatternHints {
+            checkpoints_per_s: Some(checkpoints_per_s),
+            ..mongod()
+        };
+        let named = name_pattern(&pattern(60.0), &counted(1.0 / 60.0)).unwrap();
+        assert_eq!(named.source, PatternSource::Checkpoint);
+        let SourceEvidence::Counted { per_period } = named.evidence[1] else {
+            panic!("{named:?}");
+        };
+        assert!((per_period - 1.0).abs() < 1e-9);
+        assert_eq!(source(&pattern(60.0), &counted(0.0)), None);
     }
 
     #[test]
@@ -319,7 +408,7 @@ mod tests {
         let mut hints = PatternHints {
             checkpoints: Some(busy("checkpoints", 6)),
             processes: vec![busy("java", 30), busy("backup", 6)],
-            ..PatternHints::mongod_defaults()
+            ..mongod()
         };
         hints.processes[1].values[3] = 5.0;
         let named = name_pattern(&pattern(60.0), &hints).unwrap();
@@ -347,7 +436,7 @@ mod tests {
     fn a_series_that_is_too_coarse_or_too_short_says_nothing() {
         let hints = PatternHints {
             checkpoints: Some(busy("checkpoints", 40)),
-            ..PatternHints::mongod_defaults()
+            ..mongod()
         };
         assert!(goes_with(&pattern(0.1), &busy("java", 6)).is_none());
         let named = name_pattern(&pattern(0.1), &hints).unwrap();

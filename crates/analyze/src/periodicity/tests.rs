@@ -212,6 +212,10 @@ fn dips_that_do_not_keep_their_time_are_found() {
 
 #[test]
 fn flushes_of_the_journal_are_found_in_bins_of_ten_milliseconds() {
+    let journal = PatternHints {
+        journal_interval_s: Some(0.1),
+        ..PatternHints::default()
+    };
     for (jitter, tolerance_s) in [(Jitter::Clock(0.05), 0.000_2), (Jitter::Walk(0.05), 0.001)] {
         let mut series = scaled(normal(3, 3_000), 0.2);
         repeat(&mut series, 3, 10.0, 1.0, 2.0, jitter);
@@ -219,7 +223,7 @@ fn flushes_of_the_journal_are_found_in_bins_of_ten_milliseconds() {
         assert!(!found.is_empty());
         assert!((found[0].period_s - 0.1).abs() < tolerance_s, "{found:?}");
         assert!(found[0].height > 0.0);
-        let named = name_pattern(&found[0], &PatternHints::mongod_defaults()).unwrap();
+        let named = name_pattern(&found[0], &journal).unwrap();
         assert_eq!(named.source, PatternSource::JournalFlush);
     }
 }

@@ -125,6 +125,12 @@ pub(crate) fn by_name(path: &str) -> Option<FileRole> {
             "write-ahead log of WiredTiger",
         ));
     }
+    if path.contains("/diagnostic.data/metrics.") {
+        return Some(with_words(
+            FileKind::Other,
+            "what the server notes about itself (FTDC)",
+        ));
+    }
     let table = name.strip_suffix(".wt")?;
     Some(match table {
         "WiredTigerHS" => with_words(

@@ -1,4 +1,4 @@
-//! `dyno index-build`, end to end with the embedded server. Where this machine cannot trace, the tests say so and are
+//! `dyno index-build`, end to end with the embedded server and with a real `mongod`. Where this machine cannot trace, the tests say so and are
 //! skipped, or fail with `DYNO_REQUIRE_TRACE`.
 
 #![allow(
@@ -7,7 +7,7 @@
 )]
 
 use crate::common::{Bench, Finished, signal, wait_for};
-use dyno_testkit::{embedded, embedded_program, or_skip};
+use dyno_testkit::{embedded, embedded_program, mongod_program, or_skip};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
@@ -405,4 +405,114 @@ fn a_server_that_runs_already_is_asked_as_it_is() {
         .expect(2)
         .says("leave out `--iops`");
     assert!(!bench.path("z").exists());
+}
+
+/// A build on a `mongod` into the folder of this name, as its document.
+#[track_caller]
+fn build_on_mongod(bench: &Bench, mongod: &Path, arguments: &[&str], out: &str) -> Value {
+    let mongod = mongod.to_str().unwrap();
+    let fixed = ["index-build", "--mongod", mongod, "--cache", "256MiB"];
+    let more = ["--out", out, "--format", "json"];
+    let done = bench.dyno(&[&fixed[..], arguments, &more].concat());
+    done.expect(0).json()
+}
+
+/// The part of a report about the documents of the collection in one build: `sdu.units` is known by its file.
+#[track_caller]
+fn documents_read(report: &Value, build: usize) -> &Value {
+    let files = report["traces"][build]["access_patterns"]["files"]
+        .as_array()
+        .unwrap();
+    let is_documents = |file: &&Value| {
+        let name = file["name"].as_str().unwrap();
+        file["operation"] == "read" && name.contains("collection-")
+    };
+    let documents = files.iter().filter(is_documents);
+    documents
+        .max_by_key(|file| file["bytes"].as_u64())
+        .unwrap_or_else(|| panic!("{files:#?}"))
+}
+
+/// A `mongod` scans a collection in the order in which its documents were inserted, and has them on the disk in this order, until
+/// they grow: scores before a remedy, which keeps every document, and after it.
+#[track_caller]
+fn remedied_on_mongod(layout: &str, remedy: &str, records: &str) -> Option<(f64, f64)> {
+    let bench = crate::common::tracing()?;
+    let mongod = or_skip(mongod_program())?;
+    let arguments = [layout, "--records", records, "--remedy", remedy];
+    let report = build_on_mongod(&bench, &mongod, &arguments, "x");
+    let document = document(&bench.path("x"));
+    assert_eq!(document["status"], "complete");
+    let count: u64 = records.parse().unwrap();
+    let remedy = &document["remedy"];
+    assert_eq!(remedy["documents"], serde_json::json!([count, count]));
+    assert_eq!(remedy["content_hash"][0], remedy["content_hash"][1]);
+    for build in document["builds"].as_array().unwrap() {
+        assert_eq!(build["server_restarted"], true);
+    }
+    assert!(!bench.path("x/server-data").exists());
+    let score = |build| documents_read(&report, build)["score"].as_f64().unwrap();
+    Some((score(0), score(1)))
+}
+
+#[test]
+fn on_a_mongod_a_rewrite_makes_the_scan_of_churned_documents_sequential() {
+    let Some((before, after)) = remedied_on_mongod("churned", "rewrite", "12000") else {
+        return;
+    };
+    assert!(before < 0.3 && after > 0.8, "{before} {after}");
+}
+
+#[test]
+fn on_a_mongod_documents_that_were_loaded_in_any_order_are_read_in_order() {
+    for (layout, remedy) in [
+        ("ordered", "compact"),
+        ("shuffled", "dump"),
+        ("concurrent", "natural-copy"),
+    ] {
+        let Some((before, after)) = remedied_on_mongod(layout, remedy, "4000") else {
+            return;
+        };
+        assert!(before > 0.8 && after > 0.8, "{layout}: {before} {after}");
+    }
+}
+
+#[test]
+fn a_collection_of_ones_own_on_a_mongod_is_as_it_was_afterwards() {
+    let Some(bench) = crate::common::tracing() else {
+        return;
+    };
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let data = bench.path("data");
+    let data = data.to_str().unwrap();
+    let own = ["ordered", "--records", "2000", "--data-dir", data];
+    build_on_mongod(&bench, &mongod, &own, "first");
+    let take = ["--collection", "sdu.units", "--data-dir", data];
+    let more = ["--keys", "number:-1", "--remedy", "rewrite"];
+    build_on_mongod(&bench, &mongod, &[&take[..], &more].concat(), "second");
+    let hash = |name: &str| document(&bench.path(name))["collection"]["content_hash"].clone();
+    assert_eq!(hash("first"), hash("second"));
+    assert!(Path::new(data).join("_mdb_catalog.wt").exists());
+}
+
+#[test]
+fn a_slow_disk_below_a_mongod_is_slow_and_leaves_nothing() {
+    let Some(bench) = crate::common::tracing() else {
+        return;
+    };
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let before = loop_devices();
+    let slow = ["churned", "--records", "4000", "--iops", "200"];
+    build_on_mongod(&bench, &mongod, &slow, "x");
+    let document = document(&bench.path("x"));
+    assert_eq!(document["disk"]["iops"], 200);
+    let built = &document["builds"][0];
+    let reads = built["device"]["reads"].as_f64().unwrap();
+    let per_s = reads / built["duration_s"].as_f64().unwrap();
+    assert!(per_s < 240.0, "{reads} reads, {per_s} per second");
+    assert_eq!(loop_devices(), before);
 }

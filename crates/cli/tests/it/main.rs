@@ -20,6 +20,7 @@ mod metrics;
 mod pairs;
 mod plans;
 mod prometheus;
+mod real_mongod;
 mod real_server;
 mod soak;
 mod standing;

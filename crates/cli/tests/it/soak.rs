@@ -245,7 +245,7 @@ fn an_exporter_that_is_not_there_is_told_and_the_run_goes_on() {
 }
 
 #[test]
-fn stalls_every_100_ms_are_found_and_named() {
+fn stalls_every_100_ms_are_found_and_named_after_what_the_server_told() {
     let (bench, responder) = (
         Bench::new(),
         Responder::with_documents(&["--stall-every", "100ms", "--stall-length", "30ms"]),
@@ -257,13 +257,32 @@ fn stalls_every_100_ms_are_found_and_named() {
         .dyno(&reads(&uri, &[&length[..], &more].concat()))
         .expect(0)
         .json();
+    // This server tells nothing of what it does every 100 ms.
+    assert_eq!(
+        pattern_of_100_ms(&document)["name"],
+        serde_json::Value::Null
+    );
+    let path = bench.path("r/run.json");
+    for (interval_ms, source) in [("100", Some("journal_flush")), ("250", None)] {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut run: serde_json::Value = serde_json::from_str(&text).unwrap();
+        run["server"]["settings"]["parameter.journalCommitInterval"] = interval_ms.into();
+        std::fs::write(&path, run.to_string()).unwrap();
+        let again = bench.dyno(&["report", "r", "--format", "json"]);
+        let again = again.expect(0).json();
+        let found = &pattern_of_100_ms(&again)["name"]["source"];
+        assert_eq!(found.as_str(), source, "{interval_ms}");
+    }
+}
+
+#[track_caller]
+fn pattern_of_100_ms(document: &serde_json::Value) -> &serde_json::Value {
     let patterns = document["analysis"]["course"]["patterns"]
         .as_array()
         .unwrap();
-    let journal = patterns.iter().find(|one| {
+    let found = patterns.iter().find(|one| {
         let period_s = one["pattern"]["period_s"].as_f64().unwrap();
         (period_s - 0.1).abs() < 0.002
     });
-    let journal = journal.unwrap_or_else(|| panic!("{patterns:?}"));
-    assert_eq!(journal["name"]["source"], "journal_flush", "{journal}");
+    found.unwrap_or_else(|| panic!("{patterns:?}"))
 }

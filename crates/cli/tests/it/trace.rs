@@ -7,7 +7,7 @@
 )]
 
 use crate::common::{Bench, Finished, names, signal, tracing, wait_for};
-use dyno_testkit::{embedded, embedded_program, or_skip};
+use dyno_testkit::{embedded, embedded_program, mongod_program, or_skip};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -360,6 +360,81 @@ fn a_server_is_found_by_its_address_and_says_what_its_files_hold() {
         journal["name"].as_str().unwrap().contains("WiredTigerLog."),
         "{journal}"
     );
+}
+
+/// The file of a trace with this kind of content, of this collection.
+#[track_caller]
+fn file_of<'a>(document: &'a Value, kind: &str, namespace: &str) -> &'a Value {
+    let files = document["files"].as_array().unwrap();
+    let found = files
+        .iter()
+        .find(|file| file["role"]["kind"] == kind && file["role"]["namespace"] == namespace);
+    found.unwrap_or_else(|| panic!("{files:#?}"))
+}
+
+#[test]
+fn files_of_a_mongod_are_known_by_their_collections_and_indexes() {
+    let Some(bench) = tracing() else { return };
+    // What it notes about itself comes more often than by itself, so that it is in so short a trace.
+    let often = ("diagnosticDataCollectionPeriodMillis", "100");
+    let server = dyno_testkit::mongod_with(|options| {
+        let parameters = &mut options.mongod.parameters;
+        parameters.insert(often.0.into(), often.1.into());
+        options.checkpoint_interval = Some(dyno_plan::units::Span::from_secs(1));
+    });
+    let Some(server) = or_skip(server) else {
+        return;
+    };
+    let address = server.address().to_string();
+    let tracer = bench.spawn(&["trace", "--server", &address, "--out", "t"]);
+    wait_for("the folder", || bench.path("t/trace.json").exists());
+    let uri = format!("mongodb://{address}/");
+    let run = ["run", "a", "--uri", &uri, "--records", "2000", "--quiet"];
+    let more = ["--duration", "4s", "--warmup", "0s", "--out", "r"];
+    bench.dyno(&[&run[..], &more].concat()).expect(0);
+    signal(&tracer, "INT");
+    Finished::from(tracer.wait_with_output().unwrap()).expect(0);
+    let document = document(&bench, "t");
+    let collection = file_of(&document, "collection", "ycsb.usertable");
+    let name = collection["name"].as_str().unwrap();
+    assert!(name.contains("/collection-"), "{name}");
+    let index = file_of(&document, "index", "ycsb.usertable");
+    assert_eq!(index["role"]["index"], "_id_");
+    // A checkpoint writes the collection, commits write the journal, and neither is what the server notes about itself.
+    let written = |name: &str| calls(&document, name, "write");
+    let file_name = name.rsplit('/').next().unwrap();
+    assert!(written(file_name) > 0, "{document:#}");
+    let files = document["files"].as_array().unwrap();
+    let of_words = |words: &str| {
+        files.iter().find(|file| {
+            let told = file["role"]["words"].as_str().unwrap_or_default();
+            told.contains(words)
+        })
+    };
+    for words in ["write-ahead log", "FTDC"] {
+        let file = of_words(words).unwrap_or_else(|| panic!("{words}: {files:#?}"));
+        assert!(file["role"]["namespace"].is_null(), "{file}");
+    }
+}
+
+#[test]
+fn a_plan_traces_a_mongod_on_the_clock_of_the_run() {
+    let Some(bench) = tracing() else { return };
+    let Some(program) = or_skip(mongod_program()) else {
+        return;
+    };
+    let started = ["--mongod", program.to_str().unwrap(), "--cache", "256MiB"];
+    // Collections are written by checkpoints alone, and read from the cache.
+    let often = ["--set", "server.checkpoint_interval=1s"];
+    let more = ["--set", "trace=true", "--format", "json"];
+    let run = [&["run", "a"][..], &SMALL, &started, &often, &more].concat();
+    let run = bench.dyno(&run).expect(0).json();
+    let trace = &run["traces"][0];
+    let length_s = trace["end_s"].as_f64().unwrap() - trace["start_s"].as_f64().unwrap();
+    assert!(length_s > 1.5, "{trace}");
+    let document = document(&bench, "run/io-trace");
+    assert!(document["calls"].as_u64().unwrap() > 0);
+    file_of(&document, "collection", "ycsb.usertable");
 }
 
 const SMALL: [&str; 8] = [

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::both::Start;
 use dyno_load::LoadError;
 use dyno_load::backend::driver::DriverTarget;
 use dyno_load::clock::Clock;
@@ -145,9 +146,10 @@ fn run_mix(via: Via, uri: &str, collection: &str) -> BTreeMap<String, u64> {
     counts
 }
 
-#[test]
-fn wire_and_driver_perform_the_same_operations_on_the_embedded_server() {
-    let Some(server) = dyno_testkit::or_skip(dyno_testkit::embedded()) else {
+of_both!(wire_and_driver_perform_the_same_operations);
+
+fn wire_and_driver_perform_the_same_operations(start: Start) {
+    let Some(server) = dyno_testkit::or_skip(start()) else {
         return;
     };
     let by_wire = run_mix(Via::Wire, &server.uri(), "by_wire");

@@ -520,6 +520,42 @@ fn a_replica_set_is_checked_by_name() {
 }
 
 #[test]
+fn both_kinds_of_scram_are_spoken_with_a_mongod() {
+    let server = dyno_testkit::mongod_with(|options| options.auth = true);
+    let Some(server) = dyno_testkit::or_skip(server) else {
+        return;
+    };
+    let address = server.address();
+    let add = |connector: &Connector, user: &str, mechanism: &str| {
+        let command = doc! {
+            "createUser": user, "pwd": "geheim", "roles": ["root"], "mechanisms": [mechanism],
+        };
+        connector.control().unwrap().run("admin", command).unwrap();
+    };
+    let of = |user: &str, option: &str| {
+        connector(&format!("mongodb://{user}:geheim@{address}/?{option}"))
+    };
+    let anonymous = connector(&format!("mongodb://{address}/"));
+    add(&anonymous, "old", "SCRAM-SHA-1");
+    add(&of("old", ""), "new", "SCRAM-SHA-256");
+    for (user, mechanism, other) in [
+        ("old", "SCRAM-SHA-1", "SCRAM-SHA-256"),
+        ("new", "SCRAM-SHA-256", "SCRAM-SHA-1"),
+    ] {
+        // Named, or agreed on with the server.
+        for option in [&format!("authMechanism={mechanism}"), ""] {
+            insert(&of(user, option), &format!("{user} {option}"), 10);
+        }
+        let wrong = format!("mongodb://{user}:geheim@{address}/?authMechanism={other}");
+        let error = failure(&wrong);
+        assert!(
+            matches!(error, ConnectError::Credentials { .. }),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
 fn users_authenticate_and_others_are_refused() {
     let Some(server) = embedded::start(&["--standalone", "--auth"]) else {
         return;

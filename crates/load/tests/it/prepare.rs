@@ -1,10 +1,11 @@
-//! Set-up and looks at a collection, against the embedded server.
+//! Set-up and looks at a collection, against the embedded server and a real `mongod`.
 
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests outside of test functions"
 )]
 
+use crate::both::Start;
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, doc};
 use dyno_load::LoadError;
@@ -13,8 +14,16 @@ use dyno_load::keys::KeyNames;
 use dyno_load::prepare;
 use dyno_plan::Plan;
 use dyno_plan::model::KeyOrder;
-use dyno_testkit::{TestServer, embedded, or_skip};
+use dyno_testkit::{TestServer, or_skip};
 use std::error::Error;
+
+of_both!(
+    a_collection_is_created_filled_seen_and_dropped,
+    a_number_that_is_not_the_planned_one_is_exact,
+    a_document_that_is_missing_in_a_full_collection_is_named,
+    a_server_says_what_it_is,
+    a_server_that_has_gone_is_an_error_with_the_intent,
+);
 
 fn control(server: &TestServer) -> Control {
     let (target, credentials) = dyno_plan::uri::parse(&server.uri()).unwrap();
@@ -54,9 +63,8 @@ fn insert(control: &mut Control, plan: &Plan) {
     control.run(&plan.data.database, command).unwrap();
 }
 
-#[test]
-fn a_collection_is_created_filled_seen_and_dropped() {
-    let Some(server) = or_skip(embedded()) else {
+fn a_collection_is_created_filled_seen_and_dropped(start: Start) {
+    let Some(server) = or_skip(start()) else {
         return;
     };
     let mut control = control(&server);
@@ -99,9 +107,8 @@ fn a_collection_is_created_filled_seen_and_dropped() {
     );
 }
 
-#[test]
-fn a_number_that_is_not_the_planned_one_is_exact() {
-    let Some(server) = or_skip(embedded()) else {
+fn a_number_that_is_not_the_planned_one_is_exact(start: Start) {
+    let Some(server) = or_skip(start()) else {
         return;
     };
     let mut control = control(&server);
@@ -115,9 +122,8 @@ fn a_number_that_is_not_the_planned_one_is_exact() {
     );
 }
 
-#[test]
-fn a_document_that_is_missing_in_a_full_collection_is_named() {
-    let Some(server) = or_skip(embedded()) else {
+fn a_document_that_is_missing_in_a_full_collection_is_named(start: Start) {
+    let Some(server) = or_skip(start()) else {
         return;
     };
     let mut control = control(&server);
@@ -144,9 +150,8 @@ fn a_document_that_is_missing_in_a_full_collection_is_named() {
     );
 }
 
-#[test]
-fn a_server_says_what_it_is() {
-    let Some(server) = or_skip(embedded()) else {
+fn a_server_says_what_it_is(start: Start) {
+    let Some(server) = or_skip(start()) else {
         return;
     };
     let facts = prepare::server_facts(&mut control(&server)).unwrap();
@@ -158,9 +163,8 @@ fn a_server_says_what_it_is() {
     assert!(facts.storage_engine.is_some());
 }
 
-#[test]
-fn a_server_that_has_gone_is_an_error_with_the_intent() {
-    let Some(server) = or_skip(embedded()) else {
+fn a_server_that_has_gone_is_an_error_with_the_intent(start: Start) {
+    let Some(server) = or_skip(start()) else {
         return;
     };
     let mut control = control(&server);

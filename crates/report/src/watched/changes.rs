@@ -254,6 +254,12 @@ fn cause(named: &NamedPattern) -> String {
             SourceEvidence::Interval { setting_s, .. } => {
                 format!("the server's setting is {}", span(*setting_s))
             }
+            SourceEvidence::Counted { per_period } => {
+                format!(
+                    "the server counted {} of them in each period",
+                    number(*per_period)
+                )
+            }
             SourceEvidence::Correlation {
                 inside, outside, ..
             } => match named.source {

@@ -116,6 +116,15 @@ fn every_setting_of_a_mongod_is_read_back_as_it_was_asked_for() {
         found["reported_version"],
         deployment.members()[0].server().version()
     );
+    // One that is changed behind our back is a deviation.
+    let changed = doc! { "setParameter": 1, "ttlMonitorSleepSecs": 45 };
+    lab.admin(&deployment, &deployment.members()[0], changed);
+    let again = deployment.read_back(&mut lab.driver, LIMIT).unwrap();
+    let [deviation] = &again[0].deviations[..] else {
+        panic!("{again:?}")
+    };
+    assert_eq!(deviation.setting, "parameter.ttlMonitorSleepSecs");
+    assert_eq!((&*deviation.asked, &*deviation.found), ("30", "45"));
     lab.stop(deployment);
 }
 
@@ -280,12 +289,7 @@ fn a_mongod_that_is_killed_is_named_with_its_last_words() {
     let Some(mut lab) = Lab::new() else { return };
     let mut deployment = lab.start("pairs=2").unwrap();
     assert_eq!(deployment.ended().unwrap(), None);
-    let process = deployment.members()[1].server().pid();
-    let kill = ["-9", &process.to_string()].map(str::to_owned);
-    std::process::Command::new("kill")
-        .args(kill)
-        .status()
-        .unwrap();
+    kill(deployment.members()[1].server().pid());
     let mut ended = None;
     wait_for("the end to be seen", || {
         ended = deployment.ended().unwrap();
@@ -314,6 +318,65 @@ fn a_parameter_that_a_mongod_does_not_have_ends_its_start_with_what_it_said() {
     }
     assert!(said.contains("noSuchParameter"), "{error:?}");
     assert_only_logs(lab.folder.path());
+}
+
+/// What the start of a set of two says when this happens as soon as its second member can be reached; nothing is left of it.
+#[track_caller]
+fn disturbed(mut lab: Lab, event: impl Fn(&Path) -> bool) -> ServerError {
+    let folder = lab.folder.path().to_owned();
+    let is_up = || {
+        let log = std::fs::read_to_string(folder.join("logs/member-1.log"));
+        log.is_ok_and(|log| log.contains("Waiting for connections"))
+    };
+    let interrupted = || is_up() && event(&folder);
+    let topology = "replica-set=2".parse().unwrap();
+    let started = Deployment::start(&topology, &lab.options, &mut lab.driver, &interrupted);
+    let error = started.unwrap_err();
+    assert_only_logs(&folder);
+    error
+}
+
+#[test]
+fn an_interrupt_while_a_set_is_made_leaves_nothing() {
+    let Some(lab) = Lab::new() else { return };
+    let error = disturbed(lab, |_| true);
+    assert!(
+        matches!(error, ServerError::Interrupted { .. }),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_member_that_dies_while_its_set_is_made_is_named() {
+    let Some(lab) = Lab::new() else { return };
+    let error = disturbed(lab, |folder| {
+        let lock = folder.join("data/member-1/mongod.lock");
+        let process = std::fs::read_to_string(lock).unwrap_or_default();
+        if let Ok(process) = process.trim().parse::<u32>() {
+            kill(process);
+        }
+        false
+    });
+    assert!(error.to_string().contains("`member-1`"), "{error:?}");
+}
+
+#[test]
+fn a_set_that_is_not_ready_in_time_is_said_and_ended() {
+    let Some(mut lab) = Lab::new() else { return };
+    lab.options.step_limit = Duration::from_millis(1);
+    let error = lab.start("replica-set=3").unwrap_err();
+    let is_late = matches!(
+        error,
+        ServerError::Deadline { .. } | ServerError::Step { .. }
+    );
+    assert!(is_late, "{error:?}");
+    assert_only_logs(lab.folder.path());
+}
+
+fn kill(process: u32) {
+    let process = process.to_string();
+    let mut kill = std::process::Command::new("kill");
+    kill.args(["-9", &process]).status().unwrap();
 }
 
 /// A folder that was the data of a member is not taken up again: it would look for members at ports of the past.
