@@ -39,6 +39,15 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A share that may be all of it.
+pub(super) fn share_or_all(text: &str) -> Result<f64, String> {
+    match text.trim() {
+        "100%" | "1" => Ok(1.0),
+        text => share(text)
+            .map_err(|_| "it must be above 0 and at most 1, such as `5%` or `0.05`".into()),
+    }
+}
+
 pub(super) fn size(text: &str) -> Result<Bytes, String> {
     text.parse()
         .map_err(|error: dyno_plan::units::UnitError| error.to_string())

@@ -42,6 +42,7 @@ fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
         resources: vec![cpu],
         shares_cpus: false,
         stolen_ratio: None,
+        server: None,
         laws: Vec::new(),
         caveats: Vec::new(),
     }

@@ -1,8 +1,10 @@
 //! What a comparison of two plans means.
 
+use super::difference::{self, change, explained, only_in_demands, signed};
 use super::{finding, opportunity, warning};
 use crate::comparison::{Comparison, ComparisonVerdict};
-use crate::experiment::ab::{AbAnswer, name};
+use crate::experiment::ab::{AbAnswer, labels, name};
+use crate::experiment::relative::Explanation;
 use crate::experiment::words::{count, exact, list, number, percent};
 use crate::experiment::{Experiment, Finding};
 use crate::uncertainty::runs::Basis;
@@ -14,24 +16,13 @@ const ORDER_RATIO: f64 = 0.02;
 pub(super) fn all(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(set_aside(answer));
-    found.extend(verdict(answer));
+    found.extend(verdict(experiment, answer));
+    found.extend(demands(experiment, answer));
     found.extend(others(answer));
     found.extend(order_effect(answer));
     found.extend(single_pair(answer));
     found.extend(more_pairs(experiment, answer));
     found
-}
-
-/// `5.2 % higher`.
-fn change(ratio: f64) -> String {
-    let word = if ratio >= 1.0 { "higher" } else { "lower" };
-    format!("{} {word}", percent((ratio - 1.0).abs()))
-}
-
-/// A ratio as a change with its sign.
-fn signed(ratio: f64) -> String {
-    let sign = if ratio >= 1.0 { "+" } else { "−" };
-    format!("{sign}{}", percent((ratio - 1.0).abs()))
 }
 
 fn evidence(row: &Comparison) -> String {
@@ -71,7 +62,7 @@ fn set_aside(answer: &AbAnswer) -> Option<Finding> {
 }
 
 /// The figure that decides.
-fn verdict(answer: &AbAnswer) -> Option<Finding> {
+fn verdict(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let Some(first) = answer.decision() else {
         return Some(warning(
             format!("there are not enough data: {}", answer.undecided()?),
@@ -82,6 +73,11 @@ fn verdict(answer: &AbAnswer) -> Option<Finding> {
         ));
     };
     let what = name(first.statistic);
+    let [a, b] = labels(experiment);
+    let than = match a.as_str() {
+        "A" => String::new(),
+        a => format!(" than {a}"),
+    };
     let sure = format!(
         "{} to {}",
         signed(first.ratio.low),
@@ -90,22 +86,22 @@ fn verdict(answer: &AbAnswer) -> Option<Finding> {
     let text = match first.verdict {
         ComparisonVerdict::Faster => {
             format!(
-                "B is faster: {what} is {} ({sure})",
+                "{b} is faster{than}: {what} is {} ({sure})",
                 change(first.ratio.value)
             )
         }
         ComparisonVerdict::Slower => {
             format!(
-                "B is slower: {what} is {} ({sure})",
+                "{b} is slower{than}: {what} is {} ({sure})",
                 change(first.ratio.value)
             )
         }
         ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => format!(
-            "there is no difference larger than {}: {what} of B differs by {sure}",
+            "there is no difference larger than {}: {what} of {b} differs by {sure}",
             percent(margin_ratio)
         ),
         ComparisonVerdict::NotEnoughData => format!(
-            "there are not enough data to tell a difference of {}: {what} of B differs by {sure}",
+            "there are not enough data to tell a difference of {}: {what} of {b} differs by {sure}",
             percent(first.margin_ratio)
         ),
     };
@@ -114,6 +110,32 @@ fn verdict(answer: &AbAnswer) -> Option<Finding> {
         _ => finding,
     };
     Some(make(text, vec![evidence(first)]))
+}
+
+/// The demand that explains the difference, or one that differs although the runs do not show it in what decides.
+fn demands(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
+    let first = answer.decision()?;
+    let [_, b] = labels(experiment);
+    let rows = &answer.demands;
+    let text = match &answer.explanation {
+        Some(explanation) => {
+            let text = explained(&b, explanation, rows);
+            match explanation {
+                Explanation::Demand { .. } => format!("{text}, which explains the difference"),
+                Explanation::NoDemand | Explanation::NotWatched => text,
+            }
+        }
+        None => format!(
+            "{}, although {} does not show a difference",
+            only_in_demands(&b, rows)?,
+            name(first.statistic)
+        ),
+    };
+    let mut support = difference::evidence(rows);
+    if support.is_empty() {
+        support.push(evidence(first));
+    }
+    Some(finding(text, support))
 }
 
 /// The other figures, where they say something for certain.
@@ -259,6 +281,8 @@ mod tests {
             pairs_needed: Some(12),
             end: AbEnd::Spent,
             set_aside: Vec::new(),
+            demands: Vec::new(),
+            explanation: None,
         };
         all(&experiment(), &answer)
     }
@@ -317,6 +341,8 @@ mod tests {
             pairs_needed: None,
             end: AbEnd::Spent,
             set_aside: Vec::new(),
+            demands: Vec::new(),
+            explanation: None,
         };
         let found = all(&experiment(), &answer);
         let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();

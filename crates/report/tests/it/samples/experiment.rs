@@ -109,6 +109,7 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
         warm_up_s: 0.0,
         shares_cpus: true,
         stolen_ratio: None,
+        server: None,
         steady: Some(true),
         demands: resources
             .iter()
@@ -368,6 +369,8 @@ pub(crate) fn ab() -> Experiment {
         pairs_needed: Some(3),
         end: AbEnd::Precise,
         set_aside: Vec::new(),
+        demands: Vec::new(),
+        explanation: None,
     };
     let lines: Vec<Line> = (0..6u32)
         .map(|number| {
@@ -517,6 +520,8 @@ pub(crate) fn objective() -> Experiment {
         search,
         attempts,
         set_aside: Vec::new(),
+        demands: Vec::new(),
+        explanation: None,
     };
     let question = "Which rate of `a` keeps p99 at or below 5 ms and mean at or below 2 ms?";
     found(other(
