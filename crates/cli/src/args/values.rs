@@ -76,3 +76,20 @@ pub(crate) fn property(text: &str) -> Result<(String, String), String> {
         _ => Err("expected NAME=VALUE".into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_that_may_be_all_of_it_takes_100_percent_and_no_more() {
+        assert_eq!(share_or_all("100%"), Ok(1.0));
+        assert_eq!(share_or_all(" 1 "), Ok(1.0));
+        assert_eq!(share_or_all("5%"), Ok(0.05));
+        for text in ["101%", "0", "-1", "1.1"] {
+            assert!(share_or_all(text).is_err(), "{text}");
+            assert!(share(text).is_err(), "{text}");
+        }
+        assert!(share("100%").is_err());
+    }
+}

@@ -772,3 +772,22 @@ const LABEL_CHARACTERS: usize = 80;
 fn changes_the_collection(plan: &Plan) -> bool {
     plan.operations.insert > 0.0 || plan.operations.delete > 0.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_plan::units::Bytes;
+
+    #[test]
+    fn a_server_holds_its_documents_or_as_many_as_its_cache_does() {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.data.records = 1000;
+        // Ten fields of 100 bytes, twice.
+        assert_eq!(working_set(&plan), 2_000_000);
+        plan.server.pairs = 3;
+        assert_eq!(working_set(&plan), 6_000_000);
+        plan.server.pairs = 1;
+        plan.server.cache = Some(Bytes(1_500_000));
+        assert_eq!(working_set(&plan), 1_500_000);
+    }
+}

@@ -314,7 +314,8 @@ fn both_servers_of_a_comparison_stay_up_and_keep_their_documents() {
         let loaded = loads(&bench, "records").into_iter();
         let loaded: Vec<bool> = loaded.map(|(_, loaded)| loaded).collect();
         assert_eq!(loaded, [true, true, false, false], "{other:?}");
-        let addresses = points(&document(&bench)).iter().map(|point| {
+        let found = document(&bench);
+        let addresses = points(&found).iter().map(|point| {
             let run = bench.path("x").join(point["directory"].as_str().unwrap());
             let text = std::fs::read_to_string(run.join("run.json")).unwrap();
             let run: Value = serde_json::from_str(&text).unwrap();

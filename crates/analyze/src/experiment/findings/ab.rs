@@ -232,9 +232,11 @@ mod tests {
     use super::*;
     use crate::estimate::Estimate;
     use crate::experiment::ab::AbEnd;
+    use crate::experiment::demands::DemandRatio;
+    use crate::experiment::figures::{Figure, resource_name};
     use crate::experiment::{FindingKind, SCHEMA_VERSION, Verb};
     use crate::uncertainty::series::Statistic;
-    use dyno_record::model::RunStatus;
+    use dyno_record::model::{ResourceKind, RunStatus};
 
     fn row(statistic: Statistic, ratio: [f64; 3], verdict: ComparisonVerdict) -> Comparison {
         Comparison {
@@ -365,5 +367,86 @@ mod tests {
         assert!(texts[0].starts_with("there is no difference larger than 5.0 %"));
         assert!(texts[1].ends_with("the rate is 7.0 % lower"), "{texts:?}");
         assert!(texts[2].starts_with("a single pair"));
+    }
+
+    /// The CPU time of B relative to A, with the ends of its interval.
+    fn demand(ratio: [f64; 3]) -> DemandRatio {
+        DemandRatio {
+            name: resource_name(ResourceKind::ServerCpu).into(),
+            servers: 2,
+            baseline_s: 50e-6,
+            candidate_s: 50e-6 * ratio[1],
+            ratio: Figure {
+                value: ratio[1],
+                low: Some(ratio[0]),
+                high: Some(ratio[2]),
+            },
+        }
+    }
+
+    fn with_demand(
+        rate: Comparison,
+        demand: DemandRatio,
+        explanation: Option<Explanation>,
+    ) -> Vec<String> {
+        let answer = AbAnswer {
+            deciding: Statistic::Rate,
+            comparisons: vec![rate],
+            pairs_needed: None,
+            end: AbEnd::Spent,
+            set_aside: Vec::new(),
+            demands: vec![demand],
+            explanation,
+        };
+        let found = all(&experiment(), &answer).into_iter();
+        found.map(|one| one.text).collect()
+    }
+
+    #[test]
+    fn the_demand_that_explains_a_difference_is_told_and_so_is_that_none_does() {
+        let slower = || {
+            row(
+                Statistic::Rate,
+                [0.88, 0.9, 0.92],
+                ComparisonVerdict::Slower,
+            )
+        };
+        let name = resource_name(ResourceKind::ServerCpu).to_owned();
+        let demand = demand([1.06, 1.1, 1.14]);
+        let texts = with_demand(slower(), demand.clone(), Some(Explanation::Demand { name }));
+        assert_eq!(
+            texts[1],
+            "B needs 10 % more server CPU per operation (55.0 µs instead of 50.0 µs), which explains the difference"
+        );
+        let texts = with_demand(slower(), demand.clone(), Some(Explanation::NoDemand));
+        assert!(
+            texts[1].starts_with("no service demand explains it"),
+            "{texts:?}"
+        );
+        // Not the rate, but what it rests on.
+        let unclear = row(
+            Statistic::Rate,
+            [0.9, 1.0, 1.1],
+            ComparisonVerdict::NotEnoughData,
+        );
+        let texts = with_demand(unclear, demand, None);
+        assert!(
+            texts[1].ends_with("although the rate does not show a difference"),
+            "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn a_demand_that_does_not_differ_for_certain_is_not_told() {
+        let unclear = row(
+            Statistic::Rate,
+            [0.9, 1.0, 1.1],
+            ComparisonVerdict::NotEnoughData,
+        );
+        let texts = with_demand(unclear, demand([0.97, 1.1, 1.25]), None);
+        assert!(
+            texts.iter().all(|text| !text.contains("needs")),
+            "{texts:?}"
+        );
     }
 }
