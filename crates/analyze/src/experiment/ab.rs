@@ -1,6 +1,9 @@
 //! What a comparison of two plans says.
 
 use super::comparable::{Difference, differences};
+use super::demands::{self, DemandRatio};
+use super::figures::Figures;
+use super::relative::{Explanation, explanation};
 use super::words::exact;
 use super::{Experiment, Side};
 use crate::comparison::{Comparison, ComparisonVerdict, Pair, compare};
@@ -23,7 +26,7 @@ pub enum Deciding {
 }
 
 /// What is compared, the one that decides first.
-fn statistics(deciding: Deciding) -> [Statistic; 5] {
+pub(super) fn statistics(deciding: Deciding) -> [Statistic; 5] {
     let percentile = |percent| Statistic::Percentile { percent };
     match deciding {
         Deciding::MeanTime => [
@@ -65,6 +68,12 @@ pub struct AbAnswer {
     /// Pairs that do not count, because the hypervisor took CPU time from the machine during one of their runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set_aside: Vec<DisturbedPair>,
+    /// What an operation of B needed of each resource, relative to A.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub demands: Vec<DemandRatio>,
+    /// What explains the difference; absent where there is none for certain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
 }
 
 /// A pair that does not count.
@@ -142,6 +151,48 @@ pub fn pairs(
             })
         })
         .collect()
+}
+
+/// The same pairs by their figures, A first.
+fn figures_of_pairs<'a>(
+    experiment: &'a Experiment,
+    set_aside: &[DisturbedPair],
+) -> Vec<[&'a Figures; 2]> {
+    let of = |pair: usize, side: Side| {
+        let points = experiment.points.get(2 * pair..2 * pair + 2)?;
+        let point = points.iter().find(|point| point.side == Some(side))?;
+        point.figures.as_ref()
+    };
+    let counts = |pair: &usize| !set_aside.iter().any(|one| one.pair as usize == *pair);
+    (0..experiment.points.len() / 2)
+        .filter(counts)
+        .filter_map(|pair| Some([of(pair, Side::A)?, of(pair, Side::B)?]))
+        .collect()
+}
+
+/// Servers of A and B as they tell their version: of the first run of each that does.
+pub fn servers(experiment: &Experiment) -> [Option<&str>; 2] {
+    [Side::A, Side::B].map(|side| {
+        let mut points = experiment.points.iter();
+        points.find_map(|point| {
+            let figures = point.figures.as_ref()?;
+            figures
+                .server
+                .as_deref()
+                .filter(|_| point.side == Some(side))
+        })
+    })
+}
+
+/// `A` and `B`, with their servers where these differ: `B (mongod 6.0.27)`.
+pub fn labels(experiment: &Experiment) -> [String; 2] {
+    let both = servers(experiment);
+    let differ = both[0] != both[1];
+    let label = |name: &str, server: Option<&str>| match server.filter(|_| differ) {
+        Some(server) => format!("{name} ({server})"),
+        None => name.to_owned(),
+    };
+    [label("A", both[0]), label("B", both[1])]
 }
 
 /// Two runs that exist already, with what differs between them.
@@ -249,6 +300,8 @@ pub fn analyze(
         pairs_needed: None,
         end: AbEnd::Spent,
         set_aside: Vec::new(),
+        demands: Vec::new(),
+        explanation: None,
     };
     if let Some(decision) = answer.decision() {
         let needed = decision.pairs_needed();
@@ -288,6 +341,24 @@ impl AbAnswer {
         let (what, need) = (name(self.deciding), need(self.deciding));
         let is_decided = self.decision().is_some();
         (!is_decided).then(|| format!("{what} decides, and it has no interval: {need}"))
+    }
+
+    /// The same with the demands of the pairs that count, and with the one that explains the difference.
+    pub fn explained(mut self, experiment: &Experiment) -> AbAnswer {
+        let pairs = figures_of_pairs(experiment, &self.set_aside);
+        self.demands = demands::ratios(&pairs);
+        let mean_us = |side: usize| {
+            let logs = pairs
+                .iter()
+                .map(|pair| pair[side].response_mean_us.value.ln());
+            (logs.sum::<f64>() / pairs.len() as f64).exp()
+        };
+        let clients = pairs.iter().flatten().map(|run| run.clients).max();
+        let decision = self.decision().zip(clients);
+        self.explanation = decision.and_then(|(decision, clients)| {
+            explanation(decision, &self.demands, clients, [mean_us(0), mean_us(1)])
+        });
+        self
     }
 
     /// The comparison that decides; `None` if there are not enough data for it.

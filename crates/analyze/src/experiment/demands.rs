@@ -9,14 +9,105 @@
 //! that an operation occupies a resource is a part of its response time, so that no more than what this one is unsure of, in
 //! seconds, can be wrong with it.
 
-use super::figures::Figures;
+use super::figures::{Figure, Figures, resource_name};
 use super::queueing::is_sustained;
 use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Quantity, combined};
 use crate::laws::demand::Demand;
 use crate::uncertainty::mean::of_repetitions;
+use dyno_record::model::ResourceKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Error of what is not known, as a share: that of a figure without an interval.
 const UNKNOWN: f64 = 1.0;
+
+/// What an operation needed of a resource, in two plans that were run in pairs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DemandRatio {
+    /// Name of the resource.
+    pub name: String,
+    /// Its servers, such as CPUs.
+    pub servers: u32,
+    /// Demand of the baseline in seconds: the geometric mean over the pairs.
+    pub baseline_s: f64,
+    /// The same of the candidate.
+    pub candidate_s: f64,
+    /// Candidate divided by baseline, with the interval over the pairs; without one the error is not known.
+    pub ratio: Figure,
+}
+
+impl DemandRatio {
+    /// Whether the interval does not hold 1.
+    pub fn is_certain(&self) -> bool {
+        let ends = self.ratio.low.zip(self.ratio.high);
+        ends.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
+    }
+
+    /// By how much the time between two operations changes when the resource is always busy.
+    pub(super) fn change_per_server_s(&self) -> f64 {
+        (self.candidate_s - self.baseline_s).abs() / f64::from(self.servers.max(1))
+    }
+}
+
+/// The demands of candidates relative to those of baselines, of pairs of runs: the geometric mean over the pairs with
+/// Student's interval of its logarithm, never narrower than what the runs leave open by themselves. Without what the whole
+/// machine did, which is also that of others, and without what one of the two does not need at all.
+pub(super) fn ratios(pairs: &[[&Figures; 2]]) -> Vec<DemandRatio> {
+    let whole = resource_name(ResourceKind::HostCpu);
+    let known = pairs.first().map_or(&[][..], |[first, _]| &first.demands);
+    let known = known.iter().filter(|demand| demand.name != whole);
+    known
+        .filter_map(|demand| ratio(&demand.name, pairs))
+        .collect()
+}
+
+fn ratio(name: &str, pairs: &[[&Figures; 2]]) -> Option<DemandRatio> {
+    let of_pair = |pair: &[&Figures; 2]| -> Option<[Demand; 2]> {
+        let [one, other] = pair.map(|run| demand_of(run, name).cloned());
+        let both = [one?, other?];
+        both.iter()
+            .all(|demand| demand.demand_s > 0.0)
+            .then_some(both)
+    };
+    let all: Vec<_> = pairs
+        .iter()
+        .filter_map(|pair| Some((pair, of_pair(pair)?)))
+        .collect();
+    let count = all.len() as f64;
+    let mean_log = |side: usize| {
+        let logs = all.iter().map(|(_, both)| both[side].demand_s.ln());
+        logs.sum::<f64>() / count
+    };
+    let differences: Vec<f64> = all
+        .iter()
+        .map(|(_, [one, other])| (other.demand_s / one.demand_s).ln())
+        .collect();
+    let between = of_repetitions(&differences, DEFAULT_CONFIDENCE_RATIO);
+    let own = match between {
+        Some(_) => least,
+        None => alone,
+    };
+    let errors: Vec<f64> = all
+        .iter()
+        .flat_map(|(pair, both)| [own(pair[0], &both[0]), own(pair[1], &both[1])])
+        .collect();
+    let within = combined(&errors) / count;
+    let width = between.map_or(within, |found| within.max(found.high - found.value));
+    let (_, [_, last]) = all.last()?;
+    let value = (mean_log(1) - mean_log(0)).exp();
+    let is_known = width < UNKNOWN || between.is_some();
+    Some(DemandRatio {
+        name: name.to_owned(),
+        servers: last.servers,
+        baseline_s: mean_log(0).exp(),
+        candidate_s: mean_log(1).exp(),
+        ratio: Figure {
+            value,
+            low: is_known.then(|| value / width.exp()),
+            high: is_known.then(|| value * width.exp()),
+        },
+    })
+}
 
 /// The mean demands over runs with the same settings; of resources that the first of them has.
 pub(super) fn of_runs(runs: &[&Figures]) -> Vec<Demand> {

@@ -174,6 +174,9 @@ pub struct Figures {
     /// Share of the CPU time that the hypervisor took; absent where no machine told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_ratio: Option<f64>,
+    /// The server by its program and version, such as `mongod 6.0.5`; absent where it did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// The laws that can be checked in a single run.
     pub laws: Vec<LawCheck>,
     /// Doubts that the run has of itself.
@@ -352,6 +355,7 @@ pub(super) fn of_measured(
         steady: measured.steady,
         shares_cpus: shares_cpus(document, &resources),
         stolen_ratio: None,
+        server: server(document),
         resources,
         demands,
         laws: Vec::new(),
@@ -360,6 +364,18 @@ pub(super) fn of_measured(
     let whole_mean_ns = whole.value(Statistic::MeanTime).ok_or(NothingMeasured)?;
     figures.laws = check_laws(&figures, whole_mean_ns * 1e-9, document, phase);
     Ok(figures)
+}
+
+/// The server by its program and version.
+fn server(document: &RunDocument) -> Option<String> {
+    let server = &document.server;
+    let version = server.version.as_deref()?;
+    let program = match (server.kind.as_str(), server.product.as_deref()) {
+        (_, Some(product)) => product,
+        ("mongod", None) => "mongod",
+        (_, None) => "server",
+    };
+    Some(format!("{program} {version}"))
 }
 
 /// Whether the measure phase of a run had an offered rate.

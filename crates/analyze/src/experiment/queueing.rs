@@ -145,6 +145,7 @@ mod tests {
             laws: Vec::new(),
             succeeded: 100_000,
             shares_cpus: false,
+            server: None,
             generator_bound: false,
             unsteady: false,
         }

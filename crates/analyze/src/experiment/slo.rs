@@ -211,6 +211,7 @@ mod tests {
             warm_up_s: 0.0,
             shares_cpus: false,
             stolen_ratio: None,
+            server: None,
             steady: None,
             resources: Vec::new(),
             demands: Vec::new(),

@@ -3,6 +3,7 @@
 
 use super::figures::{Figure, Figures, PERCENTILES, resource_name};
 use super::queueing::{self, QueueModel, is_sustained};
+use super::relative::{self, Relative};
 use super::{Block, Experiment, Point, demands};
 use crate::closed_network::ClosedPoint;
 use crate::estimate::{Estimate, Quantity, combined};
@@ -23,6 +24,9 @@ use std::collections::BTreeMap;
 pub const CLIENTS: &str = "client.clients";
 /// See [`CLIENTS`].
 pub const RATE: &str = "schedule.rate_per_s";
+
+/// Key of the program of the server.
+pub const PROGRAM: &str = "server.mongod";
 
 /// Points of a curve for a picture between two measured ones.
 const CURVE_STEPS: u32 = 60;
@@ -65,6 +69,9 @@ pub struct Level {
     /// Whether server and client waited for the same CPUs.
     #[serde(default)]
     pub shares_cpus: bool,
+    /// The server by its program and version; absent where it did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// Whether a run says that the client was the limit.
     pub generator_bound: bool,
     /// Whether a run had no steady state.
@@ -129,9 +136,26 @@ pub struct SweepAnswer {
     /// is no load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
+    /// The levels relative to those with the base; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative: Option<Relative>,
 }
 
 impl SweepAnswer {
+    /// The server of a level by its program and version, where programs are swept and it tells each from the others.
+    pub fn version<'a>(&self, level: &'a Level) -> Option<&'a str> {
+        let program = |level: &Level| level.settings.get(PROGRAM).cloned();
+        let is_clear = |one: &Level, other: &Level| {
+            one.server.is_some() && (one.server == other.server) == (program(one) == program(other))
+        };
+        let mut levels = self.levels.iter();
+        program(level)?;
+        levels
+            .all(|one| self.levels.iter().all(|other| is_clear(one, other)))
+            .then_some(level.server.as_deref())
+            .flatten()
+    }
+
     /// The highest offered rate that the bench kept up with.
     pub fn kept_rate_per_s(&self) -> Option<f64> {
         let kept = self.levels.iter().filter(|level| !level.is_missed());
@@ -222,6 +246,7 @@ pub(super) fn analyze_block(
             .filter(|axis| *axis == RATE || over_clients)
             .map(|axis| knee(&load_points(&levels, axis))),
         system,
+        relative: relative::relative(experiment, &levels, windows, resampling),
         levels,
     };
     if over_clients {
@@ -338,6 +363,7 @@ fn level(
         laws: figures.iter().flat_map(|one| one.laws.clone()).collect(),
         succeeded: finished,
         shares_cpus: first.shares_cpus,
+        server: first.server.clone(),
         generator_bound: figures.iter().any(|one| one.is_generator_bound()),
         unsteady: figures.iter().any(|one| one.steady == Some(false)),
     };

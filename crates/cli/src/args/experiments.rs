@@ -2,7 +2,7 @@
 
 use super::run::{DataArguments, OrderName, ScheduleName, TargetArguments, WorkerArguments};
 use super::standing::MetricsArguments;
-use super::values::{percentile, setting, share, span};
+use super::values::{percentile, setting, share, share_or_all, span};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use dyno_plan::units::Span;
@@ -58,6 +58,10 @@ pub(crate) struct SweepArguments {
     /// the rates
     #[arg(long, help_heading = "Sweep")]
     pub(crate) cross: bool,
+    /// Value that the others are compared with, such as `1GiB` or `server.cache=1GiB`; default: the first one, where one key
+    /// is swept besides clients and rates
+    #[arg(long, value_name = "VALUE", help_heading = "Sweep", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) base: Option<String>,
     /// When operations start at an offered rate; default: that of the plan, or `constant`
     #[arg(
         long,
@@ -137,7 +141,7 @@ pub(crate) struct SloArguments {
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) max_runs: u32,
     /// Make a run again in which the hypervisor took more than this share of the CPU time; `100%` counts every run
-    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1%", help_heading = "Search")]
+    #[arg(long, value_name = "SHARE", value_parser = share_or_all, default_value = "1%", help_heading = "Search")]
     pub(crate) max_steal: f64,
 }
 
@@ -173,7 +177,7 @@ pub(crate) struct AbArguments {
     pub(crate) time_limit: Option<Span>,
     /// Run another pair in place of one in which the hypervisor took more than this share of the CPU time; `100%` counts
     /// every pair
-    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1%", help_heading = "Comparison")]
+    #[arg(long, value_name = "SHARE", value_parser = share_or_all, default_value = "1%", help_heading = "Comparison")]
     pub(crate) max_steal: f64,
 }
 

@@ -39,6 +39,15 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A share that may be all of it.
+pub(super) fn share_or_all(text: &str) -> Result<f64, String> {
+    match text.trim() {
+        "100%" | "1" => Ok(1.0),
+        text => share(text)
+            .map_err(|_| "it must be above 0 and at most 1, such as `5%` or `0.05`".into()),
+    }
+}
+
 pub(super) fn size(text: &str) -> Result<Bytes, String> {
     text.parse()
         .map_err(|error: dyno_plan::units::UnitError| error.to_string())
@@ -79,5 +88,22 @@ pub(crate) fn property(text: &str) -> Result<(String, String), String> {
             Ok((name.trim().to_owned(), value.to_owned()))
         }
         _ => Err("expected NAME=VALUE".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_that_may_be_all_of_it_takes_100_percent_and_no_more() {
+        assert_eq!(share_or_all("100%"), Ok(1.0));
+        assert_eq!(share_or_all(" 1 "), Ok(1.0));
+        assert_eq!(share_or_all("5%"), Ok(0.05));
+        for text in ["101%", "0", "-1", "1.1"] {
+            assert!(share_or_all(text).is_err(), "{text}");
+            assert!(share(text).is_err(), "{text}");
+        }
+        assert!(share("100%").is_err());
     }
 }

@@ -214,9 +214,12 @@ fn answer(campaign: &Campaign<'_>) -> Result<Option<AbAnswer>, Failure> {
         margin,
         Resampling::seeded(campaign.seed()),
     );
-    Ok(found.map(|answer| AbAnswer {
-        set_aside,
-        ..answer
+    Ok(found.map(|answer| {
+        let answer = AbAnswer {
+            set_aside,
+            ..answer
+        };
+        answer.explained(&campaign.document)
     }))
 }
 

@@ -19,6 +19,7 @@ use crate::session::task::{self, Task};
 use crate::session::{observation, preflight};
 use campaign::{Bench, Campaign};
 use dyno_analyze::experiment::figures::measured;
+use dyno_analyze::experiment::relative::{BASE, Base};
 use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION, Side, Verb};
 use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_plan::Plan;
@@ -326,6 +327,10 @@ fn failed_runs(
 /// The runs that would be made, one per line.
 fn design(document: &Experiment) -> String {
     let mut text = format!("{}\n", document.question);
+    let base = document.options.get(BASE).cloned();
+    if let Some(base) = base.and_then(|base| serde_json::from_value::<Base>(base).ok()) {
+        let _ = writeln!(text, "relative to {}={}", base.key, base.value);
+    }
     if document.points.is_empty() {
         text.push_str("the runs follow from what is measured\n");
     }

@@ -10,6 +10,7 @@ use crate::session::choice;
 use crate::session::task::{self, Task};
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::blocks;
+use dyno_analyze::experiment::relative::{BASE, Base};
 use dyno_analyze::experiment::sweep::{CLIENTS, RATE};
 use dyno_analyze::experiment::{Axis, Block, Experiment, Point, Verb};
 use dyno_analyze::resampling::Resampling;
@@ -27,7 +28,8 @@ const MOST_RUNS: usize = 10_000;
 const KIND: &str = "schedule.kind";
 
 /// Keys whose values may hold commas; theirs are separated by `;`.
-const KEYS_WITH_COMMAS: [&str; 4] = [
+const KEYS_WITH_COMMAS: [&str; 5] = [
+    "server.uri",
     "server.topology",
     "server.placement",
     "server.connection_options",
@@ -59,6 +61,7 @@ pub(crate) fn plan(
         let hint = "choose it with `--schedule`, or give `--clients` and `--rates` for a closed and an open loop";
         return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
     }
+    let base = base(arguments.base.as_deref(), &axes)?;
     let has_blocks = has_blocks(&axes, arguments.cross)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
     let task = task(arguments, &fixed, rate, surroundings)?;
@@ -94,7 +97,73 @@ pub(crate) fn plan(
         "order".into(),
         if is_random { "random" } else { "given" }.into(),
     );
+    if let Some(base) = base {
+        let base = serde_json::to_value(base).expect("it is plain data");
+        options.insert(BASE.into(), base);
+    }
     Ok((experiment, task))
+}
+
+/// The value that the others are compared with: the one that was named, else the first of the only setting that is swept.
+fn base(named: Option<&str>, axes: &[Axis]) -> Result<Option<Base>, Failure> {
+    let swept = axes.iter().filter(|axis| axis.values.len() > 1);
+    let of = |axis: &Axis, value: &str| Base {
+        key: axis.key.clone(),
+        value: value.to_owned(),
+    };
+    let Some(named) = named else {
+        let settings: Vec<&Axis> = swept.filter(|axis| !is_load(&axis.key)).collect();
+        return Ok(match settings.as_slice() {
+            [only] => Some(of(only, &only.values[0])),
+            _ => None,
+        });
+    };
+    let values = swept.flat_map(|axis| axis.values.iter().map(|value| of(axis, value)));
+    let values: Vec<Base> = values.collect();
+    let is_meant = |base: &&Base| {
+        is_same(&base.value, named)
+            || named
+                .strip_prefix(&base.key)
+                .and_then(|rest| rest.strip_prefix('='))
+                .is_some_and(|value| is_same(&base.value, value))
+    };
+    let meant: Vec<&Base> = values.iter().filter(is_meant).collect();
+    match meant.as_slice() {
+        [only] => Ok(Some((*only).clone())),
+        [] if values.is_empty() => {
+            let text = format!(
+                "`--base {named}` has nothing to be compared with: no key has several values"
+            );
+            Err(Failure::new(Exit::BadInput, text)
+                .with_hint("give several values, such as `--set server.cache=1GiB,2GiB`"))
+        }
+        [] => {
+            let text = format!("`{named}` is not among the values that are swept");
+            let known: Vec<String> = values.iter().map(in_full).collect();
+            let hint = format!("the base is one of {}", known.join(", "));
+            Err(Failure::new(Exit::BadInput, text).with_hint(hint))
+        }
+        several => {
+            let text = format!("`{named}` is a value of several keys that are swept");
+            let known: Vec<String> = several.iter().map(|base| in_full(base)).collect();
+            let hint = format!("give the key too: {}", known.join(" or "));
+            Err(Failure::new(Exit::BadInput, text).with_hint(hint))
+        }
+    }
+}
+
+fn in_full(base: &Base) -> String {
+    format!("`{}={}`", base.key, base.value)
+}
+
+fn is_load(key: &str) -> bool {
+    [CLIENTS, RATE].contains(&key)
+}
+
+/// Whether two texts are the same value; `1` and `1.0` are.
+fn is_same(one: &str, other: &str) -> bool {
+    let numbers = one.parse::<f64>().ok().zip(other.parse::<f64>().ok());
+    one == other || numbers.is_some_and(|(one, other)| one == other)
 }
 
 /// What the points change; with an offered rate where rates are swept.

@@ -270,6 +270,94 @@ fn a_server_with_half_the_capacity_is_slower() {
 }
 
 #[test]
+fn a_sweep_is_told_relative_to_its_base() {
+    let (fast, half) = (slow("5000"), slow("10000"));
+    let bench = Bench::new();
+    let (base, other) = (fast.uri(), half.uri());
+    let values = format!("server.uri={other};{base}");
+    let sweep = against("sweep", &base, &["--set", &values, "--repeat", "3"]);
+    let found = bench.dyno(&[&sweep[..], &["--base", &base]].concat());
+    let found = found.expect(0).json();
+    let answer = &found["answer"];
+    let relative = &answer["relative"];
+    assert_eq!(relative["base"]["value"], base.as_str());
+    let rows = relative["levels"].as_array().unwrap();
+    assert_eq!(rows.len(), 1, "{relative}");
+    let level = |key: &str| &answer["levels"][rows[0][key].as_u64().unwrap() as usize];
+    assert_eq!(level("level")["settings"]["server.uri"], other.as_str());
+    assert_eq!(level("base")["settings"]["server.uri"], base.as_str());
+    let rate = &rows[0]["comparisons"][0];
+    assert_eq!(
+        (&rate["verdict"], &rate["pairs"]),
+        (&"slower".into(), &3.into())
+    );
+    let of_ratio = |end: &str| rate["ratio"][end].as_f64().unwrap();
+    assert!((of_ratio("value") - 0.5).abs() < 0.03, "{rate}");
+    assert!(
+        of_ratio("low") < of_ratio("value") && of_ratio("high") < 1.0,
+        "{rate}"
+    );
+    // Servers that run already are not watched.
+    assert_eq!(rows[0]["explanation"], "not_watched");
+    let texts = found["findings"].as_array().unwrap().iter();
+    let texts: Vec<&str> = texts.map(|one| one["text"].as_str().unwrap()).collect();
+    let sentence = format!("with `server.uri={other}` the rate is");
+    let told = texts.iter().find(|text| text.starts_with(&sentence));
+    let told = told.unwrap_or_else(|| panic!("{texts:#?}"));
+    assert!(
+        told.contains("% lower than") && told.contains("was not watched"),
+        "{told}"
+    );
+    for report in ["report.md", "report.html"] {
+        let text = std::fs::read_to_string(bench.path("x").join(report)).unwrap();
+        assert!(text.contains("Relative to the base"), "{report}");
+    }
+    // It stays the base when the experiment is taken up again.
+    let again = bench
+        .dyno(&["resume", "x", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(again["answer"]["relative"], *relative);
+}
+
+#[test]
+fn a_base_that_is_not_swept_is_refused_before_anything_is_run() {
+    let bench = Bench::new();
+    let sweep = |more: &[&str]| {
+        let start = [
+            "sweep",
+            "c",
+            "--dry-run",
+            "--set",
+            "server.cache=64MiB,128MiB",
+        ];
+        bench.dyno(&[&start, more].concat())
+    };
+    sweep(&["--base", "256MiB"])
+        .expect(2)
+        .says("`256MiB` is not among the values that are swept")
+        .says("`server.cache=64MiB`, `server.cache=128MiB`");
+    let two = ["--set", "client.load_clients=1,2", "--clients", "1,2"];
+    sweep(&[&two[..], &["--base", "1"]].concat())
+        .expect(2)
+        .says("`1` is a value of several keys")
+        .says("`client.load_clients=1` or `client.clients=1`");
+    let relative = |more: &[&str]| {
+        let text = sweep(more).expect(0).stdout;
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix("relative to ").map(str::to_owned))
+    };
+    let of = |text: &str| Some(text.to_owned());
+    // The first value of the only setting, whatever the load is.
+    assert_eq!(relative(&["--clients", "1,2"]), of("server.cache=64MiB"));
+    assert_eq!(relative(&["--base", "128MiB"]), of("server.cache=128MiB"));
+    let named = [&two[..], &["--base", "client.clients=2"]].concat();
+    assert_eq!(relative(&named), of("client.clients=2"));
+    // Of several settings none is the first.
+    assert_eq!(relative(&two), None);
+}
+
+#[test]
 fn the_time_of_a_comparison_does_not_begin_again_when_it_is_resumed() {
     let server = slow("5000");
     let bench = Bench::new();

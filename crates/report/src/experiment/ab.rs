@@ -1,7 +1,9 @@
 //! What a report says about a comparison of two plans.
 
 use super::comparison::{basis, statistic, verdict};
+use super::figure::seconds;
 use super::model::{Parts, Section, headline};
+use super::relative::demand_ratio;
 use super::rows::{Row, RowValue, RowsChart, Scale, Tick};
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
@@ -9,10 +11,15 @@ use crate::facts::Fact;
 use crate::model::{Definition, Figure};
 use crate::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
-use dyno_analyze::experiment::ab::{AbAnswer, AbEnd};
+use dyno_analyze::experiment::ab::{AbAnswer, AbEnd, labels, servers};
+use dyno_analyze::experiment::demands::DemandRatio;
 use dyno_analyze::experiment::figures::{Figures, PERCENTILES};
+use dyno_analyze::experiment::relative::Explanation;
 use dyno_analyze::experiment::{Experiment, Side};
 use dyno_analyze::uncertainty::series::Statistic;
+
+/// What charts of ratios have along their axis.
+const AXIS: &str = "B divided by A";
 
 /// No chart of ratios reaches farther than this from 1, in both directions.
 const MOST_RATIO: f64 = 8.0;
@@ -70,16 +77,19 @@ fn facts(experiment: &Experiment, answer: &AbAnswer) -> Vec<Fact> {
         .options
         .get("plan_b")
         .and_then(|name| name.as_str());
-    let side = |name: &str, set: String| match set.is_empty() {
-        true => name.to_owned(),
-        false => format!("{name} with {set}"),
+    let side = |name: &str, set: String, server: Option<&str>| {
+        let with = match set.is_empty() {
+            true => String::new(),
+            false => format!(" with {set}"),
+        };
+        let on = server.map_or(String::new(), |server| format!(", on {server}"));
+        format!("{name}{with}{on}")
     };
+    let [server_a, server_b] = servers(experiment);
+    let name_b = plan_b.unwrap_or(&experiment.name);
     let mut facts = vec![
-        Fact::new("A", side(&experiment.name, settings("set_a"))),
-        Fact::new(
-            "B",
-            side(plan_b.unwrap_or(&experiment.name), settings("set_b")),
-        ),
+        Fact::new("A", side(&experiment.name, settings("set_a"), server_a)),
+        Fact::new("B", side(name_b, settings("set_b"), server_b)),
     ];
     if let Some(first) = answer.comparisons.first() {
         let margin = Quantity::ratio(first.margin_ratio);
@@ -109,25 +119,60 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
     Some(Section {
         title: "B against A",
         rows: charts.into_iter().flatten().collect(),
-        tables: vec![table(experiment, answer)],
+        tables: std::iter::once(table(experiment, answer))
+            .chain(demands(answer, &labels(experiment)))
+            .collect(),
         notes,
         ..Section::default()
     })
 }
 
+/// What an operation needed of each resource on both sides.
+fn demands(answer: &AbAnswer, [a, b]: &[String; 2]) -> Option<Table> {
+    let columns = vec![
+        Column::text("service demand"),
+        Column::number(a.as_str(), 120),
+        Column::number(b.as_str(), 130),
+        Column::number("B / A", 200),
+        Column::text("notes"),
+    ];
+    let explains = |name: &str| match &answer.explanation {
+        Some(Explanation::Demand { name: explaining }) => explaining == name,
+        _ => false,
+    };
+    let row = |demand: &DemandRatio| {
+        vec![
+            Cell::new(demand.name.clone(), Tone::Strong),
+            seconds(demand.baseline_s).to_string().into(),
+            seconds(demand.candidate_s).to_string().into(),
+            demand_ratio(demand),
+            match explains(&demand.name) {
+                true => "explains the difference".into(),
+                false => Cell::default(),
+            },
+        ]
+    };
+    let rows: Vec<_> = answer.demands.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Table::new("Service demands", columns, rows))
+}
+
 fn table(experiment: &Experiment, answer: &AbAnswer) -> Table {
-    table_of(&answer.comparisons, |side, one| {
+    table_of(&answer.comparisons, &labels(experiment), |side, one| {
         let value = typical(experiment, answer, side, one);
         value.map_or(String::new(), |value| quantity(one)(value).to_string())
     })
 }
 
 /// The comparisons, with the values of both sides where they are known.
-pub(super) fn table_of(rows: &[Comparison], value: impl Fn(Side, Statistic) -> String) -> Table {
+pub(super) fn table_of(
+    rows: &[Comparison],
+    [a, b]: &[String; 2],
+    value: impl Fn(Side, Statistic) -> String,
+) -> Table {
     let columns = vec![
         Column::text("figure"),
-        Column::number("A", 120),
-        Column::number("B", 130),
+        Column::number(a.as_str(), 120),
+        Column::number(b.as_str(), 130),
         Column::number("B / A", 200),
         Column::number("95 % interval", 180),
         Column::text("verdict"),
@@ -214,6 +259,7 @@ pub(super) fn ratios(rows: &[Comparison]) -> RowsChart {
         "Ratio of B to A",
         "Each ratio with its 95 % interval; the shaded band holds differences that are of no interest. Of rates more is \
          better, of times less.",
+        AXIS,
         rows.first().map_or(0.0, |row| row.margin_ratio),
         values,
     )
@@ -254,13 +300,21 @@ fn pairs(experiment: &Experiment, answer: &AbAnswer, first: &Comparison) -> Opti
             &title,
             "The ratio of each pair in the order of time, with the order of its runs. A drift along the rows, or a \
              difference between the orders, is one of the bench.",
+            AXIS,
             first.margin_ratio,
             values,
         )
     })
 }
 
-fn chart(title: &str, caption: &str, margin_ratio: f64, values: Vec<RowValue>) -> RowsChart {
+/// Ratios around 1, with the margin as a band if there is one.
+pub(super) fn chart(
+    title: &str,
+    caption: &str,
+    axis: &str,
+    margin_ratio: f64,
+    values: Vec<RowValue>,
+) -> RowsChart {
     let reach = reach(&values, margin_ratio);
     let scale = Scale::logarithmic(1.0 / reach, reach);
     let margin = 1.0 + margin_ratio;
@@ -268,9 +322,9 @@ fn chart(title: &str, caption: &str, margin_ratio: f64, values: Vec<RowValue>) -
     RowsChart {
         title: title.to_owned(),
         caption: caption.to_owned(),
-        axis: "B divided by A".to_owned(),
+        axis: axis.to_owned(),
         ticks: ticks(&scale, reach),
-        band: Some(scale.span(1.0 / margin, margin)),
+        band: (margin_ratio > 0.0).then(|| scale.span(1.0 / margin, margin)),
         reference_percent: Some(scale.percent(1.0)),
         rows,
     }

@@ -121,7 +121,11 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
     let ratios = (!rows.is_empty()).then(|| Section {
         title: "B against A",
         rows: vec![ab::ratios(rows)],
-        tables: vec![ab::table_of(rows, |_, _| String::new())],
+        tables: vec![ab::table_of(
+            rows,
+            &["A", "B"].map(str::to_owned),
+            |_, _| String::new(),
+        )],
         notes: std::iter::once(basis(rows).trim_end().to_owned())
             .chain(comparison.answer.as_ref().and_then(undecided))
             .collect(),

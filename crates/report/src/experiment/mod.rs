@@ -15,6 +15,7 @@ pub(crate) mod markdown;
 pub mod model;
 pub mod picture;
 pub mod plot;
+mod relative;
 pub mod rows;
 mod runs;
 pub mod scatter;

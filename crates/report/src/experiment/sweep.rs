@@ -6,13 +6,14 @@ use super::figure::{
     unwanted,
 };
 use super::model::{Parts, Section, headline};
+use super::relative;
 use super::sweep_charts as charts;
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::model::{Definition, Figure, INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use crate::quantity::Quantity;
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE, SweepAnswer};
+use dyno_analyze::experiment::sweep::{CLIENTS, Level, PROGRAM, RATE, SweepAnswer};
 use dyno_analyze::experiment::{Block, Experiment};
 use dyno_analyze::laws::demand::Demand;
 use dyno_record::model::ResourceKind;
@@ -46,6 +47,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &Caveat
         book,
     };
     let sections = [
+        relative::section(&sweep),
         Some(sweep.levels_section()),
         sweep.demands_section(),
         scalability::section(&sweep),
@@ -86,7 +88,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Keys that tell levels apart.
-    fn keys(&self) -> Vec<&'a str> {
+    pub(super) fn keys(&self) -> Vec<&'a str> {
         let all = || self.experiment.axes_of(self.answer.block);
         let swept: Vec<&str> = all()
             .filter(|axis| axis.values.len() > 1)
@@ -109,10 +111,14 @@ impl<'a> Sweep<'a> {
             ),
             None => {
                 let keys = self.keys();
-                let settings: Vec<String> = keys
-                    .iter()
-                    .filter_map(|key| Some(format!("{key}={}", level.settings.get(*key)?)))
-                    .collect();
+                let setting = |key: &&str| {
+                    let value = level.settings.get(*key)?;
+                    Some(match (*key, self.answer.version(level)) {
+                        (PROGRAM, Some(version)) => version.to_owned(),
+                        (key, _) => format!("{key}={value}"),
+                    })
+                };
+                let settings: Vec<String> = keys.iter().filter_map(setting).collect();
                 settings.join(", ")
             }
         }
@@ -129,7 +135,7 @@ impl<'a> Sweep<'a> {
 
     /// The title of a section that both blocks have: where there is one block only, or in that of the closed loop, or
     /// of the open one.
-    fn title(&self, titles: [&'static str; 3]) -> &'static str {
+    pub(super) fn title(&self, titles: [&'static str; 3]) -> &'static str {
         match self.answer.block {
             None => titles[0],
             Some(Block::Closed) => titles[1],
@@ -240,7 +246,7 @@ impl<'a> Sweep<'a> {
 
     fn level_row(&self, level: &Level) -> Vec<Cell> {
         let keys = self.keys();
-        let mut cells: Vec<Cell> = keys.iter().map(|key| key_cell(key, level)).collect();
+        let mut cells: Vec<Cell> = keys.iter().map(|key| self.key_cell(key, level)).collect();
         let clients = match keys.contains(&CLIENTS) {
             true => String::new(),
             false => Quantity::count(level.clients.into()).to_string(),
@@ -275,6 +281,17 @@ impl<'a> Sweep<'a> {
             self.level_notes(level),
         ]);
         cells
+    }
+
+    /// The value of a key; of a program its own name and version where they tell the programs apart.
+    pub(super) fn key_cell(&self, key: &str, level: &Level) -> Cell {
+        let text = match (key, level.offered_rate_per_s, self.answer.version(level)) {
+            (CLIENTS, ..) => Quantity::count(level.clients.into()).to_string(),
+            (RATE, Some(rate), _) => Quantity::per_second(rate).to_string(),
+            (PROGRAM, _, Some(version)) => version.to_owned(),
+            _ => level.settings.get(key).cloned().unwrap_or_default(),
+        };
+        Cell::new(text, Tone::Strong)
     }
 
     fn level_notes(&self, level: &Level) -> Cell {
@@ -327,21 +344,12 @@ impl<'a> Sweep<'a> {
     }
 }
 
-fn key_column(key: &str) -> Column {
+pub(super) fn key_column(key: &str) -> Column {
     match key {
         CLIENTS => Column::number("clients", u8::MAX),
         RATE => Column::number("offered", u8::MAX),
         key => Column::text(key),
     }
-}
-
-fn key_cell(key: &str, level: &Level) -> Cell {
-    let text = match (key, level.offered_rate_per_s) {
-        (CLIENTS, _) => Quantity::count(level.clients.into()).to_string(),
-        (RATE, Some(rate)) => Quantity::per_second(rate).to_string(),
-        _ => level.settings.get(key).cloned().unwrap_or_default(),
-    };
-    Cell::new(text, Tone::Strong)
 }
 
 /// The terms that the report of a sweep uses.
@@ -352,6 +360,11 @@ const DEFINITIONS: &[Definition] = &[
     },
     INTERVAL,
     SERVICE_DEMAND,
+    Definition {
+        term: "base",
+        meaning: "The value that the others are compared with. A level explained by a service demand needs more of that \
+                  resource for each operation where it is slower, or less where it is faster, and enough to matter.",
+    },
     Definition {
         term: "asymptotic bounds",
         meaning: "No rate is above min(N / D, 1 / D_max) with N clients, whatever the server does; and no response time \

@@ -72,6 +72,8 @@ fn compared(ratio: f64, verdict: ComparisonVerdict) -> RunComparison {
             pairs_needed: None,
             end: AbEnd::Spent,
             set_aside: Vec::new(),
+            demands: Vec::new(),
+            explanation: None,
         }),
     }
 }

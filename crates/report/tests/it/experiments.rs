@@ -29,13 +29,14 @@ fn page(experiment: &Experiment) -> String {
     text(experiment, ExperimentFormat::Html, 0)
 }
 
-fn all() -> [(&'static str, Experiment); 10] {
+fn all() -> [(&'static str, Experiment); 11] {
     [
         ("clients", support::clients_sweep()),
         ("doubtful", support::doubtful_sweep()),
         ("rates", support::rates_sweep()),
         ("blocks", support::blocks_sweep()),
         ("setting", support::setting_sweep()),
+        ("versions", support::versions_sweep()),
         ("nothing", support::empty_sweep()),
         ("ab", support::ab()),
         ("xmax", support::highest_rate(false)),
@@ -89,6 +90,31 @@ fn a_sweep_over_clients_and_rates_has_the_charts_of_both() {
     }
     // Where the highest rate of the closed loop lies among the offered ones.
     assert!(html.contains("X_max 18,900/s"));
+}
+
+#[test]
+fn terminal_report_of_a_sweep_relative_to_a_base() {
+    assert_snapshot!(human(&support::versions_sweep()));
+}
+
+#[test]
+fn a_sweep_relative_to_a_base_has_it_in_every_form() {
+    let experiment = support::versions_sweep();
+    let text = text(&experiment, ExperimentFormat::Markdown, 0);
+    assert!(text.contains("| mongod 6.0.27 |"), "{text}");
+    let html = page(&experiment);
+    for part in ["Relative to the base", "server CPU / base", "explained by"] {
+        assert!(text.contains(part) && html.contains(part), "{part}");
+    }
+    assert!(html.contains("Relative to the base: rate"));
+    let json = self::text(&experiment, ExperimentFormat::Json, 0);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let rows = json["answer"]["relative"]["levels"].as_array().unwrap();
+    let names: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["explanation"]["demand"]["name"].as_str())
+        .collect();
+    assert_eq!((rows.len(), names), (2, vec!["server CPU"]));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What a comparison of two plans means.
 
+use super::difference::{self, change, explained, only_in_demands, signed};
 use super::{finding, opportunity, warning};
 use crate::comparison::{Comparison, ComparisonVerdict};
-use crate::experiment::ab::{AbAnswer, name};
+use crate::experiment::ab::{AbAnswer, labels, name};
+use crate::experiment::relative::Explanation;
 use crate::experiment::words::{count, exact, list, number, percent};
 use crate::experiment::{Experiment, Finding};
 use crate::uncertainty::runs::Basis;
@@ -14,24 +16,13 @@ const ORDER_RATIO: f64 = 0.02;
 pub(super) fn all(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(set_aside(answer));
-    found.extend(verdict(answer));
+    found.extend(verdict(experiment, answer));
+    found.extend(demands(experiment, answer));
     found.extend(others(answer));
     found.extend(order_effect(answer));
     found.extend(single_pair(answer));
     found.extend(more_pairs(experiment, answer));
     found
-}
-
-/// `5.2 % higher`.
-fn change(ratio: f64) -> String {
-    let word = if ratio >= 1.0 { "higher" } else { "lower" };
-    format!("{} {word}", percent((ratio - 1.0).abs()))
-}
-
-/// A ratio as a change with its sign.
-fn signed(ratio: f64) -> String {
-    let sign = if ratio >= 1.0 { "+" } else { "−" };
-    format!("{sign}{}", percent((ratio - 1.0).abs()))
 }
 
 fn evidence(row: &Comparison) -> String {
@@ -71,7 +62,7 @@ fn set_aside(answer: &AbAnswer) -> Option<Finding> {
 }
 
 /// The figure that decides.
-fn verdict(answer: &AbAnswer) -> Option<Finding> {
+fn verdict(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let Some(first) = answer.decision() else {
         return Some(warning(
             format!("there are not enough data: {}", answer.undecided()?),
@@ -82,6 +73,11 @@ fn verdict(answer: &AbAnswer) -> Option<Finding> {
         ));
     };
     let what = name(first.statistic);
+    let [a, b] = labels(experiment);
+    let than = match a.as_str() {
+        "A" => String::new(),
+        a => format!(" than {a}"),
+    };
     let sure = format!(
         "{} to {}",
         signed(first.ratio.low),
@@ -90,22 +86,22 @@ fn verdict(answer: &AbAnswer) -> Option<Finding> {
     let text = match first.verdict {
         ComparisonVerdict::Faster => {
             format!(
-                "B is faster: {what} is {} ({sure})",
+                "{b} is faster{than}: {what} is {} ({sure})",
                 change(first.ratio.value)
             )
         }
         ComparisonVerdict::Slower => {
             format!(
-                "B is slower: {what} is {} ({sure})",
+                "{b} is slower{than}: {what} is {} ({sure})",
                 change(first.ratio.value)
             )
         }
         ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => format!(
-            "there is no difference larger than {}: {what} of B differs by {sure}",
+            "there is no difference larger than {}: {what} of {b} differs by {sure}",
             percent(margin_ratio)
         ),
         ComparisonVerdict::NotEnoughData => format!(
-            "there are not enough data to tell a difference of {}: {what} of B differs by {sure}",
+            "there are not enough data to tell a difference of {}: {what} of {b} differs by {sure}",
             percent(first.margin_ratio)
         ),
     };
@@ -114,6 +110,32 @@ fn verdict(answer: &AbAnswer) -> Option<Finding> {
         _ => finding,
     };
     Some(make(text, vec![evidence(first)]))
+}
+
+/// The demand that explains the difference, or one that differs although the runs do not show it in what decides.
+fn demands(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
+    let first = answer.decision()?;
+    let [_, b] = labels(experiment);
+    let rows = &answer.demands;
+    let text = match &answer.explanation {
+        Some(explanation) => {
+            let text = explained(&b, explanation, rows);
+            match explanation {
+                Explanation::Demand { .. } => format!("{text}, which explains the difference"),
+                Explanation::NoDemand | Explanation::NotWatched => text,
+            }
+        }
+        None => format!(
+            "{}, although {} does not show a difference",
+            only_in_demands(&b, rows)?,
+            name(first.statistic)
+        ),
+    };
+    let mut support = difference::evidence(rows);
+    if support.is_empty() {
+        support.push(evidence(first));
+    }
+    Some(finding(text, support))
 }
 
 /// The other figures, where they say something for certain.
@@ -210,9 +232,11 @@ mod tests {
     use super::*;
     use crate::estimate::Estimate;
     use crate::experiment::ab::AbEnd;
+    use crate::experiment::demands::DemandRatio;
+    use crate::experiment::figures::{Figure, resource_name};
     use crate::experiment::{FindingKind, SCHEMA_VERSION, Verb};
     use crate::uncertainty::series::Statistic;
-    use dyno_record::model::RunStatus;
+    use dyno_record::model::{ResourceKind, RunStatus};
 
     fn row(statistic: Statistic, ratio: [f64; 3], verdict: ComparisonVerdict) -> Comparison {
         Comparison {
@@ -259,6 +283,8 @@ mod tests {
             pairs_needed: Some(12),
             end: AbEnd::Spent,
             set_aside: Vec::new(),
+            demands: Vec::new(),
+            explanation: None,
         };
         all(&experiment(), &answer)
     }
@@ -317,6 +343,8 @@ mod tests {
             pairs_needed: None,
             end: AbEnd::Spent,
             set_aside: Vec::new(),
+            demands: Vec::new(),
+            explanation: None,
         };
         let found = all(&experiment(), &answer);
         let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();
@@ -339,5 +367,86 @@ mod tests {
         assert!(texts[0].starts_with("there is no difference larger than 5.0 %"));
         assert!(texts[1].ends_with("the rate is 7.0 % lower"), "{texts:?}");
         assert!(texts[2].starts_with("a single pair"));
+    }
+
+    /// The CPU time of B relative to A, with the ends of its interval.
+    fn demand(ratio: [f64; 3]) -> DemandRatio {
+        DemandRatio {
+            name: resource_name(ResourceKind::ServerCpu).into(),
+            servers: 2,
+            baseline_s: 50e-6,
+            candidate_s: 50e-6 * ratio[1],
+            ratio: Figure {
+                value: ratio[1],
+                low: Some(ratio[0]),
+                high: Some(ratio[2]),
+            },
+        }
+    }
+
+    fn with_demand(
+        rate: Comparison,
+        demand: DemandRatio,
+        explanation: Option<Explanation>,
+    ) -> Vec<String> {
+        let answer = AbAnswer {
+            deciding: Statistic::Rate,
+            comparisons: vec![rate],
+            pairs_needed: None,
+            end: AbEnd::Spent,
+            set_aside: Vec::new(),
+            demands: vec![demand],
+            explanation,
+        };
+        let found = all(&experiment(), &answer).into_iter();
+        found.map(|one| one.text).collect()
+    }
+
+    #[test]
+    fn the_demand_that_explains_a_difference_is_told_and_so_is_that_none_does() {
+        let slower = || {
+            row(
+                Statistic::Rate,
+                [0.88, 0.9, 0.92],
+                ComparisonVerdict::Slower,
+            )
+        };
+        let name = resource_name(ResourceKind::ServerCpu).to_owned();
+        let demand = demand([1.06, 1.1, 1.14]);
+        let texts = with_demand(slower(), demand.clone(), Some(Explanation::Demand { name }));
+        assert_eq!(
+            texts[1],
+            "B needs 10 % more server CPU per operation (55.0 µs instead of 50.0 µs), which explains the difference"
+        );
+        let texts = with_demand(slower(), demand.clone(), Some(Explanation::NoDemand));
+        assert!(
+            texts[1].starts_with("no service demand explains it"),
+            "{texts:?}"
+        );
+        // Not the rate, but what it rests on.
+        let unclear = row(
+            Statistic::Rate,
+            [0.9, 1.0, 1.1],
+            ComparisonVerdict::NotEnoughData,
+        );
+        let texts = with_demand(unclear, demand, None);
+        assert!(
+            texts[1].ends_with("although the rate does not show a difference"),
+            "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn a_demand_that_does_not_differ_for_certain_is_not_told() {
+        let unclear = row(
+            Statistic::Rate,
+            [0.9, 1.0, 1.1],
+            ComparisonVerdict::NotEnoughData,
+        );
+        let texts = with_demand(unclear, demand([0.97, 1.1, 1.25]), None);
+        assert!(
+            texts.iter().all(|text| !text.contains("needs")),
+            "{texts:?}"
+        );
     }
 }

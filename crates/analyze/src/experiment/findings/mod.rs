@@ -3,9 +3,11 @@
 
 mod ab;
 mod blocks;
+mod difference;
 mod laws;
 mod limits;
 mod opportunities;
+mod relative;
 mod runs;
 mod saturation;
 mod scaling;
@@ -77,7 +79,9 @@ fn facts(view: &View<'_>) -> Vec<Finding> {
         scaling::scalability_law(view),
         laws::hold(view),
     ];
-    rules.into_iter().flatten().collect()
+    // What the levels are relative to each other is what was asked, where there is a base.
+    let relative = relative::all(view).into_iter();
+    relative.chain(rules.into_iter().flatten()).collect()
 }
 
 /// What limits its reach.

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 mod blocks;
 mod disturbed;
 mod intervals;
+mod relative;
 
 /// What an operation needs on the bench of these tests: 80 µs of the server's CPU, 20 µs of the client's.
 const SERVER_S: f64 = 80e-6;
@@ -64,6 +65,7 @@ fn figures(clients: u32, offered_rate_per_s: Option<f64>, rate: f64, mean_us: f6
         warm_up_s: 0.0,
         shares_cpus: true,
         stolen_ratio: None,
+        server: None,
         steady: Some(true),
         demands: resources
             .iter()

@@ -3,7 +3,7 @@
 use super::saturation::AtRate;
 use crate::experiment::Experiment;
 use crate::experiment::figures::resource_name;
-use crate::experiment::sweep::{CLIENTS, Level, RATE, SHARED_CPUS, SweepAnswer};
+use crate::experiment::sweep::{CLIENTS, Level, PROGRAM, RATE, SHARED_CPUS, SweepAnswer};
 use crate::experiment::words::{exact, list, percent};
 use crate::laws::demand::Demand;
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
@@ -81,7 +81,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The settings that tell a level from the others.
+    /// A level by its settings, also where these are numbers of clients or rates: ``with `server.cache=1GiB` ``, `with mongod
+    /// 6.0.27`.
+    pub(super) fn with_settings(&self, level: &Level) -> String {
+        format!("with {}", self.settings(level))
+    }
+
+    /// The settings that tell a level from the others. Where programs are swept, a server's own name and version stand for
+    /// the program, if they tell all of them apart.
     fn settings(&self, level: &Level) -> String {
         let axes = || self.experiment.axes_of(self.answer.block);
         // Where nothing was varied, what was set is all there is to say.
@@ -90,7 +97,10 @@ impl<'a> View<'a> {
             .filter(|axis| axis.values.len() > 1 || !has_several)
             .filter_map(|axis| {
                 let value = level.settings.get(&axis.key)?;
-                Some(format!("`{}={value}`", axis.key))
+                Some(match (axis.key.as_str(), self.answer.version(level)) {
+                    (PROGRAM, Some(version)) => version.to_owned(),
+                    (key, _) => format!("`{key}={value}`"),
+                })
             })
             .collect();
         settings.join(" ")

@@ -18,8 +18,9 @@ use dyno_analyze::laws::demand::Resource;
 use dyno_analyze::resampling::Resampling;
 use dyno_analyze::search::clients::{ClientsEnd, ClientsResult, TriedClients};
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
+use dyno_analyze::uncertainty::histogram::SparseHistogram;
 use dyno_analyze::uncertainty::runs::Basis;
-use dyno_analyze::uncertainty::series::Statistic;
+use dyno_analyze::uncertainty::series::{IntervalSample, Statistic};
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind, RunStatus};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -109,6 +110,7 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
         warm_up_s: 0.0,
         shares_cpus: true,
         stolen_ratio: None,
+        server: None,
         steady: Some(true),
         demands: resources
             .iter()
@@ -296,6 +298,55 @@ pub(crate) fn setting_sweep() -> Experiment {
     answered(experiment, |_| {})
 }
 
+/// Two rounds of a sweep over versions of the server, relative to the first: one that needs more CPU time, and one that
+/// cannot be told from it.
+pub(crate) fn versions_sweep() -> Experiment {
+    let lines = |rates: [f64; 3]| {
+        let values = ["6.0.5", "6.0.27", "7.0.14"];
+        let line = |rate: f64| (32, None, rate, 32e6 / rate, 0.01);
+        let lines = values.into_iter().zip(rates);
+        lines.map(move |(value, rate)| (value, line(rate)))
+    };
+    let rounds = [
+        [18_000.0, 15_600.0, 18_300.0],
+        [17_600.0, 15_500.0, 17_300.0],
+    ];
+    let lines: Vec<(&str, Line)> = rounds.into_iter().flat_map(lines).collect();
+    let mut experiment = experiment("server.mongod", &lines);
+    experiment.axes[0].values.truncate(3);
+    let windows: BTreeMap<usize, Vec<IntervalSample>> = (0..)
+        .zip(&lines)
+        .map(|(place, (_, line))| {
+            let window = |number: u64| IntervalSample {
+                duration_s: 1.0,
+                operations: line.2 as u64 + number % 7,
+                times: SparseHistogram::from_counts([
+                    ((line.3 * 900.0) as u64, 9 * line.2 as u64 / 10),
+                    ((line.3 * 1_900.0) as u64, line.2 as u64 / 10),
+                ]),
+            };
+            (place, (0..10).map(window).collect())
+        })
+        .collect();
+    for (place, point) in experiment.points.iter_mut().enumerate() {
+        let value = &point.settings["server.mongod"];
+        let figures = point.figures.as_mut().unwrap();
+        figures.server = Some(format!("mongod {value}"));
+        let needs = if value == "6.0.27" { 1.15 } else { 1.0 };
+        for demand in &mut figures.demands {
+            if demand.name == resource_name(ResourceKind::ServerCpu) {
+                demand.demand_s *= needs * if place < 3 { 1.0 } else { 1.001 };
+            }
+        }
+        point.repeat = place as u32 / 3;
+    }
+    let base = json!({"key": "server.mongod", "value": "6.0.5"});
+    experiment.options.insert("base".into(), base);
+    let answer = analyze(&experiment, &windows, Resampling::seeded(7)).unwrap();
+    experiment.answer = Some(Answer::Sweep(Box::new(answer)));
+    found(experiment)
+}
+
 /// An experiment of which nothing was measured.
 pub(crate) fn empty_sweep() -> Experiment {
     let mut experiment = experiment(CLIENTS, &[("1", (1, None, 1.0, 1.0, 0.1))]);
@@ -368,6 +419,8 @@ pub(crate) fn ab() -> Experiment {
         pairs_needed: Some(3),
         end: AbEnd::Precise,
         set_aside: Vec::new(),
+        demands: Vec::new(),
+        explanation: None,
     };
     let lines: Vec<Line> = (0..6u32)
         .map(|number| {
@@ -381,7 +434,19 @@ pub(crate) fn ab() -> Experiment {
     let question = "Is B (`a`) faster than A (`a`)?";
     let mut experiment = other(Verb::Ab, question, &lines, Answer::Ab(Box::new(answer)));
     for (number, point) in experiment.points.iter_mut().enumerate() {
-        point.side = Some(side(number));
+        let side = side(number);
+        point.side = Some(side);
+        let figures = point.figures.as_mut().unwrap();
+        figures.server = Some("mongod 6.0.5".into());
+        for demand in figures.demands.iter_mut().filter(|_| side == Side::B) {
+            if demand.name == resource_name(ResourceKind::Disk) {
+                demand.demand_s *= 20.0 + number as f64;
+            }
+        }
+    }
+    if let Some(Answer::Ab(answer)) = experiment.answer.take() {
+        let answer = answer.explained(&experiment);
+        experiment.answer = Some(Answer::Ab(Box::new(answer)));
     }
     let set_b = json!(["server.durable_writes=true"]);
     experiment.options = BTreeMap::from([
@@ -517,6 +582,8 @@ pub(crate) fn objective() -> Experiment {
         search,
         attempts,
         set_aside: Vec::new(),
+        demands: Vec::new(),
+        explanation: None,
     };
     let question = "Which rate of `a` keeps p99 at or below 5 ms and mean at or below 2 ms?";
     found(other(

@@ -1,0 +1,201 @@
+use super::*;
+use crate::experiment::relative::{AgainstBase, BASE, Explanation};
+use crate::uncertainty::series::Statistic;
+
+const VALUES: [&str; 2] = ["6.0.5", "6.0.27"];
+
+/// A sweep over two versions in rounds of one run each: the rate and the server's CPU time per operation of both.
+fn versions(rounds: &[[(f64, f64); 2]]) -> Experiment {
+    let mut runs = Vec::new();
+    for round in rounds {
+        for (value, (rate, server_s)) in VALUES.iter().zip(round) {
+            let mut run = figures(8, None, *rate, 8e6 / rate);
+            for demand in &mut run.demands {
+                if demand.name == resource_name(ResourceKind::ServerCpu) {
+                    demand.demand_s = *server_s;
+                }
+            }
+            run.server = Some(format!("mongod {value}"));
+            runs.push(run);
+        }
+    }
+    let values: Vec<&str> = rounds.iter().flat_map(|_| VALUES).collect();
+    let mut experiment = experiment(("server.mongod", &values), runs);
+    for (place, point) in experiment.points.iter_mut().enumerate() {
+        point.repeat = place as u32 / 2;
+    }
+    experiment.axes[0].values = VALUES.map(str::to_owned).to_vec();
+    let base = serde_json::json!({"key": "server.mongod", "value": "6.0.5"});
+    experiment.options.insert(BASE.into(), base);
+    let window = |rate: f64, number: u64| IntervalSample {
+        duration_s: 1.0,
+        operations: rate as u64 + number % 3,
+        times: SparseHistogram::from_counts([((8e9 / rate) as u64, rate as u64)]),
+    };
+    let of = |point: &Point| -> Vec<IntervalSample> {
+        let rate = point
+            .figures
+            .as_ref()
+            .map_or(0.0, |run| run.rate_per_s.value);
+        (0..20).map(|number| window(rate, number)).collect()
+    };
+    let windows = experiment.points.iter().map(of).enumerate().collect();
+    let found = analyze(&experiment, &windows, Resampling::seeded(1)).expect("there are points");
+    experiment.answer = Some(Answer::Sweep(Box::new(found)));
+    experiment
+}
+
+fn row(experiment: &mut Experiment) -> AgainstBase {
+    let relative = answer(experiment).relative.clone().expect("it has a base");
+    let [row] = relative
+        .levels
+        .try_into()
+        .expect("one of two levels is the base");
+    row
+}
+
+/// Three rounds on a machine that becomes slower, with these relations of the rate and the server's CPU time, which is the
+/// most of what eight clients wait for.
+fn drifting(rate_ratio: f64, server_ratio: f64) -> Experiment {
+    let round = |(drift, luck): (f64, f64)| {
+        let rate = 10_000.0 * drift;
+        [
+            (rate, 180e-6 / drift),
+            (
+                rate * rate_ratio * luck,
+                180e-6 / drift * server_ratio * luck,
+            ),
+        ]
+    };
+    versions(&[(1.0, 1.001), (0.8, 0.999), (0.6, 1.0)].map(round))
+}
+
+#[test]
+fn a_slower_version_is_explained_by_the_cpu_time_that_it_needs_more() {
+    let mut experiment = drifting(0.9, 1.1);
+    let found = row(&mut experiment);
+    let rate = found.comparisons[0];
+    assert_eq!((rate.statistic, rate.pairs), (Statistic::Rate, 3));
+    // Pairs of a round: the drift of 40 % is in neither interval.
+    assert!(
+        (rate.ratio.value - 0.9).abs() < 1e-3 && rate.ratio.contains(0.9),
+        "{rate:?}"
+    );
+    assert!(rate.ratio.high < 0.92, "{rate:?}");
+    let name = resource_name(ResourceKind::ServerCpu);
+    let demand = found
+        .demands
+        .iter()
+        .find(|one| one.name == name)
+        .expect("it was watched");
+    assert!((demand.ratio.value - 1.1).abs() < 1e-3, "{demand:?}");
+    assert!(demand.is_certain());
+    assert_eq!(
+        found.explanation,
+        Some(Explanation::Demand {
+            name: name.to_owned()
+        })
+    );
+    let sentence = the(&experiment, "server CPU per operation (");
+    assert!(
+        sentence
+            .text
+            .starts_with("with mongod 6.0.27 the rate is 10 % lower than with mongod 6.0.5"),
+        "{sentence:?}"
+    );
+    assert!(
+        sentence
+            .text
+            .ends_with("it needs 10 % more server CPU per operation (253 µs instead of 230 µs)"),
+        "{sentence:?}"
+    );
+}
+
+#[test]
+fn a_demand_that_moves_the_other_way_or_too_little_explains_nothing() {
+    // Slower, although it needs less.
+    let mut other_way = drifting(0.9, 0.9);
+    assert_eq!(row(&mut other_way).explanation, Some(Explanation::NoDemand));
+    the(&other_way, "no service demand explains it");
+    // Of the hundreds of microseconds that are lost, eight clients could lose a few by it.
+    let mut too_little = drifting(0.3, 1.05);
+    assert_eq!(
+        row(&mut too_little).explanation,
+        Some(Explanation::NoDemand)
+    );
+}
+
+#[test]
+fn what_cannot_be_told_from_the_base_is_not_explained_but_a_demand_that_differs_is_named() {
+    let lucky = [(10_000.0, 0.9), (10_000.0, 1.1), (10_000.0, 1.0)]
+        .map(|(rate, luck)| [(rate, 80e-6), (rate * luck, 88e-6)]);
+    let mut experiment = versions(&lucky);
+    assert_eq!(row(&mut experiment).explanation, None);
+    let sentence = the(&experiment, "cannot be told from that with mongod 6.0.5");
+    assert_eq!(sentence.kind, FindingKind::Warning);
+    assert!(
+        sentence.text.ends_with(
+            "; but it needs 10 % more server CPU per operation (88.0 µs instead of 80.0 µs)"
+        ),
+        "{sentence:?}"
+    );
+}
+
+#[test]
+fn a_server_that_was_not_watched_explains_nothing() {
+    let mut experiment = drifting(0.9, 1.1);
+    let server = resource_name(ResourceKind::ServerCpu);
+    for point in &mut experiment.points {
+        let figures = point.figures.as_mut().expect("it was run");
+        figures.demands.retain(|demand| demand.name != server);
+    }
+    let windows = experiment.points.iter().enumerate().map(|(place, point)| {
+        let rate = point
+            .figures
+            .as_ref()
+            .map_or(0.0, |run| run.rate_per_s.value);
+        let window = |number: u64| IntervalSample {
+            duration_s: 1.0,
+            operations: rate as u64 + number % 3,
+            times: SparseHistogram::from_counts([(1_000_000, rate as u64)]),
+        };
+        (place, (0..20).map(window).collect())
+    });
+    let windows = windows.collect();
+    let found = analyze(&experiment, &windows, Resampling::seeded(1)).expect("there are points");
+    let relative = found.relative.clone().expect("it has a base");
+    assert_eq!(
+        relative.levels[0].explanation,
+        Some(Explanation::NotWatched)
+    );
+}
+
+#[test]
+fn one_round_rests_on_the_windows_of_its_runs_and_says_so() {
+    let mut experiment = versions(&[[(10_000.0, 80e-6), (9_000.0, 90e-6)]]);
+    let found = row(&mut experiment);
+    assert_eq!(found.comparisons[0].pairs, 1);
+    let sentence = the(&experiment, "with mongod 6.0.27 the rate is 10 % lower");
+    assert!(
+        sentence.evidence[0].contains("windows of one run each"),
+        "{sentence:?}"
+    );
+}
+
+#[test]
+fn without_a_base_nothing_is_relative_and_a_base_that_was_not_measured_is_none() {
+    let mut experiment = drifting(0.9, 1.1);
+    let again = |experiment: &Experiment| {
+        analyze(experiment, &BTreeMap::new(), Resampling::seeded(1)).expect("there are points")
+    };
+    assert!(again(&experiment).relative.is_some());
+    for point in &mut experiment.points {
+        if point.settings["server.mongod"] == "6.0.5" {
+            point.figures = None;
+        }
+    }
+    assert_eq!(again(&experiment).relative, None);
+    let mut experiment = drifting(0.9, 1.1);
+    experiment.options.clear();
+    assert_eq!(again(&experiment).relative, None);
+}

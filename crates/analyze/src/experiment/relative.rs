@@ -1,0 +1,221 @@
+//! A sweep relative to one of its values: how much faster or slower each level is than the one with the base, and which
+//! service demand explains it.
+//!
+//! A level and its base differ in the swept key alone. Runs of the same round are a pair, as in a comparison of two plans
+//! ([`crate::comparison`]): they lie near each other in time, and a drift of the machine meets both.
+
+use super::ab::{Deciding, statistics};
+use super::demands::{self, DemandRatio};
+use super::figures::{Figures, resource_name};
+use super::sweep::Level;
+use super::{Experiment, Point};
+use crate::comparison::{Comparison, ComparisonVerdict, Pair, compare};
+use crate::resampling::Resampling;
+use crate::uncertainty::series::{IntervalSample, Series};
+use dyno_record::model::ResourceKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Name of the option of an experiment that holds its [`Base`].
+pub const BASE: &str = "base";
+
+/// Any difference is of interest: a sweep decides nothing by it.
+const NO_MARGIN: f64 = 0.0;
+
+/// A demand explains a difference if all clients waiting for it in turn could lose or win this share of it.
+const LEAST_EXPLAINED_RATIO: f64 = 0.5;
+
+/// The value that the others are compared with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Base {
+    /// The key of the plan.
+    pub key: String,
+    /// One of its values.
+    pub value: String,
+}
+
+/// The levels of a sweep relative to a base.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Relative {
+    /// What they are compared with.
+    pub base: Base,
+    /// Those that have a base, in the order of the levels, without the bases themselves.
+    pub levels: Vec<AgainstBase>,
+}
+
+/// A level and its base.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgainstBase {
+    /// Number of the level.
+    pub level: u32,
+    /// Number of the level that has the base and the same other settings.
+    pub base: u32,
+    /// Comparisons of the level with its base, of the figures that have an interval; the one that decides comes first, if it
+    /// has one.
+    pub comparisons: Vec<Comparison>,
+    /// What an operation needed of each resource, relative to the base.
+    pub demands: Vec<DemandRatio>,
+    /// What explains the difference; absent where there is none for certain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+}
+
+/// What explains a difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Explanation {
+    /// What an operation needs of this resource has changed, to the same side and by enough.
+    Demand {
+        /// Its name.
+        name: String,
+    },
+    /// The demands are known and none of them has changed so.
+    NoDemand,
+    /// The server was not watched, so that its demands are not known.
+    NotWatched,
+}
+
+impl AgainstBase {
+    /// The comparison that decides: of the rate in a closed loop, of the 99th percentile at an offered rate.
+    pub fn decision(&self, is_open: bool) -> Option<&Comparison> {
+        let first = self.comparisons.first()?;
+        (first.statistic == statistics(deciding(is_open))[0]).then_some(first)
+    }
+}
+
+fn deciding(is_open: bool) -> Deciding {
+    match is_open {
+        true => Deciding::P99,
+        false => Deciding::Rate,
+    }
+}
+
+/// Compares the levels with their base; `None` if the experiment has none, or no level has it.
+pub(super) fn relative(
+    experiment: &Experiment,
+    levels: &[Level],
+    windows: &BTreeMap<usize, Vec<IntervalSample>>,
+    resampling: Resampling,
+) -> Option<Relative> {
+    let base = experiment.options.get(BASE)?;
+    let base: Base = serde_json::from_value(base.clone()).ok()?;
+    let base_of = |level: &Level| {
+        let own = level.settings.get(&base.key)?;
+        let mut settings = level.settings.clone();
+        settings.insert(base.key.clone(), base.value.clone());
+        let mut levels = levels.iter();
+        (*own != base.value)
+            .then(|| levels.position(|other| other.settings == settings))
+            .flatten()
+    };
+    let against = |(place, level): (usize, &Level)| {
+        let base = base_of(level)?;
+        let pairs = pairs(experiment, &levels[base], level);
+        let mut row = AgainstBase {
+            level: u32::try_from(place).ok()?,
+            base: u32::try_from(base).ok()?,
+            comparisons: comparisons(&pairs, level, windows, resampling),
+            demands: demands::ratios(&pairs.iter().map(Runs::figures).collect::<Vec<_>>()),
+            explanation: None,
+        };
+        let decision = row.decision(level.offered_rate_per_s.is_some());
+        row.explanation = decision.and_then(|decision| {
+            let times = [&levels[base], level].map(|level| level.response_mean_us.value);
+            explanation(decision, &row.demands, level.clients, times)
+        });
+        Some(row)
+    };
+    let rows: Vec<AgainstBase> = levels.iter().enumerate().filter_map(against).collect();
+    (!rows.is_empty()).then_some(Relative { base, levels: rows })
+}
+
+/// A run of the base and one of another level, of the same round, by their places.
+struct Runs<'a> {
+    places: [usize; 2],
+    figures: [&'a Figures; 2],
+}
+
+impl<'a> Runs<'a> {
+    fn figures(&self) -> [&'a Figures; 2] {
+        self.figures
+    }
+}
+
+fn pairs<'a>(experiment: &'a Experiment, base: &Level, level: &Level) -> Vec<Runs<'a>> {
+    let points = |level: &Level| -> Vec<(usize, &'a Point)> {
+        let places = level.runs.iter().map(|place| *place as usize);
+        places
+            .filter_map(|place| Some((place, experiment.points.get(place)?)))
+            .collect()
+    };
+    let others = points(level);
+    let pair = |(place, point): (usize, &'a Point)| {
+        let mut others = others.iter();
+        let (other_place, other) = others.find(|(_, other)| other.repeat == point.repeat)?;
+        Some(Runs {
+            places: [place, *other_place],
+            figures: [point.figures.as_ref()?, other.figures.as_ref()?],
+        })
+    };
+    points(base).into_iter().filter_map(pair).collect()
+}
+
+fn comparisons(
+    pairs: &[Runs<'_>],
+    level: &Level,
+    windows: &BTreeMap<usize, Vec<IntervalSample>>,
+    resampling: Resampling,
+) -> Vec<Comparison> {
+    let pair = |runs: &Runs<'_>| {
+        let [baseline, candidate] = runs.places.map(|place| windows.get(&place));
+        Some(Pair {
+            baseline: Series::new(baseline?),
+            candidate: Series::new(candidate?),
+            baseline_first: runs.places[0] < runs.places[1],
+        })
+    };
+    let pairs: Vec<Pair> = pairs.iter().filter_map(pair).collect();
+    let statistics = statistics(deciding(level.offered_rate_per_s.is_some()));
+    statistics
+        .into_iter()
+        .filter_map(|statistic| compare(&pairs, statistic, NO_MARGIN, resampling))
+        .collect()
+}
+
+/// The demand that explains a difference: it changed for certain, to the side that makes operations slower where they are
+/// slower, and by enough. With `clients` that wait for a resource one after the other, each loses as many times the change at
+/// most. Of several it is the largest change. `times_us` are the mean response times of the baseline and the candidate.
+pub(super) fn explanation(
+    decision: &Comparison,
+    demands: &[DemandRatio],
+    clients: u32,
+    times_us: [f64; 2],
+) -> Option<Explanation> {
+    let is_slower = match decision.verdict {
+        ComparisonVerdict::Slower => true,
+        ComparisonVerdict::Faster => false,
+        ComparisonVerdict::NoDifferenceLargerThan { .. } | ComparisonVerdict::NotEnoughData => {
+            return None;
+        }
+    };
+    let difference_s = (times_us[1] - times_us[0]).abs() * 1e-6;
+    let could_win_s = |demand: &DemandRatio| f64::from(clients) * demand.change_per_server_s();
+    let explains = |demand: &&DemandRatio| {
+        demand.is_certain()
+            && (demand.ratio.value > 1.0) == is_slower
+            && could_win_s(demand) >= LEAST_EXPLAINED_RATIO * difference_s
+    };
+    let largest = demands.iter().filter(explains).max_by(|one, other| {
+        let (one, other) = (one.change_per_server_s(), other.change_per_server_s());
+        one.total_cmp(&other)
+    });
+    let server = resource_name(ResourceKind::ServerCpu);
+    Some(match largest {
+        Some(demand) => Explanation::Demand {
+            name: demand.name.clone(),
+        },
+        None if demands.iter().any(|demand| demand.name == server) => Explanation::NoDemand,
+        None => Explanation::NotWatched,
+    })
+}
