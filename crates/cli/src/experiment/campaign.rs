@@ -720,7 +720,7 @@ fn at(uri: &str, task: &Task) -> Result<Remote, Failure> {
 
 /// What a server holds in memory of the documents of a plan; without limit where neither is known.
 fn working_set(plan: &Plan) -> u64 {
-    let cache = plan.server.cache.map_or(u64::MAX, |cache| cache.0);
+    let cache = plan.server.cache_bytes().map_or(u64::MAX, |cache| cache.0);
     let data = planned_bytes(&plan.data, plan.data.records);
     // With what the server keeps of a document besides its fields.
     let data = data.map_or(u64::MAX, |bytes| bytes.saturating_mul(2));
@@ -787,7 +787,7 @@ fn changes_the_collection(plan: &Plan) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::units::Bytes;
+    use dyno_plan::units::{Bytes, CacheSize};
 
     #[test]
     fn a_server_holds_its_documents_or_as_many_as_its_cache_does() {
@@ -798,7 +798,7 @@ mod tests {
         plan.server.pairs = 3;
         assert_eq!(working_set(&plan), 6_000_000);
         plan.server.pairs = 1;
-        plan.server.cache = Some(Bytes(1_500_000));
+        plan.server.cache = Some(CacheSize::Of(Bytes(1_500_000)));
         assert_eq!(working_set(&plan), 1_500_000);
     }
 }

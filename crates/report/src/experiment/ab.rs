@@ -407,7 +407,7 @@ mod tests {
     }
 
     fn labels(values: Vec<RowValue>, margin_ratio: f64) -> Vec<String> {
-        let chart = chart("", "", margin_ratio, values);
+        let chart = chart("", "", AXIS, margin_ratio, values);
         chart.ticks.into_iter().map(|tick| tick.label).collect()
     }
 
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn the_band_is_the_margin_around_one() {
-        let chart = chart("", "", 0.05, vec![row(1.0, 0.99, 1.01)]);
+        let chart = chart("", "", AXIS, 0.05, vec![row(1.0, 0.99, 1.01)]);
         let band = chart.band.unwrap();
         assert_eq!(chart.reference_percent, Some(50.0));
         let middle = band.from_percent + band.width_percent / 2.0;
@@ -440,7 +440,7 @@ mod tests {
 
     #[test]
     fn a_wild_interval_leaves_the_chart_instead_of_stretching_it() {
-        let chart = chart("", "", 0.05, vec![row(1.1, 1e-9, 1e9)]);
+        let chart = chart("", "", AXIS, 0.05, vec![row(1.1, 1e-9, 1e9)]);
         let interval = chart.rows[0].interval.unwrap();
         assert_eq!(
             (interval.from_percent, interval.width_percent),

@@ -582,8 +582,6 @@ pub(crate) fn objective() -> Experiment {
         search,
         attempts,
         set_aside: Vec::new(),
-        demands: Vec::new(),
-        explanation: None,
     };
     let question = "Which rate of `a` keeps p99 at or below 5 ms and mean at or below 2 ms?";
     found(other(
