@@ -453,8 +453,8 @@ impl<'a> Campaign<'a> {
         self.varies_data && loaded != Some(&documents(&task.plan))
     }
 
-    /// Whether the servers of both sides can be up at once. Pairs differ less then: nothing is started or loaded between
-    /// their runs, and more of them are made in the same time. Not where a side wants a new server or a cold cache for each
+    /// Whether the servers of both sides can be up at once. Nothing is started or loaded between the runs of a
+    /// pair then, and more of them are made in the same time. Not where a side wants a new server or a cold cache for each
     /// run, where folders for data are named, which are those of both, or where the data of both do not fit into half of the
     /// memory.
     fn can_stand_side_by_side(&self, plans: &[Task]) -> bool {

@@ -7,6 +7,7 @@ use super::model::Section;
 use super::rows::{RowValue, RowsChart};
 use super::sweep::{Sweep, key_column};
 use super::table::{Cell, Column, Table, Tone};
+use crate::model::Definition;
 use crate::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::experiment::demands::DemandRatio;
@@ -43,6 +44,12 @@ const DEMANDS: [(&str, [&str; 2], u8); 3] = [
         90,
     ),
 ];
+
+pub(super) const BASE: Definition = Definition {
+    term: "base",
+    meaning: "The value that the others are compared with. A level that is explained by a service demand needs more of that \
+              resource for each operation where it is slower, or less where it is faster, and enough to matter.",
+};
 
 /// The section; `None` without a base.
 pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {

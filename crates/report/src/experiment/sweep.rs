@@ -57,7 +57,10 @@ pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &Caveat
         headline: sweep.headline(),
         facts: Vec::new(),
         sections: sections.into_iter().flatten().collect(),
-        definitions: DEFINITIONS.to_vec(),
+        definitions: match answer.relative {
+            Some(_) => [DEFINITIONS, &[relative::BASE]].concat(),
+            None => DEFINITIONS.to_vec(),
+        },
     }
 }
 
@@ -360,11 +363,6 @@ const DEFINITIONS: &[Definition] = &[
     },
     INTERVAL,
     SERVICE_DEMAND,
-    Definition {
-        term: "base",
-        meaning: "The value that the others are compared with. A level explained by a service demand needs more of that \
-                  resource for each operation where it is slower, or less where it is faster, and enough to matter.",
-    },
     Definition {
         term: "asymptotic bounds",
         meaning: "No rate is above min(N / D, 1 / D_max) with N clients, whatever the server does; and no response time \

@@ -3,8 +3,11 @@
 use crate::experiment::demands::DemandRatio;
 use crate::experiment::figures::resource_name;
 use crate::experiment::relative::Explanation;
-use crate::experiment::words::{list, number, percent, time};
+use crate::experiment::words::{list, number, percent, time, times};
 use dyno_record::model::ResourceKind;
+
+/// A ratio from which on it is told as such and not in percent.
+const MANY_TIMES: f64 = 2.0;
 
 /// A ratio as a change with its sign.
 pub(super) fn signed(ratio: f64) -> String {
@@ -20,14 +23,14 @@ pub(super) fn change(ratio: f64) -> String {
 
 /// `it needs 8.0 % more server CPU per operation (48.0 µs instead of 44.4 µs)`.
 pub(super) fn needs(subject: &str, demand: &DemandRatio) -> String {
-    let word = if demand.ratio.value >= 1.0 {
-        "more"
-    } else {
-        "less"
+    let ratio = demand.ratio.value;
+    let how_much = match ratio {
+        ratio if ratio >= MANY_TIMES => format!("{} times the", times(ratio)),
+        ratio if ratio >= 1.0 => format!("{} more", percent(ratio - 1.0)),
+        ratio => format!("{} less", percent(1.0 - ratio)),
     };
     format!(
-        "{subject} needs {} {word} {} per operation ({} instead of {})",
-        percent((demand.ratio.value - 1.0).abs()),
+        "{subject} needs {how_much} {} per operation ({} instead of {})",
         amount(&demand.name),
         time(demand.candidate_s),
         time(demand.baseline_s)

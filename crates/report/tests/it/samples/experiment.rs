@@ -314,6 +314,7 @@ pub(crate) fn versions_sweep() -> Experiment {
     let lines: Vec<(&str, Line)> = rounds.into_iter().flat_map(lines).collect();
     let mut experiment = experiment("server.mongod", &lines);
     experiment.axes[0].values.truncate(3);
+    experiment.question = "How does `a` respond to server.mongod from 6.0.5 to 7.0.14?".into();
     let windows: BTreeMap<usize, Vec<IntervalSample>> = (0..)
         .zip(&lines)
         .map(|(place, (_, line))| {
