@@ -13,12 +13,6 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-#[test]
-#[ignore = "a helper process, started by other tests"]
-fn helper_that_is_a_server() {
-    dyno_testkit::double::serve();
-}
-
 /// A bench where the embedded server can be started; `None` if it is not installed.
 fn embedded() -> Option<Lab> {
     or_skip(embedded_program()).map(|_| Lab::new("7.0.14"))

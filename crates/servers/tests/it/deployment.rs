@@ -22,7 +22,7 @@ use dyno_servers::{
 use dyno_testkit::double::{DoubleCommander, MongoDouble, serve};
 use tempfile::TempDir;
 
-const HELPER: &str = "helper_that_is_a_server";
+const HELPER: &str = "deployment::helper_that_is_a_server";
 const HOLDER: &str = "deployment::helper_that_holds_a_cluster";
 const HOLDER_FOLDER: &str = "DYNO_TEST_CLUSTER_FOLDER";
 

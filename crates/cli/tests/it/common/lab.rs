@@ -4,8 +4,8 @@ use super::{Bench, names, processes_with};
 use dyno_testkit::double::MongoDouble;
 use std::process::Command;
 
-/// Name of the test that each test program has for the processes of the double.
-const HELPER: &str = "helper_that_is_a_server";
+/// Name of the test for the processes of the double.
+const HELPER: &str = "topologies::helper_that_is_a_server";
 
 /// See the module. Deployments that are left are stopped at the end, also of a test that fails.
 pub(crate) struct Lab {

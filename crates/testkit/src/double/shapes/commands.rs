@@ -80,7 +80,16 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
         Whole,
         &[("collection", Text, true), ("batchSize", Whole, false)],
     ),
-    ("getParameter", Any, &[]),
+    (
+        "getParameter",
+        Any,
+        &[
+            ("diagnosticDataCollectionEnabled", Number, false),
+            ("diagnosticDataCollectionPeriodMillis", Number, false),
+            ("journalCommitInterval", Number, false),
+            ("syncdelay", Number, false),
+        ],
+    ),
     ("hello", Number, HELLO),
     (
         "insert",
