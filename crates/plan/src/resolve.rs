@@ -526,7 +526,6 @@ mod tests {
     fn the_data_follows_the_cache_of_each_kind_of_server() {
         let records = |overrides: Overrides| {
             let resolved = resolve("storage-compare", &overrides)
-                .ok()
                 .expect("it is valid");
             assert_eq!(resolved.plan.data.times_cache, None);
             resolved.plan.data.records

@@ -1,7 +1,5 @@
 //! Known patterns give known figures.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use dyno_analyze::access_pattern::{
     AccessPatterns, Activity, BACKWARD_CREDIT, FilePattern, Settings, Slice, Window, analyze,
     compared, findings,

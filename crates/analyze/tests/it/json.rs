@@ -1,6 +1,4 @@
 //! Results go into records: what is written must be read as the same value.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use dyno_analyze::change_point::{ChangePointSettings, change_points};
 use dyno_analyze::comparison::{Pair, compare};
 use dyno_analyze::estimate::Quantity;

@@ -1,5 +1,10 @@
 //! The analysis against inputs whose answer is known.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
 mod access_pattern;
 mod json;
 mod recorded_faults;

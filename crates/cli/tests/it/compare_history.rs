@@ -1,10 +1,5 @@
 //! `dyno compare` and `dyno history` over run directories whose figures are known.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::Bench;
 use crate::common::runs::MadeUp;
 use dyno_record::model::RunStatus;

@@ -1,8 +1,6 @@
 //! `dyno doctor` from outside: the table, the document, exit codes, and changes that are taken back.
 //! Changes are made in a tree of files that stands for a machine.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::{Bench, Finished, Responder};
 use dyno_testkit::{embedded_program, or_skip};
 use serde_json::Value;

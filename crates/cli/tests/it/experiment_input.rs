@@ -1,10 +1,5 @@
 //! Experiments that cannot be done: one clear error with a hint, the right exit code, and nothing left.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, Finished};
 
 /// Refused as bad input without a trace.

@@ -1,10 +1,5 @@
 //! Reports of experiments: written beside their runs, also after an interruption, and rendered again.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, names};
 use dyno_analyze::experiment::{Experiment, SCHEMA_VERSION, Verb};
 use dyno_record::model::RunStatus;

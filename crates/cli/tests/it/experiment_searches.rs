@@ -1,11 +1,6 @@
 //! Searches and comparisons against responders whose capacity is known: a single queue that serves a command in
 //! a fixed time, much longer than what a busy machine takes.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, Finished, Responder, names, signal, wait_for};
 use serde_json::Value;
 

@@ -1,10 +1,5 @@
 //! Experiments from end to end: what they write and print, and how they go on after an interruption.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::lab::kill;
 use crate::common::{Bench, Finished, names, processes_with, signal, wait_for, wait_for_windows};
 use dyno_testkit::{embedded_program, or_skip};

@@ -1,7 +1,5 @@
 //! `dyno export`: a recorded run in forms that other programs read.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::{Bench, Responder, reads};
 use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
 use parquet::file::reader::{FileReader, SerializedFileReader};

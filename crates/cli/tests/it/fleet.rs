@@ -1,6 +1,4 @@
 //! `dyno fleet render`, and what `dyno fleet` and `dyno agent` refuse before anything is done.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::Bench;
 
 const PLAN: &str = "base = \"a\"\n[server]\nkind = \"mongod\"\n[fleet]\nclients = [\"c\"]\nservers = [\"s\"]\n[fleet.kubernetes]\n";

@@ -1,7 +1,5 @@
 //! A fleet whose hosts are this machine, by an inventory without SSH: real Ansible, real Redis, real agents, and a responder
 //! for a server. For what needs no hosts of their own, which are dear.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::{Bench, Finished, Responder, names, wait_for};
 use dyno_testkit::{Skip, free_port, or_skip, project_dir};
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! `dyno fleet run --kubernetes` with a stand-in for `kubectl`: what is applied is started on this machine, by the environment
 //! and the names that the manifests give. No cluster has seen it. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::{Bench, Finished, names, wait_for};
 use dyno_record::metrics::MetricId;
 use dyno_testkit::{Skip, embedded, embedded_program, or_skip, project_dir};

@@ -1,11 +1,6 @@
 //! `dyno index-build`, end to end with the embedded server and with a real `mongod`. Where this machine cannot trace, the tests say so and are
 //! skipped, or fail with `DYNO_REQUIRE_TRACE`.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, Finished, signal, wait_for};
 use dyno_testkit::{embedded, embedded_program, mongod_program, or_skip};
 use serde_json::Value;

@@ -1,10 +1,5 @@
 //! `dyno server install`, and which server a run starts when nobody says it.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, Finished, names, wait_for};
 use dyno_testkit::{Skip, or_skip};
 use serde_json::Value;

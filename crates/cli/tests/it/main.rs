@@ -1,5 +1,10 @@
 //! The program from end to end: exit codes, files, and what it says.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
 mod common;
 mod compare_history;
 mod doctor;

@@ -1,10 +1,5 @@
 //! Runs against the responder with known behaviour: results, files, exit codes, interruptions.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{
     Bench, Finished, Responder, names, processes_with, reads, run_schema, signal, wait_for,
     wait_for_windows,

@@ -1,7 +1,5 @@
 //! `--metrics`: who is told what while a run goes on.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::scrape::{Endpoint, get, get_with};
 use crate::common::{Bench, Responder, reads, signal, wait_for};
 use std::fs;

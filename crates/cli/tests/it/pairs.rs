@@ -1,10 +1,5 @@
 //! Several servers of one run: together, one by one, and when one of them dies.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, Finished, processes_with, run_schema, wait_for, wait_for_windows};
 use dyno_testkit::{embedded_program, or_skip};
 use serde_json::Value;

@@ -1,11 +1,6 @@
 //! Every built-in plan, with every verb that takes it, on every kind of server: a dry run resolves it, or says why the run
 //! would be refused. And a dry run refuses what the run refuses.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::lab::Lab;
 use crate::common::{Bench, Finished, tracing};
 use dyno_plan::builtin;

@@ -1,7 +1,5 @@
 //! A real Prometheus reads runs that go on, and every query of every panel in `deploy/grafana/` is asked of it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::scrape::{Endpoint, get};
 use crate::common::{Bench, Responder, reads, signal, wait_for};
 use dyno_testkit::{Skip, embedded_program, free_port, or_skip, project_dir};

@@ -1,11 +1,6 @@
 //! The program with a real `mongod`: whole runs on everything that one can be, what is read back and watched, and what is left.
 //! The rows of "Tried on what" in `docs/servers.md` name these tests.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::scrape::{Endpoint, get};
 use crate::common::{
     Bench, Finished, names, processes_with, run_schema, signal, wait_for, wait_for_windows,

@@ -1,10 +1,5 @@
 //! Whole runs with the embedded server: starting, loading, checking, refusing, and leaving nothing.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, Finished, names, processes_with, signal, wait_for, wait_for_windows};
 use dyno_testkit::{embedded, embedded_program, embedded_with, or_skip};
 use serde_json::Value;

@@ -1,10 +1,5 @@
 //! Runs of hours: seen and ended from elsewhere, kept from a full disk, and what they watch.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, Finished, Responder, names, reads, wait_for, wait_for_windows};
 
 /// A soak of reads. It leaves little and must run on a disk that is nearly full.

@@ -1,11 +1,6 @@
 //! Servers that stay after the command that started them: `dyno server start`, `status`, `list` and
 //! `stop`, with the embedded server and with the double of `mongod`.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::lab::{Lab, kill};
 use crate::common::{Bench, Finished, names, processes_with, signal, wait_for};
 use dyno_testkit::{embedded_program, or_skip};

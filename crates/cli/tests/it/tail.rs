@@ -1,10 +1,5 @@
 //! `dyno tail`, end to end with the embedded server and drivers that are part of the workspace, or are scripts made here.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, signal, wait_for};
 use dyno_testkit::{Skip, embedded_program, or_skip, project_dir};
 use serde_json::Value;

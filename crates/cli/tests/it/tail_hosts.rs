@@ -1,11 +1,6 @@
 //! `dyno tail` with producers and consumers on other hosts. The hosts are this one under other names, reached by a program in place
 //! of `ssh`; their clocks are other ones by libfaketime, so that the truth about them is known.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, Finished, wait_for};
 use dyno_testkit::{Skip, embedded_program, or_skip, project_dir};
 use serde_json::Value;

@@ -1,10 +1,5 @@
 //! Runs on replica sets and clusters, against the double of `mongod` and `mongos`.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::lab::Lab;
 use crate::common::{Finished, run_schema, wait_for, wait_for_windows};
 use serde_json::Value;

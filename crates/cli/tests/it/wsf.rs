@@ -1,8 +1,6 @@
 //! Parameters of the Workload Services Framework from the environment, and receive packet steering for
 //! the time of a run.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::{Bench, Finished, Responder, reads, run_schema, signal, wait_for_windows};
 use dyno_testkit::{embedded_program, or_skip};
 

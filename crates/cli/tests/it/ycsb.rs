@@ -1,10 +1,5 @@
 //! `dyno ycsb` as a stand-in for `bin/ycsb`: what scripts read from it, and where it is stricter.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::common::{Bench, Finished, Responder};
 use dyno_testkit::{embedded, or_skip};
 use std::collections::BTreeMap;

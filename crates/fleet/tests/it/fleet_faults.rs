@@ -1,6 +1,4 @@
 //! Whoever goes: the others say who it was and what it did last, and end within their bounds.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::{
     LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, wait_for, window,
 };

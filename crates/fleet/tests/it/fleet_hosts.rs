@@ -1,6 +1,4 @@
 //! Hosts made of namespaces, with an sshd each: real SSH and real Ansible, from nothing to nothing. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use dyno_testkit::{Skip, embedded_program, or_skip};
 use std::fs;
 use std::path::{Path, PathBuf};

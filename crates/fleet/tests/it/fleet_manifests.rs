@@ -1,7 +1,5 @@
 //! Manifests are valid for the last four versions of Kubernetes, and Ansible understands its files. Both by programs that
 //! `scripts/python-tools.sh` installs.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use dyno_fleet::kubernetes::render;
 use dyno_plan::Plan;
 use dyno_testkit::{Skip, or_skip};

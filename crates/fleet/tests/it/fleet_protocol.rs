@@ -1,6 +1,4 @@
 //! Agents and a controller meet at a real Redis, do everything in order, and leave nothing.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::{
     LEASE, RedisServer, SOON, agent_options, controller, controller_options, join, window,
 };

@@ -1,7 +1,5 @@
 //! Both backends perform the same operations against a real server, and the server agrees.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::both::Start;
 use dyno_load::LoadError;
 use dyno_load::backend::driver::DriverTarget;

@@ -1,9 +1,5 @@
 //! Connecting, against scripted servers and, where its program is there, the embedded server.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a failure in a helper is a failure of the test"
-)]
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 mod embedded;

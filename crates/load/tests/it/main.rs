@@ -1,5 +1,10 @@
 //! The load against responders and servers whose behaviour is known.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
 // First, for its macro.
 #[macro_use]
 mod both;

@@ -1,7 +1,5 @@
 //! Several servers, each with a client of its own, in one run: merged and by pair.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use dyno_load::LoadError;
 use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;

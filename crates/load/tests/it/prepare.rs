@@ -1,10 +1,5 @@
 //! Set-up and looks at a collection, against the embedded server and a real `mongod`.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests outside of test functions"
-)]
-
 use crate::both::Start;
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, doc};

@@ -1,7 +1,5 @@
 //! The measurement itself, against responders whose stalls, service times and faults are known.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;
 use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};

@@ -1,7 +1,5 @@
 //! Figures of a phase, to the digit, and independent of the order in which windows arrive.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::model::{Arrivals, ClientUsage, PhaseKind};
 use proptest::prelude::*;

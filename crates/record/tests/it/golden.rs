@@ -3,8 +3,6 @@
 //! `tests/golden/v1` was written by `UPDATE_GOLDEN=1 cargo test -p dyno-record --test golden`; a
 //! format that can no longer read it needs a new version and a new folder, not a new recording.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use dyno_record::model::{Caveat, CaveatKind, KeyShares, PhaseKind, RunStatus};
 use dyno_record::reader::Run;
 use dyno_record::writer::RunWriter;

@@ -1,8 +1,6 @@
 //! The document of an index build: its committed JSON schema is that of the code, and `tests/golden/index-build.json`,
 //! which was written by hand, stays readable and is written back as it is.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use dyno_record::error::RecordError;
 use dyno_record::index_build::{FILE, IndexBuildDocument, SCHEMA_VERSION};
 use dyno_record::model::RunStatus;

@@ -1,7 +1,5 @@
 //! What is written of a trace is read back the same, in parts, and after the writer was killed.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use crate::trace_data::{block, call, document};
 use dyno_record::error::RecordError;
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceMode};

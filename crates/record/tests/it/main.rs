@@ -1,5 +1,10 @@
 //! What is written and read back: files, formats, schemas.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
 mod accumulate;
 mod common;
 mod golden;

@@ -1,7 +1,5 @@
 //! Windows and the latency log of a run that is there, passed on to others.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::{PLAN, document, killed_run, window};
 use dyno_record::model::PhaseKind;
 use dyno_record::recorded::{CopyError, RecordedWindows, copy_latency_log};

@@ -1,7 +1,5 @@
 //! Response times of single windows add up to what was written.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use dyno_record::model::PhaseKind;
 use dyno_record::responses::{WindowResponses, by_operation, responses};
 

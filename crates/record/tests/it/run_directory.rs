@@ -1,7 +1,5 @@
 //! A run directory is read back as it was written, whole or cut off anywhere.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use dyno_record::RecordError;
 use dyno_record::model::{CaveatKind, KeyShares, PhaseKind, RunStatus, SCHEMA_VERSION};
 use dyno_record::reader::Run;

@@ -1,7 +1,5 @@
 //! The committed JSON schema is that of the code, and real documents satisfy it.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use dyno_record::model::{
     Arrivals, Caveat, CaveatKind, CollectionRecord, CollectionStatistics, KeyShares, PhaseEdge,
     PhaseKind, RunStatus, StorageRecord,

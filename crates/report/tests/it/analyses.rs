@@ -1,11 +1,5 @@
 //! What reports say of the analysis of a run, word for word.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that cannot do its work has to fail the test"
-)]
-
-#[allow(dead_code, reason = "other tests use the rest")]
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::PhaseKind;
 use dyno_record::reader::Run;

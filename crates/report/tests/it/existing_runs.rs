@@ -1,11 +1,6 @@
 //! Pages about runs that exist already: comparisons of two of them, and histories of many. The pages are also
 //! written for a look with a browser.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that cannot do its work has to fail the test"
-)]
-
 use dyno_analyze::change_point::ChangePointSettings;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::estimate::Estimate;

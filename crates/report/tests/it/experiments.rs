@@ -1,11 +1,6 @@
 //! What the text renderers say about fixed experiments, word for word, and their pages, which the browser test
 //! of `web/` opens.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that cannot do its work has to fail the test"
-)]
-
 use crate::samples::experiment as support;
 use dyno_analyze::experiment::{Answer, Experiment};
 use dyno_report::RenderOptions;

@@ -1,14 +1,8 @@
 //! Reports of index builds: texts word for word, and pages that are written to `target/tmp/report/`, where they can be
 //! looked at.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that cannot do its work has to fail the test"
-)]
-
 use crate::samples::index_build::{failed, rewritten, without_remedy};
 use crate::samples::trace::{Traced, empty, random_scan, sequential_scan};
-#[allow(dead_code, reason = "other tests use the rest")]
 use dyno_analyze::access_pattern::Activity;
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::model::RunStatus;

@@ -1,5 +1,10 @@
 //! Reports of known runs in every format.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of test functions"
+)]
+
 mod analyses;
 mod existing_runs;
 mod experiments;

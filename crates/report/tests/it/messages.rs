@@ -1,11 +1,6 @@
 //! Reports of messages through a database: of a document that a run wrote, and of one with very many messages, whose page is
 //! written to `target/tmp/report/`, where it can be looked at.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that cannot do its work has to fail the test"
-)]
-
 use dyno_analyze::messages::record::{BlindCursor, CellStatus, TailDocument};
 use dyno_report::RenderOptions;
 use dyno_report::experiment::ExperimentFormat;

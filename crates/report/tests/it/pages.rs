@@ -1,13 +1,6 @@
 //! Writes HTML reports to `target/tmp/report/`, where the browser test of `web/` opens them, and
 //! checks what can be checked without a browser.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that cannot do its work has to fail the test"
-)]
-
-#[allow(dead_code, reason = "the unit tests use the rest")]
-#[allow(dead_code, reason = "other tests use the rest")]
 use crate::samples::watched;
 use dyno_record::model::PhaseKind;
 use dyno_record::reader::Run;

@@ -1,11 +1,5 @@
 //! What the text renderers say about two fixed runs, word for word.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that cannot do its work has to fail the test"
-)]
-
-#[allow(dead_code, reason = "the unit tests use the rest")]
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::reader::Run;
 use dyno_report::ycsb::{Exporter, MeasurementInterval, MeasurementType, YcsbOptions};

@@ -1,13 +1,7 @@
 //! Reports of traces of file I/O: texts word for word, and pages that are written to `target/tmp/report/`, where
 //! the browser test of `web/` opens them.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that cannot do its work has to fail the test"
-)]
-
 use crate::samples::trace::{Traced, aggregated, empty, random_scan, sequential_scan};
-#[allow(dead_code, reason = "other tests use the rest")]
 use dyno_analyze::access_pattern::Activity;
 use dyno_report::experiment::ExperimentFormat;
 use dyno_report::io_trace::{TracePair, TraceView, model, pair_model, render, render_pair};

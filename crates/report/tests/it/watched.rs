@@ -1,11 +1,5 @@
 //! What reports say of what was watched, word for word, and what their charts hold.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that cannot do its work has to fail the test"
-)]
-
-#[allow(dead_code, reason = "other tests use the rest")]
 use crate::samples::watched;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::verdict::{Cause, Verdict};

@@ -1,8 +1,6 @@
 //! Deployments of every topology against the double of `mongod` and `mongos`: what is sent, in
 //! which order, and what is left after every ending.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

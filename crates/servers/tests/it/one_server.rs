@@ -1,7 +1,5 @@
 //! The life of one server, of the embedded one and of a real `mongod`: start, use, stop, and what is left after our death.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};

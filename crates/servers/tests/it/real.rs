@@ -2,8 +2,6 @@
 //! whom they should, and what it says when it ends. The life of one server and its users and certificates are tested in
 //! `one_server` and `secured`, for the embedded server as well.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::one_server::Kind;
 use crate::secured::{Driver, assert_only_logs, client_options, options};
 use bson::{Document, doc};

@@ -1,7 +1,5 @@
 //! Programs that misbehave in every way a server can: shell scripts in place of `mongod`.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;

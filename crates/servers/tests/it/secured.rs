@@ -1,7 +1,5 @@
 //! Encryption and authentication by the official driver, on the embedded server and on a real `mongod`.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

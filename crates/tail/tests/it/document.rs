@@ -1,8 +1,6 @@
 //! `tail.json`: its committed JSON schema is that of the code, and `tests/golden/tail.json`, which a run wrote, stays
 //! readable and is written back as it is.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use dyno_analyze::messages::record::{FILE, SCHEMA_VERSION, TailDocument, schema};
 use dyno_record::RecordError;
 use dyno_tail::document;

@@ -1,6 +1,4 @@
 //! Whole experiments against the embedded server, with the drivers that are built.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use dyno_analyze::messages::record::{Arrive, Measured, Mode, Schedule, Settings};
 use dyno_analyze::messages::{Cause, InFlight};
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};

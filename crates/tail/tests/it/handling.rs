@@ -1,7 +1,5 @@
 //! What consumers and producers have to cope with: a collection that wraps, one that is empty, a server that is restarted,
 //! and somebody who interrupts. Against the embedded server, with the driver on our own wire.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use dyno_analyze::messages::InFlight;
 use dyno_analyze::messages::record::{Arrive, Measured, Mode, Schedule, Settings};
 use dyno_tail::driver::{Found, find_some};
