@@ -20,11 +20,13 @@ pub(crate) fn index_build(
     let task = task::of_index_build(arguments, hands.surroundings)?;
     task.tell(hands.messages);
     let embedded = arguments.start.embedded_server.as_deref();
+    if arguments.dry_run {
+        print_data(&task.plan_text())?;
+    }
     // Before documents are loaded for minutes.
     check(&task, embedded, hands)?;
     check_folders(&task.plan, arguments.out.as_deref())?;
     if arguments.dry_run {
-        print_data(&task.plan_text())?;
         return Ok(Exit::Done);
     }
     let name = format!("index-build-{}", task.plan.name);

@@ -40,9 +40,9 @@ pub(crate) fn load(
         guard: None,
     };
     if arguments.output.dry_run {
-        preflight::of_run(&task, &conduct, hands)?;
         task.tell(hands.messages);
         print_data(&task.plan_text())?;
+        preflight::of_run(&task, &conduct, hands)?;
         return Ok(Exit::Done);
     }
     let metrics = Metrics::serve(endpoint, hands.messages)?;

@@ -51,9 +51,9 @@ pub(crate) fn perform(
         guard,
     };
     if arguments.output.dry_run {
-        preflight::of_run(task, &conduct, hands)?;
         task.tell(hands.messages);
         print_data(&task.plan_text())?;
+        preflight::of_run(task, &conduct, hands)?;
         return Ok(Exit::Done);
     }
     let metrics = Metrics::serve(endpoint, hands.messages)?;

@@ -167,12 +167,12 @@ fn show(arguments: &ServerPlanArguments, hands: Hands<'_>) -> Result<Exit, Failu
     let Some(place) = Placement::of_plan(&plan)? else {
         return Err(Failure::new(Exit::Internal, "there is nothing to place"));
     };
-    let embedded = arguments.start.embedded_server.as_deref();
-    lab::check(&plan, &preflight::places(embedded, hands), Some(&place))?;
     let columns = hands.surroundings.columns.unwrap_or(FILE_COLUMNS);
     let mut text = placement::draw(&place.machine, &place.placement, columns);
     text.push_str(&caches(&plan, &place)?);
     print_data(&text)?;
+    let embedded = arguments.start.embedded_server.as_deref();
+    lab::check(&plan, &preflight::places(embedded, hands), Some(&place))?;
     Ok(Exit::Done)
 }
 

@@ -15,12 +15,10 @@ pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, 
     let task = task::of_tail(arguments, hands.surroundings)?;
     task.tell(hands.messages);
     if arguments.dry_run {
-        arguments
-            .out
-            .as_deref()
-            .map_or(Ok(()), ExperimentFolder::check)?;
-        check(&task, arguments, hands)?;
         print_data(&task.plan_text())?;
+        let out = arguments.out.as_deref();
+        out.map_or(Ok(()), ExperimentFolder::check)?;
+        check(&task, arguments, hands)?;
         return Ok(Exit::Done);
     }
     let folder = ExperimentFolder::create(

@@ -95,14 +95,14 @@ pub(crate) fn begin(
     let wishes = (arguments.data.fresh, arguments.no_load);
     let planned = campaign::planned(&document, &tasks, wishes)?;
     let embedded = arguments.target.start.embedded_server.as_deref();
-    preflight::of_experiment(&planned.tasks, embedded, hands)?;
     let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     if arguments.dry_run {
-        arguments
-            .out
-            .as_deref()
-            .map_or(Ok(()), ExperimentFolder::check)?;
         print_data(&design(&document))?;
+    }
+    preflight::of_experiment(&planned.tasks, embedded, hands)?;
+    if arguments.dry_run {
+        let out = arguments.out.as_deref();
+        out.map_or(Ok(()), ExperimentFolder::check)?;
         return Ok(Exit::Done);
     }
     let metrics = Metrics::serve(endpoint, hands.messages)?;

@@ -46,8 +46,11 @@ fn settle_kind(
     }
     let chosen = match server.kind {
         ServerKind::Uri => return Ok(None),
-        // It is looked for when it is started, and by a dry run.
-        ServerKind::Embedded => return Ok(None),
+        // A plan can be shown where it is not built; its start says what is missing, and so does a dry run.
+        ServerKind::Embedded => match locate_embedded(&embedded_places(embedded, surroundings)) {
+            Ok(program) => Chosen::Embedded(program),
+            Err(_) => return Ok(None),
+        },
         ServerKind::Mongod => Chosen::Mongod(mongod(server.mongod.as_deref(), surroundings)?),
         ServerKind::Auto => with_installed(surroundings, |installed| {
             choose(

@@ -1,5 +1,6 @@
 //! Several servers of one run: together, one by one, and when one of them dies.
 
+use crate::common::lab::Lab;
 use crate::common::{Bench, Finished, processes_with, run_schema, wait_for, wait_for_windows};
 use dyno_testkit::{embedded_program, or_skip};
 use serde_json::Value;
@@ -245,17 +246,21 @@ fn a_placement_that_cannot_be_is_refused_before_anything_starts() {
 
 #[test]
 fn the_picture_is_of_the_servers_that_a_start_would_have() {
-    let bench = Bench::new();
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let lab = Lab::new("7.0.14");
+    let bench = &lab.bench;
     let shown = |more: &[&str]| {
         let fixed = ["server", "plan"];
         bench.dyno(&[&fixed[..], more].concat()).expect(0).stdout
     };
-    let alone = shown(&[]);
+    let alone = shown(&["--server", "embedded"]);
     assert!(
         alone.contains("cache of `server`: the default of secantusd-rs"),
         "{alone}"
     );
-    let set = ["--topology", "replica-set=2+1", "--server", "mongod"];
+    let set = ["--topology", "replica-set=2+1", "--mongod", &lab.mongod];
     let set = shown(&[&set[..], &["--set", "server.cache=300MiB"]].concat());
     assert!(set.contains("cache of `member-1`: 300 MiB"), "{set}");
     assert!(set.contains("cache of `arbiter-0`: 256 MiB"), "{set}");
