@@ -525,8 +525,7 @@ mod tests {
     #[test]
     fn the_data_follows_the_cache_of_each_kind_of_server() {
         let records = |overrides: Overrides| {
-            let resolved = resolve("storage-compare", &overrides)
-                .expect("it is valid");
+            let resolved = resolve("storage-compare", &overrides).expect("it is valid");
             assert_eq!(resolved.plan.data.times_cache, None);
             resolved.plan.data.records
         };
