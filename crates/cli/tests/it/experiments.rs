@@ -2,10 +2,11 @@
 
 use crate::common::lab::kill;
 use crate::common::{Bench, Finished, names, processes_with, signal, wait_for, wait_for_windows};
-use dyno_testkit::{embedded_program, or_skip};
+use dyno_testkit::{embedded_program, mongod_program, or_skip};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Child;
 
@@ -559,17 +560,21 @@ fn a_run_whose_server_dies_keeps_its_record_and_can_be_made_again() {
 
 #[test]
 fn a_point_whose_server_does_not_start_does_not_end_a_sweep() {
-    if or_skip(embedded_program()).is_none() {
+    let Some(mongod) = or_skip(mongod_program()) else {
         return;
-    }
+    };
     let bench = Bench::new();
-    std::fs::write(bench.path("file"), "").unwrap();
-    let data = format!(
-        "server.data_dir={},{}",
-        bench.path("file").display(),
-        bench.path("data").display()
+    // Nothing tells before its start that it will not start.
+    let broken = bench.path("broken");
+    let says = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && exec '{}' --version\nexit 1\n",
+        mongod.display()
     );
-    let arguments = ["sweep", "c", "--set", &data, "--order", "given"];
+    std::fs::write(&broken, says).unwrap();
+    std::fs::set_permissions(&broken, Permissions::from_mode(0o755)).unwrap();
+    let programs = format!("server.mongod={},{}", broken.display(), mongod.display());
+    let arguments = ["sweep", "c", "--set", &programs, "--cache", "256MiB"];
+    let arguments = [&arguments[..], &["--order", "given"]].concat();
     let check = |finished: Finished| {
         finished.expect(3).says("1 of 2 runs failed: `runs/001-");
         assert_eq!(done(&bench), 1);

@@ -55,7 +55,7 @@ fn bench() -> Option<Bench> {
     let bench = Bench::new();
     std::fs::create_dir_all(bench.path("bin")).unwrap();
     std::fs::create_dir_all(bench.path("cluster")).unwrap();
-    let script = project_dir().join("crates/cli/tests/common/kubectl.py");
+    let script = project_dir().join("crates/cli/tests/it/common/kubectl.py");
     let kubectl = format!(
         "#!/bin/sh\nexec {} {} \"$@\"\n",
         python.display(),

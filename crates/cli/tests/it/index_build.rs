@@ -452,7 +452,7 @@ fn remedied_on_mongod(layout: &str, remedy: &str, records: &str) -> Option<(f64,
 
 #[test]
 fn on_a_mongod_a_rewrite_makes_the_scan_of_churned_documents_sequential() {
-    let Some((before, after)) = remedied_on_mongod("churned", "rewrite", "12000") else {
+    let Some((before, after)) = remedied_on_mongod("churned", "rewrite", "30000") else {
         return;
     };
     assert!(before < 0.3 && after > 0.8, "{before} {after}");

@@ -302,7 +302,7 @@ fn a_missing_embedded_server_says_how_to_get_it() {
     let program = bench.path("dyno");
     std::fs::copy(env!("CARGO_BIN_EXE_dyno"), &program).unwrap();
     let output = std::process::Command::new(&program)
-        .args(["run", "a", "--operations", "5"])
+        .args(["run", "a", "--operations", "5", "--server", "embedded"])
         .current_dir(bench.folder.path())
         .env_clear()
         .output();

@@ -46,9 +46,15 @@ impl Archive {
         }))
     }
 
-    /// Puts the programs into `bin` of a folder, and their libraries into `lib`.
-    pub(super) fn unpack(&self, folder: &Path, run: &Run<'_>) -> Result<(), InstallError> {
-        let names = self.names(folder, run)?;
+    /// Puts the programs into `bin` of a folder, and their libraries into `lib`. What `tar` says is in `log`, where `run` lets it
+    /// write.
+    pub(super) fn unpack(
+        &self,
+        folder: &Path,
+        log: &Path,
+        run: &Run<'_>,
+    ) -> Result<(), InstallError> {
+        let names = self.names(log, run)?;
         let chosen = chosen(&names).map_err(|reason| self.refuse(reason))?;
         let mut command = self.tar("-x");
         command
@@ -72,12 +78,11 @@ impl Archive {
         Ok(())
     }
 
-    fn names(&self, folder: &Path, run: &Run<'_>) -> Result<Vec<String>, InstallError> {
+    fn names(&self, log: &Path, run: &Run<'_>) -> Result<Vec<String>, InstallError> {
         if !run(self.tar("-t"), "look into the archive")?.success() {
             return Err(self.refuse("`tar` cannot read it".to_owned()));
         }
-        let log = folder.join("tar.log");
-        let text = std::fs::read(&log).map_err(|source| unusable(&log, source))?;
+        let text = std::fs::read(log).map_err(|source| unusable(log, source))?;
         let text = String::from_utf8_lossy(&text);
         Ok(text.lines().map(str::to_owned).collect())
     }

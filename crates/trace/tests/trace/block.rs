@@ -200,7 +200,14 @@ for i in range(12):
         .filter(|request| request.device as usize == place)
         .filter(|request| request.process == reads[0].process)
         .collect();
-    assert_eq!(requests.len(), 12, "{reads:#?} {:#?}", everything.block);
+    assert_eq!(
+        requests.len(),
+        12,
+        "{:#?} {:#?} {reads:#?} {:#?}",
+        everything.traced.caveats,
+        everything.traced.lost_block_requests,
+        everything.block
+    );
     let device_ns: u64 = requests.iter().map(|request| request.device_ns).sum();
     let call_ns: u64 = reads.iter().map(|call| call.latency_ns).sum();
     let mean_ms = device_ns as f64 / requests.len() as f64 / 1e6;
