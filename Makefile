@@ -6,6 +6,8 @@ SHELL := /bin/bash
 
 CARGO := scripts/cargo
 WORKLOAD ?= a
+# Which server is started: auto, mongod or embedded.
+SERVER ?= auto
 # More options for `dyno run`, such as: make run ARGS="--duration 2m --clients 64"
 ARGS ?=
 # 0 builds without `dyno trace`, which alone needs clang, pkg-config, libelf and zlib.
@@ -28,6 +30,7 @@ setup: ## install what is missing to build and run
 build: ## build the release binary, target/release/dyno
 	@scripts/setup.sh build
 	@$(CARGO) build --release --locked --package mongodyno $(if $(filter 0,$(EBPF)),--no-default-features)
+	@scripts/split-symbols.sh target/release/dyno target/release/dyno target/release/dyno.debug
 
 dist: ## build a static program with eBPF as tarball and Debian package, in target/dist
 	@scripts/dist.sh
@@ -41,8 +44,8 @@ drivers: setup ## build the drivers of `dyno tail`; DRIVERS="go node" builds onl
 drivers-test: drivers ## check every driver that is built against drivers/README.md
 	@cd drivers && python3 -m unittest --quiet conformance.test_checks && python3 -m conformance $(addprefix --driver ,$(DRIVERS))
 
-run: setup build ## measure workload WORKLOAD (default: a) on the embedded server
-	@target/release/dyno run $(WORKLOAD) $(ARGS)
+run: setup build ## measure workload WORKLOAD (default: a) on MongoDB, which it installs (SERVER=embedded: on the embedded server)
+	@scripts/run.sh $(WORKLOAD) $(SERVER) $(ARGS)
 
 check: ## check an edit: formatting, clippy, unit tests of what changed since BASE (default: HEAD)
 	@scripts/check.sh

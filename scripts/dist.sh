@@ -69,8 +69,7 @@ build_program() {
 split_symbols() {
     local built=target/$target/release/dyno
     mkdir -p "$parts/$name" "$parts/$name-debug"
-    objcopy --only-keep-debug "$built" "$parts/$name-debug/dyno.debug"
-    objcopy --strip-all --add-gnu-debuglink="$parts/$name-debug/dyno.debug" "$built" "$parts/$name/dyno"
+    scripts/split-symbols.sh "$built" "$parts/$name/dyno" "$parts/$name-debug/dyno.debug"
 }
 
 add_documents() {

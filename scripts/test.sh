@@ -64,6 +64,7 @@ mkdir -p target
 : >"$DYNO_SKIP_LOG"
 export DYNO_DRIVERS_FOR=tests
 step "setup" scripts/setup.sh test
+step "tests of scripts" python3 -m unittest discover --quiet scripts/tests
 step "build of bins and tests" scripts/cargo build --locked --workspace --bins --tests
 step "servers" find_servers
 step "smoke run" scripts/smoke.sh "$dyno" target/smoke

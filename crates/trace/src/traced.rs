@@ -37,6 +37,9 @@ pub struct Traced {
     pub lost_calls: u64,
     /// Requests of the block layer that were seen and could not be handed over.
     pub lost_block_requests: u64,
+    /// Requests of the block layer whose end was not seen: they were under way when the trace ended, or the kernel did not
+    /// tell it.
+    pub unended_requests: u64,
     /// What the probes cost, if that was measured.
     pub cost: Option<TraceCost>,
     /// Reasons to doubt the trace.

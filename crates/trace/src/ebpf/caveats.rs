@@ -17,6 +17,8 @@ pub(super) struct Known<'a> {
     pub(super) counters: &'a Counters,
     /// How often the kernel left a program out.
     pub(super) misses: u64,
+    /// Requests whose end the kernel did not tell.
+    pub(super) unseen_ends: u64,
     pub(super) unknown_offsets: u64,
 }
 
@@ -56,6 +58,13 @@ fn lost(known: &Known) -> Vec<TraceCaveat> {
         let message = format!(
             "{} times the kernel left a probe out, because it was running already",
             known.misses
+        );
+        caveats.push(caveat(TraceCaveatKind::LostEvents, message));
+    }
+    if known.unseen_ends > 0 {
+        let message = format!(
+            "the kernel did not tell the end of {} requests to devices, which are left out",
+            known.unseen_ends
         );
         caveats.push(caveat(TraceCaveatKind::LostEvents, message));
     }

@@ -30,9 +30,10 @@ pub(super) enum Counter {
     LostTotals,
     UnseenAio,
     UnseenCopies,
+    UnseenEnds,
 }
 
-pub(super) const COUNTERS: usize = 7;
+pub(super) const COUNTERS: usize = 8;
 pub(super) const SYSCALLS: usize = 512;
 /// Files that have a place for where their last call ended.
 pub(super) const ENDS: u32 = 65_536;
@@ -303,6 +304,27 @@ impl BlockEvent {
             process: fields.u32(),
             known_by: fields.u32(),
         }
+    }
+}
+
+/// A request that is under way. What it is for is sent with its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RequestState {
+    pub(super) issue_ns: u64,
+    pub(super) known_by: u32,
+}
+
+impl RequestState {
+    pub(super) fn read(fields: &mut Fields) -> RequestState {
+        let _insert_ns = fields.u64();
+        let issue_ns = fields.u64();
+        let _sector = fields.u64();
+        let _bytes_and_device = fields.u64();
+        let known_by = fields.u32();
+        let _operation_and_process = fields.u64();
+        // The programs end it with room for a number of eight bytes.
+        fields.u32();
+        RequestState { issue_ns, known_by }
     }
 }
 

@@ -42,6 +42,7 @@ fn readers_take_what_the_programs_write() {
     // The kind is read before; numbers at the end that nobody reads stay.
     assert_eq!(taken(CallEvent::read) + 4, size_of_struct("call_event"));
     assert_eq!(taken(BlockEvent::read) + 4, size_of_struct("block_event"));
+    assert_eq!(taken(RequestState::read), size_of_struct("request_state"));
     let name_event = size_of_struct("name_in_folder_event");
     assert_eq!(taken(NameEvent::read) + 4, name_event);
     assert_eq!(taken(KernelTotal::read), size_of_struct("total"));

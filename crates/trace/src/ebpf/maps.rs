@@ -1,6 +1,8 @@
 //! The tables that the programs share with us.
 
-use super::layout::{ALWAYS, CHILDREN_ONLY, COUNTERS, Counter, Fields, FileKey, FileSlot, TRACED};
+use super::layout::{
+    ALWAYS, CHILDREN_ONLY, COUNTERS, Counter, Fields, FileKey, FileSlot, RequestState, TRACED,
+};
 use super::object;
 use crate::error::TraceError;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
@@ -11,6 +13,7 @@ pub(super) struct Maps {
     processes: MapHandle,
     files: MapHandle,
     devices: MapHandle,
+    requests: MapHandle,
     counters: MapHandle,
     losses: MapHandle,
     pub(super) events: MapHandle,
@@ -22,6 +25,7 @@ impl Maps {
             processes: object::map(object, "processes")?,
             files: object::map(object, "files")?,
             devices: object::map(object, "devices")?,
+            requests: object::map(object, "requests")?,
             counters: object::map(object, "counters")?,
             losses: object::map(object, "losses")?,
             events: object::map(object, "events")?,
@@ -96,6 +100,20 @@ impl Maps {
             Some(Fields::new(&value).u64())
         };
         self.losses.keys().filter_map(lost_of).sum()
+    }
+
+    /// When the requests were issued to devices that count, whose end was not seen.
+    pub(super) fn unended(&self, counts: impl Fn(u32) -> bool) -> Vec<u64> {
+        let issued = |key: Vec<u8>| {
+            let value = self
+                .requests
+                .lookup(&key, MapFlags::empty())
+                .ok()
+                .flatten()?;
+            let state = RequestState::read(&mut Fields::new(&value));
+            (state.issue_ns > 0 && counts(state.known_by)).then_some(state.issue_ns)
+        };
+        self.requests.keys().filter_map(issued).collect()
     }
 }
 

@@ -21,6 +21,9 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// Requests that were issued so long before the end of a trace have ended, whatever the kernel told.
+const LONG_REQUEST: Duration = Duration::from_secs(1);
+
 /// A trace that goes on. It ends when it is stopped or dropped, or when its process ends.
 #[derive(Debug)]
 pub struct Tracer {
@@ -210,6 +213,13 @@ impl Tracer {
         let lost_block = self
             .maps
             .lost(Counter::LostBlock, |device| collector.wants_device(device));
+        let wanted = |device| collector.wants_device(device);
+        let followed =
+            counters.get(Counter::UnseenEnds) + self.maps.lost(Counter::UnseenEnds, wanted);
+        let unended = self.maps.unended(wanted);
+        let long_ago = monotonic_ns().saturating_sub(LONG_REQUEST.as_nanos() as u64);
+        let is_old = |issue_ns: &&u64| **issue_ns < long_ago;
+        let unseen_ends = followed + unended.iter().filter(is_old).count() as u64;
         let kernel_totals = self.kernel_totals.take();
         let mut traced = Traced {
             zero_monotonic_ns: self.zero_ns,
@@ -226,6 +236,7 @@ impl Tracer {
                 + lost_calls(Counter::LostTotals)
                 + counters.get(Counter::LostFiles),
             lost_block_requests: counters.get(Counter::LostBlock) + lost_block,
+            unended_requests: followed + unended.len() as u64,
             ..Traced::default()
         };
         let unknown_offsets = collector.unknown_offsets;
@@ -246,6 +257,7 @@ impl Tracer {
             traced: &traced,
             counters: &counters,
             misses,
+            unseen_ends,
             unknown_offsets,
         });
         Ok(traced)

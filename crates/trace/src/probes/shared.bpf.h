@@ -28,6 +28,7 @@ enum counter {
 	LOST_TOTALS,
 	UNSEEN_AIO,
 	UNSEEN_COPIES,
+	UNSEEN_ENDS,
 	COUNTERS,
 };
 

@@ -1,6 +1,8 @@
 //! Requests of the block layer.
 
-use crate::support::{KEEP, can_trace, file_of, files, folder, has, python, skip, trace};
+use crate::support::{
+    Everything, KEEP, can_trace, file_of, files, folder, has, python, skip, trace,
+};
 use dyno_record::io_trace::event::{BlockOperation, Call, Operation};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,7 +45,7 @@ for place in places:
         });
         within.count()
     };
-    assert_eq!(requests(&reads[..50]), 50);
+    assert_all_but_untold(&everything, requests(&reads[..50]), 50);
     assert_eq!(requests(&reads[50..]), 0);
     let first = everything
         .block
@@ -53,6 +55,20 @@ for place in places:
     assert!(first.device_ns > 0 && first.bytes > 0);
     let device = &everything.traced.devices[first.device as usize];
     assert!(!device.name.is_empty(), "{device:?}");
+}
+
+/// Below a sandbox the kernel does not tell the end of requests that is an interrupt of the sandbox's own threads. What is
+/// missing then is counted.
+#[track_caller]
+fn assert_all_but_untold(everything: &Everything, seen: usize, made: usize) {
+    let missing = made as u64 - seen as u64;
+    let counted = everything.traced.unended_requests;
+    assert!(
+        missing <= counted.min(made as u64 / 4),
+        "{missing} missing, {counted} counted: {:#?} {:#?}",
+        everything.calls,
+        everything.block
+    );
 }
 
 #[test]
@@ -200,14 +216,7 @@ for i in range(12):
         .filter(|request| request.device as usize == place)
         .filter(|request| request.process == reads[0].process)
         .collect();
-    assert_eq!(
-        requests.len(),
-        12,
-        "{:#?} {:#?} {reads:#?} {:#?}",
-        everything.traced.caveats,
-        everything.traced.lost_block_requests,
-        everything.block
-    );
+    assert_all_but_untold(&everything, requests.len(), 12);
     let device_ns: u64 = requests.iter().map(|request| request.device_ns).sum();
     let call_ns: u64 = reads.iter().map(|call| call.latency_ns).sum();
     let mean_ms = device_ns as f64 / requests.len() as f64 / 1e6;

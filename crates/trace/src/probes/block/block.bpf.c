@@ -7,7 +7,9 @@
  * as for the limits of a control group, is in neither. A device that is full gives a request back, which
  * is block_rq_requeue; the last issue counts.
  * Missed: devices that do not work by requests, such as those of the device mapper; the devices below
- * them are seen. What does not fit into the buffer is counted by device: see `has_room`. */
+ * them are seen. What does not fit into the buffer is counted by device: see `has_room`. And ends that the
+ * kernel does not tell: below a sandbox, those in interrupts of its own threads. They are known by what is
+ * left of the request, when its memory is used for the next one or the trace ends. */
 #include "../shared.bpf.h"
 
 struct request_state {
@@ -96,11 +98,14 @@ SEC("tp_btf/block_rq_insert")
 int block_insert(u64 *ctx)
 {
 	struct request *request = (void *)ctx[0];
-	struct request_state state = {};
+	struct request_state *known, state = {};
 	u64 key = ctx[0];
 
 	if (!find_device(request, &state))
 		return 0;
+	known = bpf_map_lookup_elem(&requests, &key);
+	if (known && known->issue_ns)
+		count_lost(UNSEEN_ENDS, known->known_by);
 	state.process = requester();
 	state.insert_ns = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&requests, &key, &state, BPF_ANY))
@@ -125,12 +130,13 @@ int block_issue(u64 *ctx)
 	u64 key = ctx[0];
 
 	known = bpf_map_lookup_elem(&requests, &key);
-	/* What is left of a request whose end was not seen is not taken for a wait in the queue. */
 	if (known && !known->issue_ns) {
 		/* Who issues what was queued may be anybody. */
 		issue(request, known);
 		return 0;
 	}
+	if (known)
+		count_lost(UNSEEN_ENDS, known->known_by);
 	if (!find_device(request, &state))
 		return 0;
 	state.process = requester();
