@@ -47,7 +47,7 @@ JAVA_BUILT=.cache/mongo-java-server
 # What a fresh machine waits for another's use of apt, as after its first start.
 APT_WAIT_S=300
 # Of `dyno` from nothing: `make build` on two cores.
-BUILD_MINUTES=8
+BUILD_MINUTES=6
 
 has() { command -v "$1" >/dev/null 2>&1; }
 

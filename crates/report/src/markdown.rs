@@ -122,9 +122,10 @@ impl Page {
         let reason = model.status.reason.as_deref();
         let reason = reason.map_or(String::new(), |reason| format!(": {}", escape(reason)));
         self.line(&format!(
-            "**{}**{}{reason}; started {}, measured by dyno {}",
+            "**{}**{}{reason}; {}, started {}, measured by dyno {}",
             model.status.label,
             marks_text(&model.status.marks),
+            escape(&model.server_name),
             escape(&model.started_at),
             escape(&model.dyno_version)
         ));

@@ -31,6 +31,8 @@ pub struct ReportModel {
     pub status: Status,
     /// Start of the run as recorded, RFC 3339 in UTC.
     pub started_at: String,
+    /// Kind and version of the server.
+    pub server_name: String,
     /// Version of the program that measured.
     pub dyno_version: String,
     /// The result in four to five numbers; absent if no phase was recorded.
@@ -324,6 +326,7 @@ impl ReportModel {
             description: description(document),
             status: status(document, &book),
             started_at: document.started_at.clone(),
+            server_name: facts::server_name(&document.server),
             dyno_version: document.dyno_version.clone(),
             headline: result.map(|phase| headline(document, phase, analysis, &book)),
             analysis: analysis.map(|analysis| AnalysisModel::new(analysis, &book)),

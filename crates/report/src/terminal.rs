@@ -108,8 +108,8 @@ impl Page {
             _ => Style::Alarm,
         };
         let text = format!(
-            "{status}; started {}, measured by dyno {}",
-            model.started_at, model.dyno_version
+            "{status}; {}, started {}, measured by dyno {}",
+            model.server_name, model.started_at, model.dyno_version
         );
         self.paragraph(&text, 0, 2, style);
     }

@@ -27,7 +27,7 @@ fn terminal_report_of_a_closed_loop() {
     assert_snapshot!(human(&crate::support::closed_run(), 140), @r#"
     Workload a
     Session store: half reads, half updates of recent actions.
-    complete; started 2026-08-22T10:15:00Z, measured by dyno 0.1.0
+    complete; secantusd-rs 0.5.3 (embedded), started 2026-08-22T10:15:00Z, measured by dyno 0.1.0
 
     Workload
       Mix               50 % read, 50 % update
@@ -133,7 +133,8 @@ fn terminal_report_of_an_open_loop_with_caveats() {
     assert_snapshot!(human(&crate::support::open_run(), 80), @r#"
     Workload a
     Session store: half reads, half updates of recent actions.
-    complete; started 2026-08-22T10:15:00Z, measured by dyno 0.1.0
+    complete; secantusd-rs 0.5.3 (embedded), started 2026-08-22T10:15:00Z, measured
+      by dyno 0.1.0
 
     Workload
       Mix               50 % read, 50 % update
@@ -308,7 +309,7 @@ fn markdown_report_of_an_open_loop_with_caveats() {
 
     Session store: half reads, half updates of recent actions.
 
-    **complete**; started 2026-08-22T10:15:00Z, measured by dyno 0.1.0
+    **complete**; secantusd-rs 0.5.3 (embedded), started 2026-08-22T10:15:00Z, measured by dyno 0.1.0
 
     ## Result of phase measure
 
