@@ -42,9 +42,10 @@ drivers: setup ## build the drivers of `dyno tail`; DRIVERS="go node" builds onl
 	@scripts/drivers.sh $(DRIVERS)
 
 drivers-test: drivers ## check every driver that is built against drivers/README.md
+	@scripts/setup.sh embedded
 	@cd drivers && python3 -m unittest --quiet conformance.test_checks && python3 -m conformance $(addprefix --driver ,$(DRIVERS))
 
-run: setup build ## measure workload WORKLOAD (default: a) on MongoDB, which it installs (SERVER=embedded: on the embedded server)
+run: ## measure workload WORKLOAD (default: a) on MongoDB, which it installs (SERVER=embedded: on the embedded server)
 	@scripts/run.sh $(WORKLOAD) $(SERVER) $(ARGS)
 
 check: ## check an edit: formatting, clippy, unit tests of what changed since BASE (default: HEAD)
@@ -60,6 +61,7 @@ bench: setup ## print what the generator costs and how true its numbers are (min
 	@$(CARGO) run --release --locked --quiet --package dyno-bench
 
 bench-verdict: setup ## provoke twenty known faults and clean runs, print what dyno finds (root, 15 minutes; VERDICT="--mongod PATH")
+	@$(if $(findstring --mongod,$(VERDICT)),,scripts/setup.sh embedded)
 	@$(CARGO) build --release --locked --quiet --package mongodyno
 	@$(CARGO) run --release --locked --quiet --package dyno-bench -- verdict $(VERDICT)
 
@@ -71,6 +73,7 @@ bench-trace: setup ## print what tracing takes from a load of 20,000 calls a sec
 	@$(CARGO) bench --locked --quiet --package dyno-trace --features ebpf --bench throughput
 
 bench-tail: drivers ## print what our own driver of `dyno tail` adds to a bare insert and getMore (a minute)
+	@scripts/setup.sh embedded
 	@$(CARGO) bench --locked --quiet --package dyno-tail --bench floor
 
 bench-fleet: setup ## replay the messages of a fleet against a real Redis (AGENTS=1000 SECONDS=60)

@@ -71,7 +71,8 @@ start_server() {
     if [ -n "${DYNO_TEST_MONGOD:-}" ]; then
         port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
         mkdir "$work/data"
-        "$DYNO_TEST_MONGOD" --dbpath "$work/data" --port "$port" --bind_ip 127.0.0.1 --wiredTigerCacheSizeGB 0.25 >"$work/server.log" &
+        # One that `dyno` has installed has its libraries beside.
+        LD_LIBRARY_PATH=$(dirname "$(dirname "$DYNO_TEST_MONGOD")")/lib "$DYNO_TEST_MONGOD" --dbpath "$work/data" --port "$port" --bind_ip 127.0.0.1 --wiredTigerCacheSizeGB 0.25 >"$work/server.log" &
         server=$!
         for _ in {1..600}; do
             if (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then return; fi

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What `make run` does once `dyno` is built: takes care that there is a server to start, and measures.
+# What `make run` does: builds `dyno`, takes care that there is a server to start, and measures.
 #
 #   scripts/run.sh WORKLOAD SERVER [OPTIONS of `dyno run`]
 #
-# SERVER is as for `--server`. Where it is `auto` and no server is there, MongoDB is installed on x86-64, and the embedded server is
-# built on other processors.
+# SERVER is as for `--server`; options that name a server count more. Where it is `auto` and no `mongod` is there, MongoDB is
+# installed on x86-64, and the embedded server is built on other processors.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -24,14 +24,34 @@ names_a_server() {
         --uri | --uri=* | --mongod | --mongod=* | --server | --server=* | --embedded-server | --embedded-server=*) return 0 ;;
         esac
     done
-    [ -n "${DYNO_URI:-}${DYNO_MONGOD:-}${DYNO_EMBEDDED_SERVER:-}" ]
+    # They say which one `auto` is, and nothing of another.
+    [ "$server" = auto ] && [ -n "${DYNO_URI:-}${DYNO_MONGOD:-}${DYNO_EMBEDDED_SERVER:-}" ]
 }
 
-if ! names_a_server "$@"; then
+# Whether `dyno` finds a server by these options.
+finds_server() { "$dyno" run a "$@" --dry-run >/dev/null 2>&1; }
+
+install_mongod() {
+    local code=0
+    ! finds_server --server mongod || return 0
+    "$dyno" server install >/dev/null || code=$?
+    [ $code -eq 0 ] || { [ "$server" = auto ] && finds_server; } || exit $code
+}
+
+# Packages are installed before the build: who has to type a password is not asked for it minutes later.
+names=''
+! names_a_server "$@" || names=yes
+purpose=build
+case $names:$server:$(uname -m) in
+:embedded:*) purpose=embedded ;;
+:auto:x86_64 | :mongod:x86_64) command -v mongod >/dev/null || purpose=run ;;
+esac
+scripts/setup.sh "$purpose"
+make --no-print-directory build
+if [ -z "$names" ]; then
     case $server:$(uname -m) in
-    embedded:*) scripts/setup.sh embedded ;;
-    auto:x86_64) command -v mongod >/dev/null || "$dyno" server install >/dev/null ;;
-    auto:*) command -v mongod >/dev/null || scripts/setup.sh embedded ;;
+    auto:x86_64 | mongod:x86_64) install_mongod ;;
+    auto:*) finds_server || scripts/setup.sh embedded ;;
     esac
     set -- --server "$server" "$@"
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# One short run on the embedded server, from the command line to the report, as a user would do it.
+# One short run on a real server, from the command line to the report, as a user would do it.
 #
-#   scripts/smoke.sh DYNO FOLDER
+#   scripts/smoke.sh DYNO FOLDER MONGOD
 #
 # leaves FOLDER/run (the run directory), FOLDER/result.json and FOLDER/report.html.
 set -euo pipefail
@@ -9,11 +9,12 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 dyno=$1
 folder=$2
+mongod=$3
 
 rm -rf "$folder"
 mkdir -p "$folder"
 export DYNO_STATE_DIR=$folder/state
-"$dyno" run a --records 5000 --warmup 500ms --duration 3s --out "$folder/run" --format json \
+"$dyno" run a --mongod "$mongod" --records 5000 --warmup 500ms --duration 3s --out "$folder/run" --format json \
     >"$folder/result.json"
 "$dyno" report "$folder/run" --format html --output "$folder/report.html"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every test of the project, with real servers. What was skipped and what each step took ends it.
+# The tests of the project, with real servers. What was skipped and what each step took ends it.
 #
 #   scripts/test.sh         what `.ci/run` runs
-#   scripts/test.sh full    and the conformance cases of all drivers
+#   scripts/test.sh full    and the conformance cases of the slower drivers
 #
 # MONGOD=PATH, MONGOS=PATH and PERCONA=PATH name other servers than the one that `dyno server install` fetches.
 set -euo pipefail
@@ -26,13 +26,26 @@ DYNO_SKIP_LOG=$PWD/target/skips.txt
 export DYNO_REQUIRE_TRACE DYNO_SKIP_LOG
 
 find_servers() {
-    local installed
-    installed=$("$dyno" server install) || return
-    export DYNO_TEST_MONGOD=${MONGOD:-$installed}
+    local program=${MONGOD:-} installed
+    if [ -z "$program" ]; then
+        program=$("$dyno" server install) || {
+            echo "test: error: the tests need a \`mongod\`; name one: make test MONGOD=PATH" >&2
+            return 3
+        }
+    fi
+    # `dyno` finds the libraries that it has installed with a server; whoever else starts it has to be told.
+    installed=$(dirname "$(dirname "$program")")
+    if [ -f "$installed/origin.json" ] && [ -d "$installed/lib" ]; then
+        printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$installed/lib" "$program" >target/mongod &&
+            chmod +x target/mongod && program=$PWD/target/mongod || return
+    fi
+    export DYNO_TEST_MONGOD=$program
     [ -z "${MONGOS:-}" ] || export DYNO_TEST_MONGOS=$MONGOS
     [ -z "${PERCONA:-}" ] || export DYNO_TEST_PERCONA=$PERCONA
     "$DYNO_TEST_MONGOD" --version | head -n 1
 }
+
+smoke() { scripts/smoke.sh "$dyno" target/smoke "$DYNO_TEST_MONGOD"; }
 
 run_tests() {
     if scripts/cargo nextest --version >/dev/null 2>&1; then
@@ -53,10 +66,10 @@ check_drivers() {
 
 check_pages() {
     (
-        cd web
-        npm run --silent check
-        npm test --silent -- ../target/smoke/report.html ../target/smoke/screenshots
-        npm run --silent test-trace -- ../target/tmp/report ../target/smoke/screenshots
+        cd web &&
+            npm run --silent check &&
+            npm test --silent -- ../target/smoke/report.html ../target/smoke/screenshots &&
+            npm run --silent test-trace -- ../target/tmp/report ../target/smoke/screenshots
     )
 }
 
@@ -67,7 +80,7 @@ step "setup" scripts/setup.sh test
 step "tests of scripts" python3 -m unittest discover --quiet scripts/tests
 step "build of bins and tests" scripts/cargo build --locked --workspace --bins --tests
 step "servers" find_servers
-step "smoke run" scripts/smoke.sh "$dyno" target/smoke
+step "smoke run" smoke
 step "build of drivers" scripts/drivers.sh
 step "tests of the workspace" run_tests
 step "examples in the documentation" scripts/cargo test --locked --doc --workspace

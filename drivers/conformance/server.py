@@ -19,6 +19,13 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 START_S = 60
 
 
+def environment(program):
+    """A server that `dyno` has installed has its libraries beside."""
+    installed = pathlib.Path(program).absolute().parents[1]
+    own = {"LD_LIBRARY_PATH": str(installed / "lib")} if (installed / "origin.json").is_file() else {}
+    return os.environ | own
+
+
 class Server:
     """A replica set of one, so that change streams work, in a folder of its own."""
 
@@ -31,7 +38,9 @@ class Server:
 
     def start(self, command):
         with open(self.log, "wb") as output:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+                    self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(command[0])
+            )
 
     def until(self, look):
         """What `look` gives as soon as that is something."""
@@ -59,7 +68,7 @@ class Embedded(Server):
         built = PROJECT / ".cache/secantus/bin/secantusd-rs"
         program = os.environ.get("DYNO_EMBEDDED_SERVER") or str(built)
         if not os.access(program, os.X_OK):
-            raise SystemExit(f"there is no embedded server at {program}: run `make setup`, or give --uri or --mongod")
+            raise SystemExit(f"there is no embedded server at {program}: run `scripts/setup.sh embedded`, or give --uri or --mongod")
         super().__init__()
         config = os.path.join(self.folder, "empty.toml")
         open(config, "w").close()

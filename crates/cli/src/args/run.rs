@@ -274,7 +274,8 @@ pub(crate) struct YcsbArguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ServerName {
-    /// The first that is there: a `mongod` that is named, on `PATH` or installed, else the embedded server
+    /// The first that is there: a server that is named (`--mongod`, `--embedded-server`), a `mongod` on `PATH`, an installed
+    /// one, the embedded server
     Auto,
     /// The embedded server `secantusd-rs`
     Embedded,

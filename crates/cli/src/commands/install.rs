@@ -42,9 +42,8 @@ pub(crate) fn install(
                 Some(version) => pin_of(version)?,
                 None => default_pin(&machine),
             };
-            machine.check(pin)?;
-            messages.note(&what_is_fetched(pin, &machine));
-            installer.fetch(pin, &machine)?
+            let begins = || messages.note(&what_is_fetched(pin, &machine));
+            installer.fetch(pin, &machine, &begins)?
         }
     };
     let (server, how) = match installed {

@@ -688,8 +688,8 @@ fn plan_of(task: &Task, point: &Point) -> Result<Task, Failure> {
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     let keys = point.settings.keys().map(String::as_str);
-    choice::reconsider(&mut plan, keys.clone());
     dyno_plan::file::set(&mut plan, &settings).map_err(PlanError::Invalid)?;
+    choice::reconsider(&mut plan, keys.clone());
     let is_other_server = keys.clone().any(choice::decides);
     lab::settle_topology(&mut plan)?;
     if !settings.is_empty() && !point.settings.contains_key("client.threads") {

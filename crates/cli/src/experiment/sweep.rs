@@ -64,11 +64,15 @@ pub(crate) fn plan(
     let base = base(arguments.base.as_deref(), &axes)?;
     let has_blocks = has_blocks(&axes, arguments.cross)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
-    let task = task(arguments, &fixed, rate, surroundings)?;
-    for axis in axes.iter().filter(|axis| axis.key == "server.mongod") {
-        let mut programs = axis.values.iter();
-        programs.try_for_each(|text| choice::mongod(Some(text), surroundings).map(drop))?;
+    let start = &arguments.experiment.target.start;
+    let mut settled = fixed;
+    for axis in &axes {
+        let embedded = start.embedded_server.as_deref();
+        choice::check_values(&axis.key, &axis.values, embedded, surroundings)?;
+        let value = choice::representative(&axis.key, &axis.values);
+        settled.extend(value.map(|value| (axis.key.clone(), value.clone())));
     }
+    let task = task(arguments, &settled, rate, surroundings)?;
     let blocks: Vec<Combinations> = match has_blocks {
         false => vec![Combinations::of(&axes, None, &task)],
         true => Block::ALL

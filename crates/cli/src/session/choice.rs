@@ -1,6 +1,6 @@
 //! Which server a plan starts: decided once, when a plan is resolved, so that a plan that is carried out names it.
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::surroundings::{ServerHome, Surroundings};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
@@ -136,17 +136,53 @@ pub(crate) fn decides(key: &str) -> bool {
     matches!(key, "server.kind" | "server.mongod")
 }
 
-/// Takes back what was chosen for all runs of several where one of them, by these keys, says something else: a `mongod`
-/// that is named is started whatever was chosen, and another kind of server is not started from its path.
-pub(crate) fn reconsider<'a>(plan: &mut Plan, mut keys: impl Iterator<Item = &'a str> + Clone) {
-    let mut others = keys.clone();
+/// The value of a swept key by which the plan of all runs is settled; `None` where the key does not decide which server is
+/// started. A `mongod` goes first: its program is then known for the runs that start one.
+pub(crate) fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a String> {
+    let is_mongod = |value: &&String| value.as_str() == "mongod";
+    values
+        .iter()
+        .find(|value| key == "server.kind" && is_mongod(value))
+        .or_else(|| values.first())
+        .filter(|_| decides(key))
+}
+
+/// Looks for the servers that the values of a swept key name.
+///
+/// # Errors
+/// One of them is not here, or a value leaves open which server is meant.
+pub(crate) fn check_values(
+    key: &str,
+    values: &[String],
+    embedded: Option<&Path>,
+    surroundings: &Surroundings,
+) -> Result<(), Failure> {
+    if key == "server.kind" && values.iter().any(|value| value == "auto") {
+        let text = "`server.kind=auto` leaves open which server is swept";
+        return Err(Failure::new(Exit::BadInput, text).with_hint("name `mongod` or `embedded`"));
+    }
+    if !decides(key) || surroundings.home != ServerHome::Here {
+        return Ok(());
+    }
+    for value in values {
+        match (key, value.as_str()) {
+            // The plan of all runs names it.
+            ("server.kind", "mongod") => {}
+            ("server.kind", "embedded") => {
+                locate_embedded(&embedded_places(embedded, surroundings))?;
+            }
+            ("server.kind", _) => {}
+            (_, program) => drop(mongod(Some(program), surroundings)?),
+        }
+    }
+    Ok(())
+}
+
+/// Takes back the program that was found for all runs where one of them starts another kind of server. `named` are the
+/// settings of that run.
+pub(crate) fn reconsider<'a>(plan: &mut Plan, mut named: impl Iterator<Item = &'a str>) {
     let server = &mut plan.server;
-    match (
-        keys.any(|key| key == "server.kind"),
-        others.any(|key| key == "server.mongod"),
-    ) {
-        (true, false) => server.mongod = None,
-        (false, true) if server.kind == ServerKind::Embedded => server.kind = ServerKind::Mongod,
-        _ => {}
+    if server.kind != ServerKind::Mongod && !named.any(|key| key == "server.mongod") {
+        server.mongod = None;
     }
 }

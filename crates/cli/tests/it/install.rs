@@ -452,25 +452,39 @@ fn versions_are_a_dimension_of_experiments() {
         ])
         .expect(3)
         .says("there is no installed `mongod` `6.0.1`: installed are `7.0.14`, `8.0.4`");
-    let versions = [
-        "--set-a",
-        "server.mongod=7.0.14",
-        "--set",
-        "server.mongod=8.0.4",
-    ];
+    let both = ["ab", "a", "--dry-run", "--set-a", "server.mongod=7.0.14"];
     machine
-        .dyno(&[&["ab", "a", "--dry-run"], &versions[..]].concat())
+        .dyno(&[&both[..], &["--set", "server.mongod=8.0.4"]].concat())
         .expect(0);
-    let versions = [
-        "--set-a",
-        "server.mongod=7.0.14",
-        "--set",
-        "server.mongod=8.0.5",
-    ];
     machine
-        .dyno(&[&["ab", "a", "--dry-run"], &versions[..]].concat())
+        .dyno(&[&both[..], &["--set", "server.mongod=8.0.5"]].concat())
         .expect(3)
         .says("there is no installed `mongod` `8.0.5`");
+}
+
+#[test]
+fn a_sweep_over_servers_asks_only_for_those_that_it_starts() {
+    let machine = Machine::new();
+    let (one, other) = (machine.program("7.0.14"), machine.program("8.0.4"));
+    let sweep = |setting: &str, more: &[&str]| {
+        let arguments = ["sweep", "a", "--dry-run", "--set", setting];
+        machine.dyno(&[&arguments[..], more].concat())
+    };
+    sweep(&format!("server.mongod={one},{other}"), &[]).expect(0);
+    sweep("server.kind=auto,embedded", &["--mongod", &one])
+        .expect(2)
+        .says("`server.kind=auto` leaves open which server is swept");
+    for kinds in ["server.kind=mongod,embedded", "server.kind=embedded,mongod"] {
+        sweep(kinds, &["--mongod", &one])
+            .expect(3)
+            .says("cannot find `secantusd-rs`");
+    }
+    let embedded = machine.bench.path("bin/secantusd-rs");
+    script(&embedded, "echo secantusd-rs 0.5.3-beta.196");
+    for kinds in ["server.kind=mongod,embedded", "server.kind=embedded,mongod"] {
+        sweep(kinds, &["--mongod", &one]).expect(0);
+        sweep(kinds, &[]).expect(3).says("mongod");
+    }
 }
 
 /// Installs a pinned version, or says that there is no network.

@@ -4,7 +4,7 @@ use crate::common::{
     Bench, Finished, Responder, names, processes_with, reads, run_schema, signal, wait_for,
     wait_for_windows,
 };
-use dyno_testkit::free_port;
+use dyno_testkit::{Skip, free_port, or_skip};
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -561,10 +561,13 @@ impl<'a> SmallDisk<'a> {
             .arg(folder)
             .output()
             .is_ok_and(|output| output.status.success());
-        if !mounted {
-            eprintln!("SKIP: cannot mount a tmpfs; run as root to test a full disk");
-        }
-        mounted.then_some(SmallDisk(folder))
+        let skip = || {
+            Skip::new(
+                "no file system in memory",
+                "run as root to test a full disk",
+            )
+        };
+        or_skip(mounted.then_some(SmallDisk(folder)).ok_or_else(skip))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `dyno tail`, end to end with the embedded server and drivers that are part of the workspace, or are scripts made here.
 
 use crate::common::{Bench, signal, wait_for};
-use dyno_testkit::{Skip, embedded_program, or_skip, project_dir};
+use dyno_testkit::{Skip, embedded_program, mongod_program, or_skip, project_dir};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 /// A bench on a machine with the embedded server and the driver `wire`; `None` where it is not.
 fn bench() -> Option<Bench> {
     or_skip(embedded_program())?;
+    bench_of_drivers()
+}
+
+fn bench_of_drivers() -> Option<Bench> {
     let run = project_dir().join("drivers/wire/run");
     let version = std::process::Command::new(run).arg("version").output();
     or_skip(match version {
@@ -207,6 +211,49 @@ fn lost_messages_fail_the_check_and_are_kept() {
     assert_eq!(report["tail"]["status"], "failed");
     let findings = report["findings"].to_string();
     assert!(findings.contains("CappedPositionLost"), "{findings}");
+}
+
+#[test]
+fn every_driver_that_is_built_passes_messages_through_a_mongod() {
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let Some(bench) = bench_of_drivers() else {
+        return;
+    };
+    let pass = |folder: &str, more: &[&str]| {
+        let fixed = [
+            "tail",
+            "--mongod",
+            mongod.to_str().unwrap(),
+            "--out",
+            folder,
+        ];
+        let small = ["--cache", "256MiB", "--messages", "100", "--rate", "200"];
+        bench.dyno(&[&fixed[..], &small, more].concat()).expect(0);
+        let document = document(&bench.path(folder));
+        assert_eq!(document["status"], "complete");
+        let cells = document["cells"].as_array().unwrap().clone();
+        for cell in &cells {
+            let sum = &cell["measured"]["consumers"][0]["sum"];
+            assert_eq!(
+                (&sum["received"], &sum["lost"], &sum["duplicated"]),
+                (&100.into(), &0.into(), &0.into()),
+                "{}",
+                cell["name"]
+            );
+        }
+        cells
+    };
+    // All that can run are measured unless some are named.
+    let cells = pass("producers", &[]);
+    let names: Vec<&str> = cells
+        .iter()
+        .map(|cell| cell["settings"]["producers"][0].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"wire"), "{names:?}");
+    let consumers = ["--producer", "wire", "--consumer", &names.join(",")];
+    assert_eq!(pass("consumers", &consumers).len(), names.len());
 }
 
 fn make_driver(drivers: &Path, name: &str, text: &str) {

@@ -322,8 +322,7 @@ impl RequestState {
         let _bytes_and_device = fields.u64();
         let known_by = fields.u32();
         let _operation_and_process = fields.u64();
-        // The programs end it with room for a number of eight bytes.
-        fields.u32();
+        let _is_requeued = fields.u32();
         RequestState { issue_ns, known_by }
     }
 }

@@ -21,6 +21,8 @@ struct request_state {
 	u32 known_by;
 	u32 operation;
 	u32 process;
+	/* Given back by the device, and not issued again yet. */
+	u32 is_requeued;
 };
 
 /* Requests under way, by address. Allocated beforehand: devices finish them in interrupts, and many at a
@@ -104,6 +106,8 @@ int block_insert(u64 *ctx)
 	if (!find_device(request, &state))
 		return 0;
 	known = bpf_map_lookup_elem(&requests, &key);
+	if (known && known->is_requeued)
+		return 0;
 	if (known && known->issue_ns)
 		count_lost(UNSEEN_ENDS, known->known_by);
 	state.process = requester();
@@ -119,6 +123,7 @@ static __always_inline void issue(struct request *request, struct request_state 
 	state->sector = request->__sector;
 	state->bytes = request->__data_len;
 	state->operation = block_operation(request->cmd_flags);
+	state->is_requeued = 0;
 	state->issue_ns = bpf_ktime_get_ns();
 }
 
@@ -146,15 +151,17 @@ int block_issue(u64 *ctx)
 	return 0;
 }
 
-/* It still is a request of its process, whoever issues it again. */
+/* It still is a request of its process, whoever inserts and issues it again. */
 SEC("tp_btf/block_rq_requeue")
 int block_requeue(u64 *ctx)
 {
 	u64 key = ctx[0];
 	struct request_state *state = bpf_map_lookup_elem(&requests, &key);
 
-	if (state)
+	if (state) {
 		state->issue_ns = 0;
+		state->is_requeued = 1;
+	}
 	return 0;
 }
 
@@ -178,8 +185,11 @@ int block_complete(u64 *ctx)
 	u64 key = ctx[0];
 
 	state = bpf_map_lookup_elem(&requests, &key);
-	if (!state || !state->issue_ns)
+	if (!state)
 		return 0;
+	/* Ended without being issued again. */
+	if (!state->issue_ns)
+		goto done;
 	/* A part of it: the rest follows. */
 	if (!(s32)ctx[1] && moved < request->__data_len)
 		return 0;
