@@ -8,7 +8,7 @@ use crate::fleet::{self, Fleet};
 use crate::progress::Progress;
 use crate::session::analysis::stolen_ratio;
 use crate::session::choice;
-use crate::session::collection::{Wishes, planned_bytes};
+use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Hands, execute_on};
 use crate::session::lab::{self, Lab};
 use crate::session::place::Place;
@@ -18,7 +18,7 @@ use dyno_analyze::experiment::figures::{self, Figures};
 use dyno_analyze::experiment::{Experiment, Point, Side, Verb};
 use dyno_load::backend::RetryRule;
 use dyno_plan::Plan;
-use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, PageCache, ServerPlan};
+use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::resolve::PlanError;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
@@ -48,12 +48,12 @@ pub(crate) struct Campaign<'a> {
     /// The plans that the points change: one, or one for each side.
     tasks: BTreeMap<Option<Side>, Task>,
     bench: Bench<'a>,
-    /// Servers that are up; the last ones are those of the current point.
-    labs: Vec<Standing>,
+    lab: Option<Standing>,
     /// Whether the points work on different documents.
     varies_data: bool,
-    /// Whether both sides have servers of their own, which stay while those of the other side are measured.
-    side_by_side: bool,
+    /// Whether two kinds of servers are compared. Each run starts its own then: what is peculiar to one start, such as where
+    /// its memory lies, makes a difference of several percent, and would be the same in all pairs.
+    compares_servers: bool,
     was_complete: bool,
 }
 
@@ -68,8 +68,6 @@ struct Standing {
 /// Servers can be kept for the next point if all of this is the same.
 #[derive(Clone, PartialEq)]
 struct LabKey {
-    /// Where each side has servers of its own.
-    side: Option<Side>,
     server: ServerPlan,
     /// What hosts of servers read of themselves for the run.
     observe: Option<ObservePlan>,
@@ -78,9 +76,8 @@ struct LabKey {
 }
 
 impl LabKey {
-    fn of(plan: &Plan, side: Option<Side>) -> Self {
+    fn of(plan: &Plan) -> Self {
         LabKey {
-            side,
             server: plan.server.clone(),
             observe: plan.fleet.is_some().then(|| plan.observe.clone()),
             backend: plan.client.backend,
@@ -103,9 +100,9 @@ impl<'a> Campaign<'a> {
             folder,
             tasks,
             bench,
-            labs: Vec::new(),
+            lab: None,
             varies_data: false,
-            side_by_side: false,
+            compares_servers: false,
         };
         let wishes = (campaign.bench.fresh, campaign.bench.no_load);
         let Planned {
@@ -136,7 +133,11 @@ impl<'a> Campaign<'a> {
             }
         }
         campaign.varies_data = varies_data;
-        campaign.side_by_side = campaign.can_stand_side_by_side(&planned);
+        campaign.compares_servers = campaign.document.verb == Verb::Ab
+            && planned.iter().all(|task| task.remote.is_none())
+            && planned
+                .windows(2)
+                .any(|pair| LabKey::of(&pair[0].plan) != LabKey::of(&pair[1].plan));
         campaign.document.status = RunStatus::Running;
         campaign.document.status_reason = None;
         campaign.save()?;
@@ -343,8 +344,7 @@ impl<'a> Campaign<'a> {
                     .context(format!("cannot use `{}`", directory.display()))
             })?;
         }
-        let side = self.document.points[index].side;
-        self.open_lab(&task, side)?;
+        self.open_lab(&task)?;
         let hands = self.bench.hands;
         let conduct = Conduct {
             extent: Extent::Whole,
@@ -361,7 +361,7 @@ impl<'a> Campaign<'a> {
             guard: None,
         };
         let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
-        let lab = self.labs.last_mut().map(|standing| {
+        let lab = self.lab.as_mut().map(|standing| {
             // A run that fails may leave anything.
             standing.loaded = None;
             &mut standing.lab
@@ -376,7 +376,7 @@ impl<'a> Campaign<'a> {
         if finished.interrupted {
             return Err(Failure::new(Exit::Interrupted, "interrupted"));
         }
-        if let Some(standing) = self.labs.last_mut() {
+        if let Some(standing) = &mut self.lab {
             standing.loaded = Some(documents(&task.plan));
         }
         let windows = responses(&directory, PhaseKind::Measure, None)?;
@@ -446,68 +446,35 @@ impl<'a> Campaign<'a> {
 
     /// Whether what an earlier run loaded is, or may be, not what this one works on.
     fn holds_other_documents(&self, task: &Task) -> bool {
-        let loaded = self
-            .labs
-            .last()
-            .and_then(|standing| standing.loaded.as_ref());
+        let standing = self.lab.as_ref();
+        let loaded = standing.and_then(|standing| standing.loaded.as_ref());
         self.varies_data && loaded != Some(&documents(&task.plan))
     }
 
-    /// Whether the servers of both sides can be up at once. Nothing is started or loaded between the runs of a
-    /// pair then, and more of them are made in the same time. Not where a side wants a new server or a cold cache for each
-    /// run, where folders for data are named, which are those of both, or where the data of both do not fit into half of the
-    /// memory.
-    fn can_stand_side_by_side(&self, plans: &[Task]) -> bool {
-        let is_own = |task: &Task| {
-            let plan = &task.plan;
-            task.remote.is_none()
-                && plan.data.fresh != FreshData::Server
-                && plan.data.page_cache == PageCache::Keep
-                && plan.server.data_dir.is_none()
-                && plan.server.data_dirs.is_empty()
-                && (plan.server.topology.is_none() || !self.begins_fresh(task))
-        };
-        let [a, b] = plans else { return false };
-        // A side that differs in its load alone is measured on the same server: that has nothing else to differ in.
-        let keys = [a, b].map(|task| LabKey::of(&task.plan, None));
-        let needs_two = keys[0] != keys[1] || a.plan == b.plan;
-        let bytes = plans.iter().map(|task| working_set(&task.plan));
-        let bytes = bytes.fold(0, u64::saturating_add);
-        self.document.verb == Verb::Ab
-            && self.bench.hands.fleet.is_none()
-            && needs_two
-            && plans.iter().all(is_own)
-            && memory_bytes().is_some_and(|memory| bytes <= memory / 2)
-    }
-
     /// Makes the servers those of the plan.
-    fn open_lab(&mut self, task: &Task, side: Option<Side>) -> Result<(), Failure> {
-        let side = side.filter(|_| self.side_by_side);
-        let key = LabKey::of(&task.plan, side);
+    fn open_lab(&mut self, task: &Task) -> Result<(), Failure> {
+        let key = LabKey::of(&task.plan);
         // A cluster whose collection is dropped is no longer what was asked for.
-        let is_reusable = task.plan.data.fresh != FreshData::Server
+        let is_reusable = !self.compares_servers
+            && task.plan.data.fresh != FreshData::Server
             && (task.plan.server.topology.is_none() || !self.begins_fresh(task));
-        let known = self.labs.iter().position(|standing| standing.key == key);
-        match known.map(|place| self.labs.remove(place)) {
-            Some(standing) if is_reusable => {
-                self.labs.push(standing);
-                return Ok(());
-            }
-            Some(standing) => stop(standing.lab, self.bench.hands)?,
-            None => {}
+        if is_reusable
+            && self
+                .lab
+                .as_ref()
+                .is_some_and(|standing| standing.key == key)
+        {
+            return Ok(());
         }
-        if !self.side_by_side {
-            self.close()?;
-        }
+        self.close()?;
         let place = match (&task.remote, self.bench.hands.fleet) {
             (None, None) => Place::of_plan(&task.plan)?,
             _ => None,
         };
-        let folder = self.folder.of_servers(side);
         let places = ServerPlaces {
             surroundings: self.bench.hands.surroundings,
             embedded: self.bench.embedded_server.as_deref(),
-            folder: &folder,
+            folder: self.folder.path(),
         };
         let remote = task.remote.as_ref();
         let lab = Lab::open(
@@ -517,7 +484,7 @@ impl<'a> Campaign<'a> {
             place.as_ref(),
             self.bench.hands,
         )?;
-        self.labs.push(Standing {
+        self.lab = Some(Standing {
             key,
             lab,
             loaded: None,
@@ -525,13 +492,10 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Stops the servers; with several the first failure is told.
+    /// Stops the servers.
     pub(crate) fn close(&mut self) -> Result<(), Failure> {
-        let all = self.labs.drain(..);
-        let stopped: Vec<_> = all
-            .map(|standing| stop(standing.lab, self.bench.hands))
-            .collect();
-        stopped.into_iter().collect()
+        let standing = self.lab.take();
+        standing.map_or(Ok(()), |standing| stop(standing.lab, self.bench.hands))
     }
 
     /// Writes the document.
@@ -718,21 +682,6 @@ fn at(uri: &str, task: &Task) -> Result<Remote, Failure> {
     Ok(known.cloned().unwrap_or(named))
 }
 
-/// What a server holds in memory of the documents of a plan; without limit where neither is known.
-fn working_set(plan: &Plan) -> u64 {
-    let cache = plan.server.cache_bytes().map_or(u64::MAX, |cache| cache.0);
-    let data = planned_bytes(&plan.data, plan.data.records);
-    // With what the server keeps of a document besides its fields.
-    let data = data.map_or(u64::MAX, |bytes| bytes.saturating_mul(2));
-    let servers = lab::topology_of(plan).map_or(1, |topology| lab::data_servers(&topology));
-    cache.min(data).saturating_mul(servers.into())
-}
-
-fn memory_bytes() -> Option<u64> {
-    let observation = dyno_observe::environment::observe(None);
-    observation.environment.memory_bytes
-}
-
 /// Stops servers; what is unusual about their end is told.
 fn stop(lab: Lab, hands: Hands<'_>) -> Result<(), Failure> {
     let (stopped, caveats) = lab.stop();
@@ -782,23 +731,4 @@ const LABEL_CHARACTERS: usize = 80;
 /// Whether a run leaves another number of documents than it found.
 fn changes_the_collection(plan: &Plan) -> bool {
     plan.operations.insert > 0.0 || plan.operations.delete > 0.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use dyno_plan::units::{Bytes, CacheSize};
-
-    #[test]
-    fn a_server_holds_its_documents_or_as_many_as_its_cache_does() {
-        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
-        plan.data.records = 1000;
-        // Ten fields of 100 bytes, twice.
-        assert_eq!(working_set(&plan), 2_000_000);
-        plan.server.pairs = 3;
-        assert_eq!(working_set(&plan), 6_000_000);
-        plan.server.pairs = 1;
-        plan.server.cache = Some(CacheSize::Of(Bytes(1_500_000)));
-        assert_eq!(working_set(&plan), 1_500_000);
-    }
 }

@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::session::directory::claim_name;
 use crate::session::output::write_file;
 use crate::session::task::Task;
-use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION, Side};
+use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION};
 use dyno_plan::Plan;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 const EXPERIMENTS: &str = "experiments";
 /// Temporary data of the servers, inside that of an experiment.
 const SERVER_DATA: &str = "server-data";
-/// Folder of the servers of B, where those of A are up at the same time.
-const SERVERS_OF_B: &str = "servers-b";
 /// Document of an experiment, inside its folder.
 pub(crate) const DOCUMENT: &str = "experiment.json";
 
@@ -77,9 +75,7 @@ impl ExperimentFolder {
         };
         let document = read(path)?;
         // A process that was killed may not have got so far. Nothing else is ever put there.
-        for servers in ["", SERVERS_OF_B] {
-            let _ = std::fs::remove_dir_all(path.join(servers).join(SERVER_DATA));
-        }
+        let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
         match document.points.iter().find(|point| !is_inside(point)) {
             None => Ok((folder, document)),
             Some(point) => {
@@ -93,14 +89,6 @@ impl ExperimentFolder {
     /// Whether the run directory of a point is there.
     pub(crate) fn holds(&self, point: &Point) -> bool {
         self.path.join(&point.directory).join("run.json").is_file()
-    }
-
-    /// Where the servers have their data and logs: those of B beside those of A, where both are up at once.
-    pub(crate) fn of_servers(&self, side: Option<Side>) -> PathBuf {
-        match side {
-            Some(Side::B) => self.path.join(SERVERS_OF_B),
-            Some(Side::A) | None => self.path.clone(),
-        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -138,7 +126,7 @@ impl ExperimentFolder {
 
     /// Removes what was made, as nothing was measured.
     pub(crate) fn discard(&self) {
-        for name in [RUNS, "server-logs", SERVER_DATA, SERVERS_OF_B] {
+        for name in [RUNS, "server-logs", SERVER_DATA] {
             let _ = std::fs::remove_dir_all(self.path.join(name));
         }
         if let Ok(files) = std::fs::read_dir(&self.path) {

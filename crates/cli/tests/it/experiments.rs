@@ -298,50 +298,23 @@ fn runs_with_other_documents_load_them_and_those_with_the_same_keep_them() {
 }
 
 #[test]
-fn both_servers_of_a_comparison_stay_up_and_keep_their_documents() {
+fn every_run_of_a_comparison_of_servers_starts_its_own() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
     // Two plans that differ in their server, and two that differ in nothing.
-    for other in [&["--set", "server.cache=128MiB"][..], &[]] {
+    for (other, expected) in [
+        (&["--set", "server.cache=128MiB"][..], [true; 4]),
+        (&[], [true, false, false, false]),
+    ] {
         let bench = Bench::new();
         let pairs = ["ab", "c", "--min-pairs", "2", "--max-pairs", "2"];
         bench.dyno(&short(&[&pairs[..], other].concat())).expect(0);
         let loaded = loads(&bench, "records").into_iter();
         let loaded: Vec<bool> = loaded.map(|(_, loaded)| loaded).collect();
-        assert_eq!(loaded, [true, true, false, false], "{other:?}");
-        let found = document(&bench);
-        let addresses = points(&found).iter().map(|point| {
-            let run = bench.path("x").join(point["directory"].as_str().unwrap());
-            let text = std::fs::read_to_string(run.join("run.json")).unwrap();
-            let run: Value = serde_json::from_str(&text).unwrap();
-            run["server"]["address"].as_str().unwrap().to_owned()
-        });
-        let addresses: Vec<String> = addresses.collect();
-        // A B, then B A.
-        assert_eq!(addresses[0], addresses[3], "{other:?}");
-        assert_eq!(addresses[1], addresses[2], "{other:?}");
-        assert_ne!(addresses[0], addresses[1], "{other:?}");
-        assert_eq!(names(&bench.path("x/servers-b")), ["server-logs"]);
+        assert_eq!(loaded, expected, "{other:?}");
         assert_no_server(&bench);
     }
-    // A server of its own for each run is what can be asked for.
-    let bench = Bench::new();
-    let fresh = [
-        "ab",
-        "c",
-        "--max-pairs",
-        "1",
-        "--set-both",
-        "data.fresh=server",
-    ];
-    bench
-        .dyno(&short(
-            &[&fresh[..], &["--set", "server.cache=128MiB"]].concat(),
-        ))
-        .expect(0);
-    assert!(!bench.path("x/servers-b").exists());
-    assert_no_server(&bench);
 }
 
 #[test]

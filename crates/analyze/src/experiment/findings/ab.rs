@@ -210,6 +210,11 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
         .get("max_pairs")
         .and_then(|most| most.as_u64());
     let limit = limit.map(|most| format!("at most {most} pairs were allowed"));
+    let mut figures = experiment.points.iter().flat_map(|point| &point.figures);
+    let apart = figures.any(|figures| figures.shares_cpus).then(|| {
+        "client and server take each other's CPUs; where each has its own, such as with `--placement 'cores=1 client=0'`, pairs differ less"
+            .to_owned()
+    });
     let text = match answer.pairs_needed {
         Some(pairs) => format!(
             "about {} would tell whether there is a difference of {}",
@@ -223,7 +228,10 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     };
     Some(opportunity(
         text,
-        std::iter::once(deviation).chain(limit).collect(),
+        std::iter::once(deviation)
+            .chain(limit)
+            .chain(apart)
+            .collect(),
     ))
 }
 
@@ -233,7 +241,8 @@ mod tests {
     use crate::estimate::Estimate;
     use crate::experiment::ab::AbEnd;
     use crate::experiment::demands::DemandRatio;
-    use crate::experiment::figures::{Figure, resource_name};
+    use crate::experiment::figures::{Figure, Figures, resource_name};
+    use crate::experiment::findings::tests::{experiment as with_runs, figures};
     use crate::experiment::{FindingKind, SCHEMA_VERSION, Verb};
     use crate::uncertainty::series::Statistic;
     use dyno_record::model::{ResourceKind, RunStatus};
@@ -276,8 +285,8 @@ mod tests {
         }
     }
 
-    fn found(comparisons: Vec<Comparison>) -> Vec<Finding> {
-        let answer = AbAnswer {
+    fn answer(comparisons: Vec<Comparison>) -> AbAnswer {
+        AbAnswer {
             deciding: comparisons[0].statistic,
             comparisons,
             pairs_needed: Some(12),
@@ -285,8 +294,11 @@ mod tests {
             set_aside: Vec::new(),
             demands: Vec::new(),
             explanation: None,
-        };
-        all(&experiment(), &answer)
+        }
+    }
+
+    fn found(comparisons: Vec<Comparison>) -> Vec<Finding> {
+        all(&experiment(), &answer(comparisons))
     }
 
     #[test]
@@ -328,6 +340,25 @@ mod tests {
         );
         assert!(found[1].text.starts_with("about 12 pairs would tell"));
         assert_eq!(found[1].evidence[1], "at most 5 pairs were allowed");
+        assert_eq!(found[1].evidence.len(), 2);
+    }
+
+    #[test]
+    fn pairs_that_differ_by_much_are_told_what_makes_them_differ_less() {
+        let placed = Figures {
+            shares_cpus: false,
+            ..figures(4, None, 1_000.0, 4_000.0)
+        };
+        let too_few = ComparisonVerdict::NotEnoughData;
+        let answer = answer(vec![row(Statistic::Rate, [0.9, 1.02, 1.15], too_few)]);
+        let told = |figures: Figures| {
+            let experiment = with_runs(("server.cache", &["1GiB"]), vec![figures]);
+            let all = all(&experiment, &answer);
+            let evidence = all.iter().flat_map(|finding| &finding.evidence);
+            evidence.filter(|line| line.contains("--placement")).count()
+        };
+        assert_eq!(told(figures(4, None, 1_000.0, 4_000.0)), 1);
+        assert_eq!(told(placed), 0);
     }
 
     #[test]

@@ -40,7 +40,12 @@ fn resource(kind: ResourceKind, servers: u32, busy_servers: f64) -> Resource {
 }
 
 /// A run on two CPUs that client and server share, with a rate known to ± 1 %.
-fn figures(clients: u32, offered_rate_per_s: Option<f64>, rate: f64, mean_us: f64) -> Figures {
+pub(super) fn figures(
+    clients: u32,
+    offered_rate_per_s: Option<f64>,
+    rate: f64,
+    mean_us: f64,
+) -> Figures {
     let both = rate * (SERVER_S + CLIENT_S);
     let resources = vec![
         resource(ResourceKind::ServerCpu, 2, rate * SERVER_S),
@@ -83,7 +88,7 @@ fn figures(clients: u32, offered_rate_per_s: Option<f64>, rate: f64, mean_us: f6
     }
 }
 
-fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experiment {
+pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experiment {
     let (key, values) = axis;
     let points = values.iter().zip(runs).enumerate();
     Experiment {
