@@ -60,7 +60,7 @@ test-full: ## the same with every case of every driver: before a release
 bench: setup ## print what the generator costs and how true its numbers are (minutes)
 	@$(CARGO) run --release --locked --quiet --package dyno-bench
 
-bench-verdict: setup ## provoke twenty known faults and clean runs, print what dyno finds (root, 15 minutes; VERDICT="--mongod PATH")
+bench-verdict: setup ## provoke twenty known faults and clean runs, print what dyno finds (root, 10 minutes; VERDICT="--mongod PATH")
 	@$(if $(findstring --mongod,$(VERDICT)),,scripts/setup.sh embedded)
 	@$(CARGO) build --release --locked --quiet --package mongodyno
 	@$(CARGO) run --release --locked --quiet --package dyno-bench -- verdict $(VERDICT)

@@ -15,44 +15,66 @@ fi
 dyno=target/release/dyno
 workload=$1 server=$2
 shift 2
+servers=${DYNO_DATA_DIR:-${XDG_DATA_HOME:-${HOME:-}/.local/share}/mongodyno}/servers
 
-# Options that name a server, or nothing to start.
-names_a_server() {
+option_names_one() {
     local option
     for option in "$@"; do
         case $option in
         --uri | --uri=* | --mongod | --mongod=* | --server | --server=* | --embedded-server | --embedded-server=*) return 0 ;;
+        *server.kind=* | *server.mongod=* | *server.uri=*) return 0 ;;
         esac
     done
-    # They say which one `auto` is, and nothing of another.
-    [ "$server" = auto ] && [ -n "${DYNO_URI:-}${DYNO_MONGOD:-}${DYNO_EMBEDDED_SERVER:-}" ]
+    return 1
 }
 
-# Whether `dyno` finds a server by these options.
-finds_server() { "$dyno" run a "$@" --dry-run >/dev/null 2>&1; }
+# Only those that count for this kind of server.
+variable_names_one() {
+    case $server in
+    auto) [ -n "${DYNO_URI:-}${DYNO_MONGOD:-}${DYNO_EMBEDDED_SERVER:-}" ] ;;
+    mongod) [ -n "${DYNO_MONGOD:-}" ] ;;
+    embedded) [ -n "${DYNO_EMBEDDED_SERVER:-}" ] ;;
+    esac
+}
 
+# Where nobody names one. Before the build nothing can be asked of `dyno`.
+has_mongod() { command -v mongod >/dev/null || compgen -G "$servers/*/bin/mongod" >/dev/null; }
+
+# The kind of server that would be started, or nothing where there is none.
+chosen() { "$dyno" run "$workload" "$@" --dry-run 2>/dev/null | sed -n '/^\[server\]/,/^\[/s/^kind = "\(.*\)"$/\1/p'; }
+
+# The embedded server may take its place if it is there already.
 install_mongod() {
     local code=0
-    ! finds_server --server mongod || return 0
     "$dyno" server install >/dev/null || code=$?
-    [ $code -eq 0 ] || { [ "$server" = auto ] && finds_server; } || exit $code
+    [ $code -eq 0 ] || { [ "$server" = auto ] && [ -n "$(chosen "$@")" ]; } || exit $code
 }
 
+if option_names_one "$@"; then
+    scripts/setup.sh build
+    make --no-print-directory build
+    exec "$dyno" run "$workload" "$@"
+fi
+machine=$(uname -m)
+wanted=$server
+! variable_names_one || wanted=named
 # Packages are installed before the build: who has to type a password is not asked for it minutes later.
-names=''
-! names_a_server "$@" || names=yes
 purpose=build
-case $names:$server:$(uname -m) in
-:embedded:*) purpose=embedded ;;
-:auto:x86_64 | :mongod:x86_64) command -v mongod >/dev/null || purpose=run ;;
+case $wanted:$machine in
+embedded:*) purpose=embedded ;;
+auto:x86_64 | mongod:x86_64) has_mongod || purpose=run ;;
 esac
 scripts/setup.sh "$purpose"
 make --no-print-directory build
-if [ -z "$names" ]; then
-    case $server:$(uname -m) in
-    auto:x86_64 | mongod:x86_64) install_mongod ;;
-    auto:*) finds_server || scripts/setup.sh embedded ;;
-    esac
+# A plan may name a server, too.
+case $purpose:$wanted:$machine in
+run:*) case $(chosen "$@") in mongod | uri) ;; *) install_mongod "$@" ;; esac ;;
+*:auto:x86_64) ;;
+*:auto:*) [ -n "$(chosen "$@")" ] || scripts/setup.sh embedded ;;
+esac
+if [ "$server" != auto ]; then
+    # It says which server runs already, and one is to be started.
+    unset DYNO_URI
     set -- --server "$server" "$@"
 fi
 exec "$dyno" run "$workload" "$@"

@@ -34,14 +34,15 @@ find_servers() {
         }
     fi
     # `dyno` finds the libraries that it has installed with a server; whoever else starts it has to be told.
+    program=$(realpath -- "$program") || return
     installed=$(dirname "$(dirname "$program")")
     if [ -f "$installed/origin.json" ] && [ -d "$installed/lib" ]; then
         printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$installed/lib" "$program" >target/mongod &&
             chmod +x target/mongod && program=$PWD/target/mongod || return
     fi
     export DYNO_TEST_MONGOD=$program
-    [ -z "${MONGOS:-}" ] || export DYNO_TEST_MONGOS=$MONGOS
-    [ -z "${PERCONA:-}" ] || export DYNO_TEST_PERCONA=$PERCONA
+    [ -z "${MONGOS:-}" ] || export DYNO_TEST_MONGOS=$(realpath -- "$MONGOS")
+    [ -z "${PERCONA:-}" ] || export DYNO_TEST_PERCONA=$(realpath -- "$PERCONA")
     "$DYNO_TEST_MONGOD" --version | head -n 1
 }
 

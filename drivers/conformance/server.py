@@ -38,7 +38,7 @@ class Server:
 
     def start(self, command):
         with open(self.log, "wb") as output:
-                    self.process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(command[0])
             )
 

@@ -134,7 +134,6 @@ impl<'a> Campaign<'a> {
         }
         campaign.varies_data = varies_data;
         campaign.compares_servers = campaign.document.verb == Verb::Ab
-            && planned.iter().all(|task| task.remote.is_none())
             && planned
                 .windows(2)
                 .any(|pair| LabKey::of(&pair[0].plan) != LabKey::of(&pair[1].plan));
@@ -455,7 +454,7 @@ impl<'a> Campaign<'a> {
     fn open_lab(&mut self, task: &Task) -> Result<(), Failure> {
         let key = LabKey::of(&task.plan);
         // A cluster whose collection is dropped is no longer what was asked for.
-        let is_reusable = !self.compares_servers
+        let is_reusable = !(self.compares_servers && task.remote.is_none())
             && task.plan.data.fresh != FreshData::Server
             && (task.plan.server.topology.is_none() || !self.begins_fresh(task));
         if is_reusable

@@ -65,6 +65,14 @@ pub(crate) fn plan(
     let has_blocks = has_blocks(&axes, arguments.cross)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
     let start = &arguments.experiment.target.start;
+    for (key, option, is_given) in [
+        ("server.kind", "--server", start.server.is_some()),
+        ("server.mongod", "--mongod", start.mongod.is_some()),
+    ] {
+        if is_given {
+            check_once(key, option, &[], &axes)?;
+        }
+    }
     let mut settled = fixed;
     for axis in &axes {
         let embedded = start.embedded_server.as_deref();

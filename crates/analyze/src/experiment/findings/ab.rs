@@ -211,8 +211,10 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
         .and_then(|most| most.as_u64());
     let limit = limit.map(|most| format!("at most {most} pairs were allowed"));
     let mut figures = experiment.points.iter().flat_map(|point| &point.figures);
-    let apart = figures.any(|figures| figures.shares_cpus).then(|| {
-        "client and server take each other's CPUs; where each has its own, such as with `--placement 'cores=1 client=0'`, pairs differ less"
+    // What runs already is not placed by us.
+    let is_started = experiment.plan["server"]["kind"] != "uri";
+    let apart = (is_started && figures.any(|figures| figures.shares_cpus)).then(|| {
+        "client and server take each other's CPUs; where each has its own, such as by `--placement 'cores=1 client=0'` on two CPUs, pairs differ less"
             .to_owned()
     });
     let text = match answer.pairs_needed {

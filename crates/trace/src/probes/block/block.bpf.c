@@ -106,7 +106,8 @@ int block_insert(u64 *ctx)
 	if (!find_device(request, &state))
 		return 0;
 	known = bpf_map_lookup_elem(&requests, &key);
-	if (known && known->is_requeued)
+	/* Another request may have come to be in its memory. */
+	if (known && known->is_requeued && known->sector == request->__sector)
 		return 0;
 	if (known && known->issue_ns)
 		count_lost(UNSEEN_ENDS, known->known_by);
