@@ -17,12 +17,14 @@ pub mod double;
 pub mod fault;
 mod mongo_java;
 mod port;
+mod priority;
 mod server;
 pub mod simulate;
 mod skip;
 
 pub use mongo_java::JavaServer;
 pub use port::free_port;
+pub use priority::go_before_others;
 pub use server::{
     TestServer, embedded, embedded_program, embedded_with, mongod, mongod_program, mongod_with,
     mongos_program, percona_program,

@@ -8,7 +8,7 @@ use crate::common::{
 use bson::{Bson, Document, doc};
 use dyno_load::connect::{Connector, Control};
 use dyno_testkit::fault::{DiskThrottle, FileSystem, LoopDisk, is_root};
-use dyno_testkit::{TestServer, mongod, mongod_program, or_skip};
+use dyno_testkit::{TestServer, go_before_others, mongod, mongod_program, or_skip};
 use serde_json::Value;
 use std::path::Path;
 
@@ -521,6 +521,7 @@ fn a_slow_disk_below_a_mongod_is_named_as_the_cause() {
         dyno_testkit::skip("no root to slow a disk");
         return;
     }
+    go_before_others();
     let disk = LoopDisk::new(lab.bench.folder.path(), 4096, FileSystem::Ext4).unwrap();
     let data = disk.path().join("data");
     let data = data.to_str().unwrap();

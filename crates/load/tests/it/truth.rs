@@ -174,20 +174,12 @@ fn stolen_since(before: Option<(u64, u64)>) -> f64 {
     }
 }
 
-/// The threads of this test, which inherit it, go before those of other programs, where it may ask for that: a server that waits
-/// for a CPU is slower than what is known of it.
-fn go_before_others() {
-    let first = libc::sched_param { sched_priority: 1 };
-    // SAFETY: `first` outlives the call, and 0 is the thread that calls.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const first) };
-}
-
 /// Repeats a trial whose result depends on the clock until it is right. Another load on the machine
 /// can spoil some attempts, and for as long as it lasts all of them; so the pauses between them grow. A measurement that
 /// is wrong is wrong in all of them. Attempts in which the hypervisor gave the CPUs to others say nothing: where they
 /// are the most, the test says so and judges nothing.
 fn in_a_quiet_moment(attempt: impl Fn() -> Result<(), String>) {
-    go_before_others();
+    dyno_testkit::go_before_others();
     let mut failures = Vec::new();
     let mut disturbed = Vec::new();
     for pause_s in [0, 0, 1, 3, 8, 20, 40] {
