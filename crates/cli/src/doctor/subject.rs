@@ -3,11 +3,12 @@
 
 use crate::args::DoctorArguments;
 use crate::exit::{Exit, Failure};
-use crate::session::task::{self, Remote};
+use crate::session::locality;
 use crate::surroundings::Surroundings;
 use dyno_load::connect::{Connector, Control};
 use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, RoundTrip, ServerFacts, Subject, network, processes};
+use dyno_plan::task::Remote;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -109,8 +110,8 @@ fn by_uri(
     control.set_limit(Some(QUESTION_LIMIT));
     let said = prepare::server_facts(&mut control)?;
     let address = control.endpoint().addresses().first().copied();
-    let local = remote.is_local(surroundings.hostname.as_deref())
-        || address.is_some_and(|at| is_own(at.ip()) && !task::is_tunnel(at.port()));
+    let local = locality::is_local(&remote, surroundings.hostname.as_deref())
+        || address.is_some_and(|at| is_own(at.ip()) && !locality::is_tunnel(at.port()));
     let data_dir = said
         .settings
         .get("storage.dbPath")

@@ -4,7 +4,7 @@ use super::campaign::Campaign;
 use super::{PLAN_OF_B, Tasks, document};
 use crate::args::AbArguments;
 use crate::exit::{Exit, Failure};
-use crate::session::task::{self, Task};
+use crate::session::task;
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::ab::{
     AbAnswer, Deciding, DisturbedPair, analyze, disturbed, pairs, side,
@@ -12,6 +12,7 @@ use dyno_analyze::experiment::ab::{
 use dyno_analyze::experiment::{Answer, Experiment, Side, Verb};
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::model::Schedule;
+use dyno_plan::task::Task;
 use std::time::Instant;
 
 /// The experiment that was asked for, and the tasks of both sides.

@@ -3,9 +3,9 @@
 use crate::exit::{Exit, Failure};
 use crate::session::directory::claim_name;
 use crate::session::output::write_file;
-use crate::session::task::Task;
 use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION};
 use dyno_plan::Plan;
+use dyno_plan::task::Task;
 use jiff::Timestamp;
 use serde::Deserialize;
 use std::fs::{File, TryLockError};

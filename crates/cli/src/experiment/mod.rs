@@ -15,7 +15,7 @@ use crate::messages::{Messages, print_data};
 use crate::metrics::{Endpoint, Metrics};
 use crate::selfcheck;
 use crate::session::execute::Hands;
-use crate::session::task::{self, Task};
+use crate::session::task;
 use crate::session::{observation, preflight};
 use campaign::{Bench, Campaign};
 use dyno_analyze::experiment::figures::measured;
@@ -23,6 +23,7 @@ use dyno_analyze::experiment::relative::{BASE, Base};
 use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION, Side, Verb};
 use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_plan::Plan;
+use dyno_plan::task::Task;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
 use folder::{DOCUMENT, ExperimentFolder};
@@ -89,7 +90,7 @@ pub(crate) fn begin(
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
     for (_, task) in &tasks {
-        task.tell(hands.messages);
+        task::tell(task, hands.messages);
     }
     let tasks: BTreeMap<_, _> = tasks.into_iter().collect();
     let wishes = (arguments.data.fresh, arguments.no_load);
@@ -156,7 +157,7 @@ pub(crate) fn resume(
         let threads = document.options.get(threads_option(*side));
         let threads = threads.and_then(|value| serde_json::from_value(value.clone()).ok());
         let task = task::of_plan(plan, threads, arguments.uri.as_deref())?;
-        task.tell(hands.messages);
+        task::tell(&task, hands.messages);
         tasks.insert(*side, task);
     }
     check_exporters(&tasks)?;

@@ -5,7 +5,7 @@ use super::document;
 use crate::args::XmaxArguments;
 use crate::exit::{Exit, Failure};
 use crate::session::output;
-use crate::session::task::{self, Task};
+use crate::session::task;
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::figures::Figures;
 use dyno_analyze::experiment::sweep::{CLIENTS, RATE};
@@ -15,6 +15,7 @@ use dyno_analyze::experiment::xmax::{
 use dyno_analyze::experiment::{Answer, Experiment, Verb};
 use dyno_analyze::search::clients::{ClientsResult, ClientsSearch, ClientsSettings, ClientsStep};
 use dyno_plan::model::Schedule;
+use dyno_plan::task::Task;
 use dyno_record::model::CaveatKind;
 
 /// The experiment that was asked for.

@@ -20,8 +20,7 @@ use crate::session::place::Place;
 use crate::session::recorder::{Recorder, Totals, Watch};
 use crate::session::server::{ServerPlaces, ServerUnderTest, data_folder, kind_name};
 use crate::session::steering::Steering;
-use crate::session::task::Task;
-use crate::session::{document, observation, preflight};
+use crate::session::{document, observation, preflight, task};
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_load::backend::RetryRule;
@@ -34,6 +33,7 @@ use dyno_observe::doctor::{self, Subject};
 use dyno_observe::watch::{Board, Keep, Watcher};
 use dyno_plan::Plan;
 use dyno_plan::model::PageCache;
+use dyno_plan::task::Task;
 use dyno_record::model::{Caveat, FleetRecord, PhaseEdge, RunDocument, ServerRecord};
 use dyno_record::reader::Run;
 use dyno_record::verdict::CheckName;
@@ -147,7 +147,7 @@ pub(crate) fn execute_on(
     hands: Hands<'_>,
     lab: Option<&mut Lab>,
 ) -> Result<Option<Finished>, Failure> {
-    task.tell(hands.messages);
+    task::tell(task, hands.messages);
     preflight::machine(task, hands)?;
     let started = Timestamp::now();
     let clock = Clock::start();

@@ -4,14 +4,15 @@
 use crate::exit::{Exit, Failure};
 use crate::session::directory::RunDirectory;
 use crate::session::execute::{Conduct, Hands};
+use crate::session::locality;
 use crate::session::place::Place;
 use crate::session::server::ServerPlaces;
 use crate::session::steering::Steering;
-use crate::session::task::Task;
 use crate::session::{lab, observation, trace};
 use dyno_observe::environment;
 use dyno_plan::Plan;
 use dyno_plan::model::PageCache;
+use dyno_plan::task::Task;
 use std::path::Path;
 
 /// Where a dry run would put what a server needs. It is never made.
@@ -99,7 +100,7 @@ fn page_cache(task: &Task, hands: Hands<'_>) -> Result<(), Failure> {
     }
     let hostname = hands.surroundings.hostname.as_deref();
     let remote = task.remote.as_ref();
-    if remote.is_some_and(|remote| !remote.is_local(hostname)) {
+    if remote.is_some_and(|remote| !locality::is_local(remote, hostname)) {
         return Err(page_cache_of_others());
     }
     environment::may_drop_page_cache().map_err(page_cache_stays)

@@ -3,7 +3,7 @@
 
 use crate::doctor::subject;
 use crate::exit::{Exit, Failure};
-use crate::session::task::Remote;
+use crate::session::locality;
 use crate::surroundings::Surroundings;
 use dyno_load::backend::driver::DriverTarget;
 use dyno_load::connect::{Connector, Control};
@@ -13,6 +13,7 @@ use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, ServerFacts, network};
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind};
+use dyno_plan::task::Remote;
 use dyno_plan::uri::{Credentials, Host, Target, TargetOptions, W};
 use dyno_record::model::ServerRecord;
 use dyno_servers::Member;
@@ -71,7 +72,7 @@ impl ServerUnderTest {
         remote: Remote,
         places: &ServerPlaces<'_>,
     ) -> Result<Self, Failure> {
-        let local = remote.is_local(places.surroundings.hostname.as_deref());
+        let local = locality::is_local(&remote, places.surroundings.hostname.as_deref());
         Self::reach(plan, remote, local, None)
     }
 

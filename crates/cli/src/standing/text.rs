@@ -2,8 +2,8 @@
 
 use super::state::{MemberState, State};
 use super::{Place, Standing};
-use crate::session::task::Remote;
 use dyno_load::connect::Connector;
+use dyno_plan::task::Remote;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ impl Answer {
 }
 
 fn ask(member: &MemberState) -> Result<String, String> {
-    let mut remote = Remote::parse(&member.uri).map_err(|failure| failure.error.to_string())?;
+    let mut remote = Remote::parse(&member.uri).map_err(|error| error.to_string())?;
     let limit_ms = u64::try_from(ANSWER_LIMIT.as_millis()).unwrap_or(u64::MAX);
     remote.target.options.connect_timeout_ms = Some(limit_ms);
     let connector = Connector::new(&remote.target, None).map_err(|error| error.to_string())?;
