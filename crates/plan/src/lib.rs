@@ -12,6 +12,7 @@ mod nearest;
 pub mod problem;
 pub mod resolve;
 pub mod tail;
+pub mod task;
 pub mod units;
 pub mod uri;
 pub mod validate;
@@ -19,3 +20,4 @@ pub mod wsf;
 pub mod ycsb;
 
 pub use model::Plan;
+pub use task::Task;

@@ -6,7 +6,7 @@ use crate::model::{Backend, Plan, Schedule, ServerKind};
 use crate::nearest::nearest;
 use crate::problem::{self, Problem};
 use crate::units::Span;
-use crate::uri;
+use crate::uri::{self, UriError};
 use crate::validate::{TIMES_CACHE, validate};
 use crate::ycsb::{self, Phase, Properties};
 use std::path::{Path, PathBuf};
@@ -56,6 +56,15 @@ pub enum PlanError {
     /// File and options together make no valid plan.
     #[error("the plan is not valid:{}", problem::list(.0))]
     Invalid(Vec<Problem>),
+    /// More than one connection string where one is needed.
+    #[error("{count} connection strings were given, and one is needed")]
+    SeveralUris {
+        /// How many there are.
+        count: usize,
+    },
+    /// The connection string is wrong.
+    #[error("the connection string is not valid")]
+    Uri(#[from] UriError),
 }
 
 impl PlanError {
@@ -87,6 +96,8 @@ impl PlanError {
                 builtin::names().collect::<Vec<_>>().join(", ")
             )),
             PlanError::Unreadable { .. } => Some("check the path and its permissions".into()),
+            PlanError::SeveralUris { .. } => Some("several pairs have one each: run once for each of them; or let `dyno run --pairs N` start the servers and load all of them at once".into()),
+            PlanError::Uri(error) => error.hint(),
             PlanError::File(_) | PlanError::Properties(_) | PlanError::Invalid(_) => None,
         }
     }

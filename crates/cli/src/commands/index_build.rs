@@ -18,7 +18,7 @@ pub(crate) fn index_build(
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
     let task = task::of_index_build(arguments, hands.surroundings)?;
-    task.tell(hands.messages);
+    task::tell(&task, hands.messages);
     let embedded = arguments.start.embedded_server.as_deref();
     if arguments.dry_run {
         print_data(&task.plan_text())?;

@@ -40,7 +40,7 @@ pub(crate) fn load(
         guard: None,
     };
     if arguments.output.dry_run {
-        task.tell(hands.messages);
+        task::tell(&task, hands.messages);
         print_data(&task.plan_text())?;
         preflight::of_run(&task, &conduct, hands)?;
         return Ok(Exit::Done);

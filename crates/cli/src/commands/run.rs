@@ -9,9 +9,9 @@ use crate::selfcheck;
 use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
 use crate::session::guard::Guard;
-use crate::session::task::Task;
 use crate::session::{output, preflight, task};
 use dyno_load::backend::RetryRule;
+use dyno_plan::task::Task;
 use dyno_report::Format;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub(crate) fn perform(
         guard,
     };
     if arguments.output.dry_run {
-        task.tell(hands.messages);
+        task::tell(task, hands.messages);
         print_data(&task.plan_text())?;
         preflight::of_run(task, &conduct, hands)?;
         return Ok(Exit::Done);

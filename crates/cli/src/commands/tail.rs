@@ -13,7 +13,7 @@ use jiff::Timestamp;
 /// See the module.
 pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
     let task = task::of_tail(arguments, hands.surroundings)?;
-    task.tell(hands.messages);
+    task::tell(&task, hands.messages);
     if arguments.dry_run {
         print_data(&task.plan_text())?;
         let out = arguments.out.as_deref();

@@ -12,9 +12,10 @@ use crate::io_trace::words::without_secrets;
 use crate::messages::{Messages, print_data};
 use crate::session::directory::RunDirectory;
 use crate::session::execute::Hands;
+use crate::session::locality;
 use crate::session::output;
-use crate::session::task::Remote;
 use dyno_load::connect::{Connector, Control};
+use dyno_plan::task::Remote;
 use dyno_record::io_trace::document::{TraceDocument, TraceTarget};
 use dyno_trace::Settings;
 use jiff::Timestamp;
@@ -113,7 +114,7 @@ impl Server {
         control.set_limit(Some(QUESTION_LIMIT));
         control.set_patience(hands.interrupt.patience());
         let address = control.endpoint().to_string();
-        if !remote.is_local(hands.surroundings.hostname.as_deref()) {
+        if !locality::is_local(&remote, hands.surroundings.hostname.as_deref()) {
             let message =
                 format!("the server `{address}` is not on this machine, and its files neither");
             return Err(Failure::new(Exit::BadInput, message).with_hint("run `dyno trace` there"));

@@ -9,7 +9,8 @@ use crate::session::choice;
 use crate::session::collection::Wishes;
 use crate::session::document::VERSION;
 use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
-use crate::session::task::{self, Remote, Task, Threads};
+use crate::session::locality;
+use crate::session::task;
 use crate::surroundings::Surroundings;
 use crate::ycsb::arguments::{HELP, Parsed, YcsbCommand, parse};
 use crate::ycsb::output::export;
@@ -17,6 +18,7 @@ use crate::ycsb::status::Status;
 use dyno_load::backend::RetryRule;
 use dyno_plan::model::ServerKind;
 use dyno_plan::resolve::PlanError;
+use dyno_plan::task::{Remote, Task, Threads};
 use dyno_plan::uri::redact;
 use dyno_plan::ycsb::{Phase, YcsbClientOptions, YcsbPlan, resolve};
 use dyno_record::model::PhaseKind;
@@ -139,7 +141,7 @@ fn task(
     let mut threads = task::local_threads(surroundings.cores);
     if let Some(remote) = &remote {
         task::aim(&mut plan, remote);
-        if !remote.is_local(surroundings.hostname.as_deref()) {
+        if !locality::is_local(remote, surroundings.hostname.as_deref()) {
             threads = surroundings.cores;
         }
         warnings.extend(task::limit_clients(&mut plan, &remote.target));

@@ -2,10 +2,11 @@
 
 use super::record;
 use crate::exit::{Exit, Failure};
-use crate::session::task::{self, Remote};
+use crate::session::task;
 use dyno_plan::Plan;
 use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
 use dyno_plan::model::ServerKind;
+use dyno_plan::task::Remote;
 
 /// All runs of an experiment have the hosts, the agents and the kind of server of the first one.
 pub(crate) fn check_same<'a>(plans: impl Iterator<Item = &'a Plan>) -> Result<(), Failure> {

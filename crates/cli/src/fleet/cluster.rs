@@ -6,7 +6,6 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::session::execute::Hands;
 use crate::session::output;
-use crate::session::task::Remote;
 use dyno_fleet::endpoint::{Endpoint, EndpointSource};
 use dyno_fleet::kubernetes::{
     JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, pod_servers, render, server_pod, watch_run,
@@ -15,6 +14,7 @@ use dyno_fleet::kubernetes::{
 use dyno_plan::Plan;
 use dyno_plan::fleet::{FleetPlan, KubernetesPlan, Mapping};
 use dyno_plan::model::ServerKind;
+use dyno_plan::task::Remote;
 use serde_json::json;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};

@@ -7,7 +7,6 @@ use super::serve::Served;
 use super::{plan_text, servers_run, version};
 use crate::exit::{Exit, Failure};
 use crate::session::execute::Hands;
-use crate::session::task::Remote;
 use dyno_fleet::FleetError;
 use dyno_fleet::controller::{Controller, ControllerOptions, Event};
 use dyno_fleet::endpoint::Endpoint;
@@ -17,6 +16,7 @@ use dyno_fleet::shares::Share;
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
+use dyno_plan::task::Remote;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -16,11 +16,11 @@ use crate::messages::Messages;
 use crate::session::document::VERSION;
 use crate::session::execute::Hands;
 use crate::session::preflight;
-use crate::session::task::Task;
 use dyno_layout::{Bench, Collection, LayoutError, Units};
 use dyno_load::connect::Control;
 use dyno_plan::Plan;
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy, Start};
+use dyno_plan::task::Task;
 use dyno_record::index_build::{
     CollectionFacts, DiskFacts, IndexBuildCaveat, IndexBuildDocument, RemedyRecord, SCHEMA_VERSION,
 };

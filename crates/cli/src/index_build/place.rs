@@ -4,13 +4,14 @@ use crate::exit::{Exit, Failure};
 use crate::io_trace::roles::Tables;
 use crate::session::execute::Hands;
 use crate::session::lab::{Lab, describe};
+use crate::session::locality;
 use crate::session::server::ServerPlaces;
-use crate::session::task::{Remote, Task};
 use dyno_layout::LayoutError;
 use dyno_load::connect::{Connector, Control};
 use dyno_observe::doctor::network;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
+use dyno_plan::task::{Remote, Task};
 use dyno_plan::units::{Bytes, CacheSize};
 use dyno_plan::uri::Host;
 use dyno_record::server::ExperimentServer;
@@ -90,7 +91,9 @@ impl<'a> Place<'a> {
     /// Refuses a server that runs on another machine, and so has its files there.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match &self.remote {
-            Some(remote) if !remote.is_local(self.hands.surroundings.hostname.as_deref()) => {
+            Some(remote)
+                if !locality::is_local(remote, self.hands.surroundings.hostname.as_deref()) =>
+            {
                 let address = remote.target.to_string();
                 let text =
                     format!("the server `{address}` is not on this machine, and its files neither");

@@ -15,6 +15,7 @@ mod hour;
 pub(crate) mod instance;
 pub(crate) mod lab;
 pub(crate) mod live;
+pub(crate) mod locality;
 pub(crate) mod observation;
 pub(crate) mod output;
 pub(crate) mod place;

@@ -8,142 +8,28 @@ use crate::args::{
 };
 use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
-use crate::session::{choice, framework, lab, place};
+use crate::session::{choice, framework, lab, locality, place};
 use crate::surroundings::Surroundings;
-use dyno_observe::doctor::network::{self, Relay};
 use dyno_plan::Plan;
 use dyno_plan::builtin;
 use dyno_plan::model::{
     Backend, ClientPlan, ExporterPlan, PhasePlan, ServerKind, TracePhase, TracePlan,
 };
 use dyno_plan::resolve::{self, Overrides, PlanError, ScheduleKind};
+use dyno_plan::task::{Remote, Task, Threads};
 use dyno_plan::units::Span;
-use dyno_plan::uri::{self, Credentials, Host, Target};
+use dyno_plan::uri::Target;
 use dyno_plan::validate::validate;
 use dyno_plan::wsf::{TraceWindow, WsfSettings};
-use serde::{Deserialize, Serialize};
-use std::path::Path;
 
-/// What is to be done.
-#[derive(Debug)]
-pub(crate) struct Task {
-    /// Valid, without secrets.
-    pub(crate) plan: Plan,
-    /// The server that runs already; `None` if one is started.
-    pub(crate) remote: Option<Remote>,
-    /// What the person should know.
-    pub(crate) warnings: Vec<String>,
-    /// What is good to know.
-    pub(crate) notes: Vec<String>,
-    /// Worker threads when the number of clients is another one.
-    pub(crate) threads: Threads,
-    /// The server that is started, with its version.
-    pub(crate) server: Option<String>,
-}
-
-/// How many worker threads a client has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Threads {
-    /// As many as somebody asked for.
-    Given(u32),
-    /// As many as there are cores for all clients together.
-    Shared(u32),
-}
-
-impl Threads {
-    /// Most of one client, when this many servers have one each.
-    pub(crate) fn most(self, pairs: u32) -> u32 {
-        match self {
-            Threads::Given(threads) => threads.max(1),
-            Threads::Shared(threads) => (threads / pairs.max(1)).max(1),
-        }
+/// Says what the person should know about a task.
+pub(crate) fn tell(task: &Task, messages: Messages) {
+    for warning in &task.warnings {
+        messages.warning(warning);
     }
-
-    /// Gives a plan whose clients were changed its number of threads: at most one per connection.
-    pub(crate) fn apply(self, plan: &mut Plan) {
-        plan.client.threads = self
-            .most(plan.server.pairs)
-            .clamp(1, plan.client.clients.max(1));
+    for note in &task.notes {
+        messages.note(note);
     }
-}
-
-impl Task {
-    /// Another number of connections, and what follows from it.
-    pub(crate) fn set_clients(&mut self, clients: u32) -> Result<(), Failure> {
-        self.plan.client.clients = clients;
-        self.threads.apply(&mut self.plan);
-        check(&self.plan)
-    }
-
-    /// The plan as a file, with the server that was chosen for it.
-    pub(crate) fn plan_text(&self) -> String {
-        let text = dyno_plan::file::to_toml(&self.plan);
-        match &self.server {
-            Some(server) => format!("# server: {server}\n{text}"),
-            None => text,
-        }
-    }
-
-    /// Says what the person should know.
-    pub(crate) fn tell(&self, messages: Messages) {
-        for warning in &self.warnings {
-            messages.warning(warning);
-        }
-        for note in &self.notes {
-            messages.note(note);
-        }
-    }
-}
-
-/// A server that runs already.
-#[derive(Clone, Debug)]
-pub(crate) struct Remote {
-    pub(crate) target: Target,
-    pub(crate) credentials: Option<Credentials>,
-}
-
-impl Remote {
-    /// Reads a connection string.
-    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
-        let parts = text.split_whitespace();
-        let count = parts.filter(|part| part.contains("://")).count();
-        if count > 1 {
-            let message = format!("{count} connection strings were given, and one is needed");
-            return Err(Failure::new(Exit::BadInput, message).with_hint(
-                "several pairs have one each: run once for each of them; or let `dyno run --pairs N` start the servers and load all of them at once",
-            ));
-        }
-        // A line of a file or of another program's output may end in blanks.
-        let text = text.trim();
-        let (target, credentials) = uri::parse(text)
-            .map_err(|error| Failure::from(error).context("the connection string is not valid"))?;
-        Ok(Remote {
-            target,
-            credentials,
-        })
-    }
-
-    /// Whether the server is on this machine, as far as its address tells, and who has its port open here.
-    pub(crate) fn is_local(&self, hostname: Option<&str>) -> bool {
-        !self.target.hosts.is_empty()
-            && self.target.hosts.iter().all(|host| match host {
-                Host::Unix(_) => true,
-                Host::Tcp { host, port } => {
-                    let is_here = host == "localhost"
-                        || host
-                            .parse()
-                            .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
-                        || hostname.is_some_and(|name| name.eq_ignore_ascii_case(host));
-                    is_here && !is_tunnel(*port)
-                }
-            })
-    }
-}
-
-/// Whether a port of this machine is the near end of a way to another one.
-pub(crate) fn is_tunnel(port: u16) -> bool {
-    network::holder(Path::new("/"), port).is_ok_and(|holder| holder.relay == Some(Relay::Tunnel))
 }
 
 /// How long a soak lasts, and how long its server may be away, unless something else is said.
@@ -686,7 +572,7 @@ fn resolve_task(
     };
     if let Some(remote) = &remote {
         aim(&mut plan, remote);
-        if !remote.is_local(surroundings.hostname.as_deref()) {
+        if !locality::is_local(remote, surroundings.hostname.as_deref()) {
             cores = surroundings.cores;
             overrides.thread_limit = Some(cores);
             plan.client.threads = resolve(&overrides)?.plan.client.threads;

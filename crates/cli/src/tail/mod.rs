@@ -12,11 +12,11 @@ use crate::session::execute::Hands;
 use crate::session::lab::{Lab, describe};
 use crate::session::preflight;
 use crate::session::server::ServerPlaces;
-use crate::session::task::Task;
 use crate::tail::reports::CELLS;
 use dyno_analyze::messages::record::{
     Cell, CellStatus, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument,
 };
+use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
 use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
