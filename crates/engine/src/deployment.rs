@@ -1,18 +1,24 @@
 //! The servers of a session as one deployment: started for it and stopped after it, or running
 //! already.
 
-use crate::error::{Error, Kind};
+pub mod admin;
+pub mod choice;
+pub mod locality;
+pub mod placement;
+pub mod server;
+
 use crate::deployment::choice;
-use crate::deployment::admin::ControlCommander;
+use crate::deployment::placement::HostPlacement;
+use crate::deployment::server::{ServerPaths, ServerUnderTest, check_durable};
+use crate::error::{Error, Kind};
 use crate::run::Context;
 use crate::run::observation::{self, WatchedServer};
-use crate::deployment::placement::Place;
-use crate::deployment::server::{ServerPaths, ServerUnderTest, check_durable};
-use dyno_plan::task::Remote;
+use admin::ControlCommander;
 use dyno_load::connect::Control;
 use dyno_load::prepare;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
+use dyno_plan::task::Remote;
 use dyno_plan::uri::{Host, has_option, with_option};
 use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
 use dyno_record::server::ExperimentServer;
@@ -91,14 +97,14 @@ impl DeploymentUnderTest {
     pub(crate) fn open(
         plan: &Plan,
         remote: Option<&Remote>,
-        places: &ServerPaths<'_>,
-        place: Option<&Place>,
+        paths: &ServerPaths<'_>,
+        placement: Option<&HostPlacement>,
         context: Context<'_>,
     ) -> Result<Self, Error> {
-        if let Some(fleet) = context.source {
-            let remotes = fleet.servers(plan, remote, places.embedded, context)?;
+        if let Some(source) = context.source {
+            let remotes = source.servers(plan, remote, paths.embedded, context)?;
             let servers = remotes.into_iter();
-            let servers = servers.map(|remote| ServerUnderTest::running(plan, remote, places));
+            let servers = servers.map(|remote| ServerUnderTest::running(plan, remote, paths));
             return Ok(DeploymentUnderTest {
                 deployment: None,
                 settings: Vec::new(),
@@ -106,7 +112,7 @@ impl DeploymentUnderTest {
             });
         }
         if let Some(remote) = remote {
-            let server = ServerUnderTest::running(plan, remote.clone(), places)?;
+            let server = ServerUnderTest::running(plan, remote.clone(), paths)?;
             return Ok(DeploymentUnderTest {
                 deployment: None,
                 settings: Vec::new(),
@@ -114,7 +120,7 @@ impl DeploymentUnderTest {
             });
         }
         let interrupted = || context.cancel.requested();
-        let (deployment, settings) = start(plan, places, place, &interrupted)?;
+        let (deployment, settings) = start(plan, paths, placement, &interrupted)?;
         let mut servers = Vec::new();
         for (number, uri) in deployment.uris().iter().enumerate() {
             let remote = Remote {
@@ -336,11 +342,11 @@ pub(crate) fn with_options(uri: &str, plan: &Plan) -> String {
 /// Refuses what [`start`] would refuse, as far as that is known before a server runs.
 pub(crate) fn check(
     plan: &Plan,
-    places: &ServerPaths<'_>,
-    place: Option<&Place>,
+    paths: &ServerPaths<'_>,
+    placement: Option<&HostPlacement>,
 ) -> Result<(), Error> {
     let topology = topology_of(plan)?;
-    let options = options(plan, &topology, places, place)?;
+    let options = options(plan, &topology, paths, placement)?;
     Deployment::check(&topology, &options).map_err(|error| cannot_start(error, &topology, &options))
 }
 
@@ -348,13 +354,13 @@ pub(crate) fn check(
 pub(crate) fn check_remote(
     plan: &Plan,
     remote: &Remote,
-    places: &ServerPaths<'_>,
+    paths: &ServerPaths<'_>,
 ) -> Result<(), Error> {
     // The name service has the rest of the string.
     if remote.target.srv.is_some() {
         return Ok(());
     }
-    ServerUnderTest::running(plan, remote.clone(), places)?.check()
+    ServerUnderTest::running(plan, remote.clone(), paths)?.check()
 }
 
 fn cannot_start(
@@ -373,12 +379,12 @@ fn cannot_start(
 /// Starts the deployment and reads its settings back. `interrupted` is asked until it is ready.
 pub(crate) fn start(
     plan: &Plan,
-    places: &ServerPaths<'_>,
-    place: Option<&Place>,
+    paths: &ServerPaths<'_>,
+    placement: Option<&HostPlacement>,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Deployment, Vec<MemberSettings>), Error> {
     let topology = topology_of(plan)?;
-    let options = options(plan, &topology, places, place)?;
+    let options = options(plan, &topology, paths, placement)?;
     let mut commander = ControlCommander::default();
     let deployment = Deployment::start(&topology, &options, &mut commander, interrupted)
         .map_err(|error| cannot_start(error, &topology, &options))?;
@@ -389,11 +395,11 @@ pub(crate) fn start(
 fn options(
     plan: &Plan,
     topology: &Topology,
-    places: &ServerPaths<'_>,
-    place: Option<&Place>,
+    paths: &ServerPaths<'_>,
+    placement: Option<&HostPlacement>,
 ) -> Result<DeploymentOptions, Error> {
-    let path = places.environment.path.as_deref();
-    let program = choice::program(plan, places.embedded, places.environment)?;
+    let path = paths.environment.path.as_deref();
+    let program = choice::program(plan, paths.embedded, paths.environment)?;
     let router = match topology {
         Topology::Sharded(_) if plan.server.kind == ServerKind::Mongod => {
             let named = plan.server.mongos.as_deref().map(Path::new);
@@ -401,19 +407,19 @@ fn options(
         }
         _ => None,
     };
-    let log = places.folder.join("server-logs").join("server.log");
-    let server = ServerOptions::from_plan(&plan.server, program, places.data_dir(plan), log)?;
+    let log = paths.folder.join("server-logs").join("server.log");
+    let server = ServerOptions::from_plan(&plan.server, program, paths.data_dir(plan), log)?;
     let mut options = DeploymentOptions::from_plan(&plan.server, server);
     options.router = router;
-    options.secrets_dir = places.folder.join("server-secrets");
-    options.host_name.clone_from(&places.environment.hostname);
+    options.secrets_dir = paths.folder.join("server-secrets");
+    options.host_name.clone_from(&paths.environment.hostname);
     options.collection = Some(Namespace {
         database: plan.data.database.clone(),
         collection: plan.data.collection.clone(),
     });
-    if let Some(place) = place {
-        options.memory = place.memory();
-        let seats = seats(topology, place);
+    if let Some(placement) = placement {
+        options.memory = placement.memory();
+        let seats = seats(topology, placement);
         options.adjust = Some(Arc::new(move |instance: &Instance, server| {
             if let Some(seat) = seats.get(&instance.name) {
                 server.placement = Some(seat.clone());
@@ -423,8 +429,8 @@ fn options(
     Ok(options)
 }
 
-/// The places of the servers with data, by name; the others go where the system puts them.
-fn seats(topology: &Topology, place: &Place) -> BTreeMap<String, InstancePlacement> {
+/// The paths of the servers with data, by name; the others go where the system puts them.
+fn seats(topology: &Topology, place: &HostPlacement) -> BTreeMap<String, InstancePlacement> {
     let all = instances(topology);
     let data = all.into_iter().filter(|one| one.duty == Duty::Data);
     data.enumerate()
@@ -453,7 +459,10 @@ pub(crate) fn describe(
     let facts = prepare::server_facts(control)?;
     check_durable(plan, facts.product.as_deref())?;
     let mut settings = facts.settings;
-    for member in deployment.into_iter().flat_map(|deployment| deployment.describe().0) {
+    for member in deployment
+        .into_iter()
+        .flat_map(|deployment| deployment.describe().0)
+    {
         settings.extend(member.asked);
     }
     let kind = match (started, plan.server.kind) {

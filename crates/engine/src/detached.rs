@@ -4,10 +4,8 @@
 //! is not. The file says which process it is and when that began, so that nobody else's process is
 //! ever signalled.
 
-pub(crate) mod lock;
-pub(crate) mod state;
-pub(crate) mod supervisor;
-pub(crate) mod text;
+pub mod lock;
+pub mod state;
 
 use crate::error::{Error, Kind};
 use lock::Taken;
@@ -38,14 +36,14 @@ const STARTING_HINT: &str = "interrupt the command that starts it, or wait for i
 
 /// The folder of one deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) name: String,
-    pub(crate) folder: PathBuf,
+pub struct DetachedDeployment {
+    pub name: String,
+    pub folder: PathBuf,
 }
 
 /// What there is of a deployment.
 #[derive(Debug)]
-pub(crate) enum Standing {
+pub enum Status {
     /// Its supervisor runs, and its servers do.
     Up(Box<State>),
     /// Its supervisor runs, and a server has ended by itself: which.
@@ -58,18 +56,23 @@ pub(crate) enum Standing {
     Gone,
 }
 
+/// File in the folder of a deployment: servers that ended by themselves or had to be killed, one sentence on each line.
+pub const PROBLEM: &str = "problem.txt";
+/// File in the folder of a deployment: why its servers could not be stopped.
+pub const FAILURE: &str = "failure.txt";
+
 /// What a stop found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub enum Stopped {
     /// It ran, and is gone.
     Now,
     /// It had ended before; what was left of it is removed.
     Before,
 }
 
-impl Place {
+impl DetachedDeployment {
     /// The folder of the deployment `name`, whether it is there or not.
-    pub(crate) fn of(state_dir: &Path, name: &str) -> Result<Self, Error> {
+    pub fn of(state_dir: &Path, name: &str) -> Result<Self, Error> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let fits = (1..=NAME_CHARACTERS).contains(&name.chars().count())
             && name.chars().all(allowed)
@@ -82,14 +85,14 @@ impl Place {
                 ),
             ));
         }
-        Ok(Place {
+        Ok(DetachedDeployment {
             name: name.to_owned(),
             folder: state_dir.join(SERVERS).join(name),
         })
     }
 
     /// All that are there, by name.
-    pub(crate) fn all(state_dir: &Path) -> Result<Vec<Self>, Error> {
+    pub fn all(state_dir: &Path) -> Result<Vec<Self>, Error> {
         let folder = state_dir.join(SERVERS);
         let entries = match std::fs::read_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -99,7 +102,7 @@ impl Place {
         for entry in entries {
             let entry = entry.map_err(|error| unusable(&folder, error))?;
             if let Some(name) = entry.file_name().to_str() {
-                places.extend(Place::of(state_dir, name));
+                places.extend(DetachedDeployment::of(state_dir, name));
             }
         }
         places.sort_by(|a, b| a.name.cmp(&b.name));
@@ -108,7 +111,7 @@ impl Place {
 
     /// Makes the folder, which only its owner can read, and takes the lock. Nobody sees the folder
     /// without its lock: it is made under another name.
-    pub(crate) fn create(&self) -> Result<File, Error> {
+    pub fn create(&self) -> Result<File, Error> {
         let above = self.above();
         let private = |recursive| {
             let mut builder = DirBuilder::new();
@@ -156,14 +159,14 @@ impl Place {
         let name = &self.name;
         let removes = format!("`dyno server stop {name}` removes it; or choose another `--name`");
         let (message, hint) = match self.look()? {
-            Some(Standing::Up(_) | Standing::Degraded(..) | Standing::Unreadable(_)) => {
+            Some(Status::Up(_) | Status::Degraded(..) | Status::Unreadable(_)) => {
                 (format!("the deployment `{name}` runs already"), removes)
             }
-            Some(Standing::Starting) => (
+            Some(Status::Starting) => (
                 format!("the deployment `{name}` is being started"),
                 format!("{STARTING_HINT}; or choose another `--name`"),
             ),
-            Some(Standing::Gone) | None => (
+            Some(Status::Gone) | None => (
                 format!("the deployment `{name}` has ended, and its folder is left"),
                 removes,
             ),
@@ -172,44 +175,44 @@ impl Place {
     }
 
     /// What there is of it; `None` if there is nothing.
-    pub(crate) fn look(&self) -> Result<Option<Standing>, Error> {
+    pub fn look(&self) -> Result<Option<Status>, Error> {
         if !self.folder.is_dir() {
             return Ok(None);
         }
         if !lock::is_held(&self.folder)? {
-            return Ok(self.folder.is_dir().then_some(Standing::Gone));
+            return Ok(self.folder.is_dir().then_some(Status::Gone));
         }
         Ok(Some(match State::read(&self.folder) {
-            Ok(Some(state)) => match supervisor::problem(&self.folder) {
-                Some(problem) => Standing::Degraded(Box::new(state), problem),
-                None => Standing::Up(Box::new(state)),
+            Ok(Some(state)) => match problem(&self.folder) {
+                Some(problem) => Status::Degraded(Box::new(state), problem),
+                None => Status::Up(Box::new(state)),
             },
-            Ok(None) => Standing::Starting,
-            Err(failure) => Standing::Unreadable(format!("{:#}", failure.cause)),
+            Ok(None) => Status::Starting,
+            Err(failure) => Status::Unreadable(format!("{:#}", failure.cause)),
         }))
     }
 
     /// Ends the deployment and removes its folder.
-    pub(crate) fn stop(&self, interrupted: &dyn Fn() -> bool) -> Result<Stopped, Error> {
+    pub fn stop(&self, interrupted: &dyn Fn() -> bool) -> Result<Stopped, Error> {
         let (stopped, servers) = match self.look()? {
             None => return Err(self.unknown()),
-            Some(Standing::Gone) => (Stopped::Before, 0),
-            Some(Standing::Starting) => {
+            Some(Status::Gone) => (Stopped::Before, 0),
+            Some(Status::Starting) => {
                 let text = format!("the deployment `{}` is being started", self.name);
                 return Err(Error::new(Kind::Environment, text).with_hint(STARTING_HINT));
             }
-            Some(Standing::Up(state) | Standing::Degraded(state, _)) => {
+            Some(Status::Up(state) | Status::Degraded(state, _)) => {
                 (Stopped::Now, state.members.len())
             }
-            Some(Standing::Unreadable(_)) => (Stopped::Now, UNKNOWN_SERVERS),
+            Some(Status::Unreadable(_)) => (Stopped::Now, UNKNOWN_SERVERS),
         };
         if stopped == Stopped::Now {
             self.end(servers, interrupted)?;
         }
-        let failure = supervisor::failure(&self.folder)
+        let failure = failure(&self.folder)
             .map(|text| Error::new(Kind::Environment, text))
             .or_else(|| {
-                let text = supervisor::problem(&self.folder)?.replace('\n', "; ");
+                let text = problem(&self.folder)?.replace('\n', "; ");
                 Some(Error::new(Kind::CheckFailed, text))
             });
         self.remove()?;
@@ -224,7 +227,7 @@ impl Place {
 
     /// Removes the folder of a deployment that has ended. Nothing is done if somebody else did it, even
     /// if there is a new one by now.
-    pub(crate) fn remove(&self) -> Result<(), Error> {
+    pub fn remove(&self) -> Result<(), Error> {
         let lock = match lock::take(&self.folder)? {
             Taken::Free(lock) => lock,
             Taken::Held | Taken::Replaced => return Ok(()),
@@ -266,12 +269,12 @@ impl Place {
     }
 
     /// An error that names what there is instead.
-    pub(crate) fn unknown(&self) -> Error {
+    pub fn unknown(&self) -> Error {
         let others = self
             .folder
             .ancestors()
             .nth(2)
-            .and_then(|state_dir| Place::all(state_dir).ok())
+            .and_then(|state_dir| DetachedDeployment::all(state_dir).ok())
             .unwrap_or_default();
         let names: Vec<String> = others.into_iter().map(|place| place.name).collect();
         let hint = if names.is_empty() {
@@ -293,6 +296,21 @@ fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
         .with_hint("check its permissions, or choose another `--state-dir`")
 }
 
+/// Servers of a folder that ended by themselves or had to be killed, one sentence on each line.
+pub fn problem(folder: &Path) -> Option<String> {
+    read_problem(folder, PROBLEM)
+}
+
+/// Why the supervisor of a folder could not stop its servers.
+pub fn failure(folder: &Path) -> Option<String> {
+    read_problem(folder, FAILURE)
+}
+
+fn read_problem(folder: &Path, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(folder.join(name)).ok()?;
+    Some(text.trim_end().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,19 +318,22 @@ mod tests {
     #[test]
     fn names_that_lead_out_of_the_folder_are_refused() {
         for name in ["", "..", ".x", "a/b", "a b", &"x".repeat(65)] {
-            assert!(Place::of(Path::new("/s"), name).is_err(), "{name}");
+            assert!(
+                DetachedDeployment::of(Path::new("/s"), name).is_err(),
+                "{name}"
+            );
         }
-        let place = Place::of(Path::new("/s"), "one-2.x_y").expect("it is a name");
+        let place = DetachedDeployment::of(Path::new("/s"), "one-2.x_y").expect("it is a name");
         assert_eq!(place.folder, Path::new("/s/servers/one-2.x_y"));
     }
 
     #[test]
     fn a_deployment_is_as_alive_as_its_lock() {
         let folder = tempfile::tempdir().expect("there is room");
-        let place = Place::of(folder.path(), "x").expect("it is a name");
+        let place = DetachedDeployment::of(folder.path(), "x").expect("it is a name");
         assert!(place.look().expect("it can be read").is_none());
         let lock = place.create().expect("it is new");
-        assert!(matches!(place.look(), Ok(Some(Standing::Starting))));
+        assert!(matches!(place.look(), Ok(Some(Status::Starting))));
         let taken = place.create().expect_err("it is there").error.to_string();
         assert!(taken.contains("is being started"), "{taken}");
         let hint = place.create().expect_err("it is there").hint;
@@ -322,7 +343,7 @@ mod tests {
             "{hint:?}"
         );
         drop(lock);
-        assert!(matches!(place.look(), Ok(Some(Standing::Gone))));
+        assert!(matches!(place.look(), Ok(Some(Status::Gone))));
         assert_eq!(place.stop(&|| false).expect("it is gone"), Stopped::Before);
         let unknown = place.stop(&|| false).expect_err("nothing is left");
         assert_eq!(unknown.kind, Kind::BadInput);
@@ -331,9 +352,12 @@ mod tests {
     #[test]
     fn a_folder_that_is_being_made_is_not_seen_and_one_that_is_held_is_not_removed() {
         let folder = tempfile::tempdir().expect("there is room");
-        let place = Place::of(folder.path(), "x").expect("it is a name");
+        let place = DetachedDeployment::of(folder.path(), "x").expect("it is a name");
         std::fs::create_dir_all(place.hidden("new")).expect("it is new");
-        assert_eq!(Place::all(folder.path()).expect("it can be read"), []);
+        assert_eq!(
+            DetachedDeployment::all(folder.path()).expect("it can be read"),
+            []
+        );
         std::fs::remove_dir(place.hidden("new")).expect("it is empty");
         let lock = place.create().expect("it is new");
         place.remove().expect("there is nothing to do");

@@ -1,7 +1,6 @@
-//! What `dyno doctor` and a run need around the checks: finding out what the server is, keeping
-//! what was changed, and the table.
+//! What the doctor and a run need around the checks of the machine: finding out what the server is, what can be traced, and
+//! keeping what was changed until it is taken back.
 
-pub(crate) mod journal;
-pub(crate) mod subject;
-pub(crate) mod text;
-pub(crate) mod tracing;
+pub mod journal;
+pub mod subject;
+pub mod tracing;

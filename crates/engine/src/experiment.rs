@@ -1,41 +1,92 @@
-//! Experiments: several runs that answer one question, from what was typed to the saved answer. What the
-//! runs mean is found by `analyze`.
+//! Experiments: several runs that answer one question, from the request to the saved answer. What the runs mean is
+//! found by `analyze`.
 
-pub(crate) mod ab;
-pub(crate) mod campaign;
-pub(crate) mod folder;
-pub(crate) mod outcome;
-pub(crate) mod slo;
-pub(crate) mod sweep;
-pub(crate) mod xmax;
+pub mod ab;
+pub mod campaign;
+pub mod folder;
+pub mod slo;
+pub mod sweep;
+pub mod xmax;
 
-use crate::args::{ExperimentArguments, ExperimentFormat, ResumeArguments};
+use crate::VERSION;
+use crate::cancel::Cancel;
+use crate::context::Context;
+use crate::environment::Environment;
 use crate::error::{Error, Kind};
-use crate::messages::{Messages, print_data};
-use crate::metrics::{Endpoint, Metrics};
-use crate::selfcheck;
-use crate::run::Context;
-use crate::run::task::{self, Task};
+use crate::load_source::LoadSource;
+use crate::observer::{Observer, Shared, SharedObserver};
 use crate::run::{observation, preflight};
-use campaign::{Bench, Campaign};
+use crate::task;
+use campaign::Campaign;
 use dyno_analyze::experiment::figures::measured;
-use dyno_analyze::experiment::relative::{BASE, Base};
 use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION, Side, Verb};
 use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_plan::Plan;
+use dyno_plan::resolve::ScheduleKind;
+use dyno_plan::task::Task;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
 use folder::{DOCUMENT, ExperimentFolder};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+
+/// Resolves a task: of a workload (`None` for the one that was asked for), with these keys of the plan set, and with a
+/// schedule and its rate in operations per second.
+pub type Resolve<'a> = &'a dyn Fn(
+    Option<&str>,
+    &[(String, String)],
+    Option<(ScheduleKind, f64)>,
+) -> Result<Task, Error>;
+
+/// How the runs of an experiment are done, besides what their plans say.
+#[derive(Default)]
+pub struct ExperimentOptions<'a> {
+    /// The place that they are done in.
+    pub environment: Environment,
+    /// Drop the collection before each run.
+    pub fresh: bool,
+    /// Load nothing.
+    pub no_load: bool,
+    /// The folder of the experiment; a new one below `experiments` if none is named.
+    pub out: Option<PathBuf>,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+    /// Result of the last selfcheck.
+    pub selfcheck: Option<serde_json::Value>,
+    /// Where the load comes from, if not from this process.
+    pub source: Option<&'a dyn LoadSource>,
+}
+
+impl<'a> ExperimentOptions<'a> {
+    fn context(&'a self, observer: &'a dyn SharedObserver, cancel: &'a Cancel) -> Context<'a> {
+        Context {
+            environment: &self.environment,
+            cancel,
+            observer,
+            source: self.source,
+        }
+    }
+}
+
+/// An experiment that has ended as planned.
+#[derive(Debug)]
+pub struct FinishedExperiment {
+    /// The runs and the answer.
+    pub document: Experiment,
+    /// The folder of the experiment.
+    pub folder: PathBuf,
+    /// Whether runs were made and none of them counts, because the hypervisor took CPU time.
+    pub all_are_set_aside: bool,
+    /// The runs in which more operations failed than their plan tolerates, with both shares.
+    pub failed_runs: Vec<String>,
+}
 
 /// A document that has no points yet.
 pub(crate) fn document(verb: Verb, question: String, task: &Task) -> Experiment {
     Experiment {
         schema_version: SCHEMA_VERSION,
-        dyno_version: env!("CARGO_PKG_VERSION").to_owned(),
+        dyno_version: VERSION.to_owned(),
         verb,
         question,
         name: task.plan.name.clone(),
@@ -69,7 +120,7 @@ pub(crate) fn windows(
 }
 
 /// The tasks of an experiment: one, or one for each side.
-pub(crate) type Tasks = Vec<(Option<Side>, Task)>;
+pub type Tasks = Vec<(Option<Side>, Task)>;
 
 /// Name of the copy of a plan in the folder.
 fn plan_file(side: Option<Side>) -> &'static str {
@@ -80,63 +131,91 @@ fn plan_file(side: Option<Side>) -> &'static str {
     }
 }
 
-/// Begins an experiment, does it, and shows the answer.
-pub(crate) fn begin(
+/// Refuses what the experiment would refuse before its first run, as far as that is known now.
+///
+/// # Errors
+/// Plans of single runs that are not valid, and what this machine or its servers lack.
+pub fn check(
+    document: &Experiment,
+    tasks: &Tasks,
+    options: &ExperimentOptions<'_>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let observer = Shared::new(observer);
+    let context = options.context(&observer, cancel);
+    let tasks = tasks.iter().cloned().collect();
+    check_planned(document, &tasks, options, context)?;
+    let out = options.out.as_deref();
+    out.map_or(Ok(()), ExperimentFolder::check)
+}
+
+fn check_planned(
+    document: &Experiment,
+    tasks: &BTreeMap<Option<Side>, Task>,
+    options: &ExperimentOptions<'_>,
+    context: Context<'_>,
+) -> Result<(), Error> {
+    let planned = campaign::planned(document, tasks, (options.fresh, options.no_load))?;
+    preflight::of_experiment(&planned.tasks, options.embedded_server.as_deref(), context)
+}
+
+/// Does an experiment from its first run to the answer.
+///
+/// # Errors
+/// What was asked for is wrong or cannot be done, a run failed, or the experiment was cancelled. What was measured
+/// until then is kept, and [`resume`] goes on with it.
+pub fn run(
     mut document: Experiment,
     tasks: Tasks,
-    arguments: &ExperimentArguments,
-    state_dir: Option<&Path>,
-    context: Context<'_>,
-) -> Result<Exit, Error> {
-    for (_, task) in &tasks {
-        task.tell(context.messages);
-    }
+    options: &ExperimentOptions<'_>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<FinishedExperiment, Error> {
+    let observer = Shared::new(observer);
+    let context = options.context(&observer, cancel);
     let tasks: BTreeMap<_, _> = tasks.into_iter().collect();
-    let wishes = (arguments.data.fresh, arguments.no_load);
-    let planned = campaign::planned(&document, &tasks, wishes)?;
-    let embedded = arguments.target.start.embedded_server.as_deref();
-    let endpoint = Endpoint::resolve(&arguments.metrics, context.environment)?;
-    if arguments.dry_run {
-        print_data(&design(&document))?;
-    }
-    preflight::of_experiment(&planned.tasks, embedded, context)?;
-    if arguments.dry_run {
-        let out = arguments.out.as_deref();
-        out.map_or(Ok(()), ExperimentFolder::check)?;
-        return Ok(Exit::Done);
-    }
-    let metrics = Metrics::serve(endpoint, context.messages)?;
-    let context = context.telling(metrics.as_ref());
-    let options = &mut document.options;
-    options.insert("fresh".into(), arguments.data.fresh.into());
-    options.insert("no_load".into(), arguments.no_load.into());
+    tasks
+        .values()
+        .for_each(|task| task::announce(task, context));
+    check_planned(&document, &tasks, options, context)?;
+    let settings = &mut document.options;
+    settings.insert("fresh".into(), options.fresh.into());
+    settings.insert("no_load".into(), options.no_load.into());
     if context.source.is_some() {
-        options.insert(ON_FLEET.into(), true.into());
+        settings.insert(ON_FLEET.into(), true.into());
     }
     for (side, task) in &tasks {
         let threads = serde_json::to_value(task.threads).expect("it is plain data");
-        options.insert(threads_option(*side).into(), threads);
+        settings.insert(threads_option(*side).into(), threads);
     }
     let name = format!("{}-{}", document.verb.as_str(), document.name);
-    let folder = ExperimentFolder::create(arguments.out.as_deref(), &name, Timestamp::now())?;
-    let embedded = arguments.target.start.embedded_server.clone();
-    let bench = bench(&document, embedded, state_dir, context);
+    let folder = ExperimentFolder::create(options.out.as_deref(), &name, Timestamp::now())?;
     let saved = tasks
         .iter()
         .try_for_each(|(side, task)| folder.save_plan(plan_file(*side), task));
-    let campaign = saved.and_then(|()| Campaign::new(document, folder.clone(), tasks, bench));
+    let campaign =
+        saved.and_then(|()| Campaign::new(document, folder.clone(), tasks, options, context));
     let mut campaign = campaign.inspect_err(|_| folder.discard())?;
-    perform(&mut campaign, arguments.format)
+    perform(&mut campaign)
 }
 
-/// Goes on with an experiment; of one that is complete the answer is found again.
-pub(crate) fn resume(
-    arguments: &ResumeArguments,
-    state_dir: Option<&Path>,
-    context: Context<'_>,
-) -> Result<Exit, Error> {
-    let endpoint = Endpoint::resolve(&arguments.metrics, context.environment)?;
-    let (folder, mut document) = ExperimentFolder::open(&arguments.experiment)?;
+/// Goes on with the experiment in a folder; of one that is complete the answer is found again. `uri` is the connection
+/// string of servers that run already, whose passwords are not kept. Whether runs begin fresh and whether they load is as
+/// the experiment began.
+///
+/// # Errors
+/// As [`run`], and a folder that holds no experiment, or whose plans were changed.
+pub fn resume(
+    path: &Path,
+    uri: Option<&str>,
+    options: &ExperimentOptions<'_>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<FinishedExperiment, Error> {
+    let observer = Shared::new(observer);
+    let context = options.context(&observer, cancel);
+    let (folder, mut document) = ExperimentFolder::open(path)?;
     check_place(&document, &folder, context)?;
     let sides: &[Option<Side>] = match document.verb {
         Verb::Ab => &[Some(Side::A), Some(Side::B)],
@@ -155,22 +234,27 @@ pub(crate) fn resume(
         }
         let threads = document.options.get(threads_option(*side));
         let threads = threads.and_then(|value| serde_json::from_value(value.clone()).ok());
-        let task = task::of_plan(plan, threads, arguments.uri.as_deref())?;
-        task.tell(context.messages);
+        let task = task::from_plan(plan, threads, uri)?;
+        task::announce(&task, context);
         tasks.insert(*side, task);
     }
     check_exporters(&tasks)?;
-    let metrics = Metrics::serve(endpoint, context.messages)?;
-    let context = context.telling(metrics.as_ref());
-    forget_lost_runs(&mut document, &folder, context.messages);
-    let bench = bench(
-        &document,
-        arguments.embedded_server.clone(),
-        state_dir,
-        context,
-    );
-    let mut campaign = Campaign::new(document, folder, tasks, bench)?;
-    perform(&mut campaign, arguments.format)
+    forget_lost_runs(&mut document, &folder, context);
+    let flag = |name: &str| {
+        let value = document.options.get(name).and_then(|value| value.as_bool());
+        value.unwrap_or(false)
+    };
+    let options = ExperimentOptions {
+        environment: options.environment.clone(),
+        fresh: flag("fresh"),
+        no_load: flag("no_load"),
+        out: None,
+        embedded_server: options.embedded_server.clone(),
+        selfcheck: options.selfcheck.clone(),
+        source: options.source,
+    };
+    let mut campaign = Campaign::new(document, folder, tasks, &options, context)?;
+    perform(&mut campaign)
 }
 
 /// Runs of one machine and runs of a fleet answer no question together. What is complete needs no runs.
@@ -214,11 +298,11 @@ fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), 
 }
 
 /// A run whose directory has gone is one to be made.
-fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, messages: Messages) {
+fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, context: Context<'_>) {
     for point in &mut document.points {
         if point.figures.is_some() && !folder.holds(point) {
             let text = format!("`{}` is gone, and is measured again", point.directory);
-            messages.warning(&text);
+            context.warning(&text);
             point.figures = None;
         }
     }
@@ -239,26 +323,6 @@ fn threads_option(side: Option<Side>) -> &'static str {
     }
 }
 
-fn bench<'a>(
-    document: &Experiment,
-    embedded_server: Option<PathBuf>,
-    state_dir: Option<&Path>,
-    context: Context<'a>,
-) -> Bench<'a> {
-    let flag = |name: &str| {
-        let value = document.options.get(name).and_then(|value| value.as_bool());
-        value.unwrap_or(false)
-    };
-    Bench {
-        context,
-        embedded_server,
-        selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, context)),
-        state_dir: state_dir.map(Path::to_owned),
-        fresh: flag("fresh"),
-        no_load: flag("no_load"),
-    }
-}
-
 /// Once for all runs, before the first server is started.
 fn check_exporters(tasks: &BTreeMap<Option<Side>, Task>) -> Result<(), Error> {
     tasks
@@ -266,7 +330,7 @@ fn check_exporters(tasks: &BTreeMap<Option<Side>, Task>) -> Result<(), Error> {
         .try_for_each(|task| observation::check(&task.plan))
 }
 
-fn perform(campaign: &mut Campaign<'_>, format: ExperimentFormat) -> Result<Exit, Error> {
+fn perform(campaign: &mut Campaign<'_>) -> Result<FinishedExperiment, Error> {
     let result = match campaign.document.verb {
         Verb::Sweep => sweep::run(campaign),
         Verb::Xmax => xmax::run(campaign),
@@ -274,31 +338,15 @@ fn perform(campaign: &mut Campaign<'_>, format: ExperimentFormat) -> Result<Exit
         Verb::Ab => ab::run(campaign),
     };
     campaign.end(result)?;
-    show(campaign, format)?;
-    if campaign.document.answer.is_none() {
-        let text = match campaign.document.verb == Verb::Ab && ab::all_are_set_aside(campaign)? {
-            true => {
-                "no pair counts: the hypervisor took CPU time in each of them; try again on a quieter machine, or accept more of it with `--max-steal`"
-            }
-            false => {
-                "the runs say too little for an answer: make them longer with `--duration`, or make more of them"
-            }
-        };
-        campaign.context().warning(text);
-    }
     let document = &campaign.document;
+    let all_are_set_aside = document.verb == Verb::Ab && ab::all_are_set_aside(campaign)?;
     let tolerated = |point: &Point| campaign.tolerated_error_ratio(point);
-    let failed = failed_runs(document.verb, &document.points, tolerated)?;
-    if failed.is_empty() {
-        return Ok(Exit::Done);
-    }
-    campaign.context().warning(format!(
-        "more operations failed than the plan tolerates, in {} of {} runs: {}",
-        failed.len(),
-        document.points.len(),
-        failed.join(", ")
-    ));
-    Ok(Kind::CheckFailed)
+    Ok(FinishedExperiment {
+        all_are_set_aside,
+        failed_runs: failed_runs(document.verb, &document.points, tolerated)?,
+        folder: campaign.folder().path().to_owned(),
+        document: document.clone(),
+    })
 }
 
 /// The runs in which more operations failed than their plan tolerates, with both shares. A search for an objective
@@ -322,37 +370,6 @@ fn failed_runs(
         }
     }
     Ok(failed)
-}
-
-/// The runs that would be made, one per line.
-fn design(document: &Experiment) -> String {
-    let mut text = format!("{}\n", document.question);
-    let base = document.options.get(BASE).cloned();
-    if let Some(base) = base.and_then(|base| serde_json::from_value::<Base>(base).ok()) {
-        let _ = writeln!(text, "relative to {}={}", base.key, base.value);
-    }
-    if document.points.is_empty() {
-        text.push_str("the runs follow from what is measured\n");
-    }
-    for point in &document.points {
-        let settings: Vec<String> = point
-            .settings
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        let _ = writeln!(text, "{}  {}", point.directory, settings.join(" "));
-    }
-    text
-}
-
-/// Prints the result and says where it is.
-pub(crate) fn show(campaign: &Campaign<'_>, format: ExperimentFormat) -> Result<(), Error> {
-    let context = campaign.context();
-    let text = outcome::text(&campaign.document, format, context.environment)?;
-    print_data(&text)?;
-    let place = campaign.folder().path().display();
-    context.note(format!("experiment: {place}"));
-    Ok(())
 }
 
 #[cfg(test)]

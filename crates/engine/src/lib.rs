@@ -18,6 +18,7 @@ pub mod observer;
 pub mod recording;
 pub mod run;
 pub mod selfcheck;
+pub mod task;
 
 pub use cancel::Cancel;
 pub use error::{Error, Kind};

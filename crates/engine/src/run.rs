@@ -33,6 +33,7 @@ use crate::run::instance::InstanceRun;
 use crate::run::live::Live;
 use crate::run::recorder::{Recorder, Totals};
 use crate::run::steering::Steering;
+use crate::task;
 use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
 use dyno_load::connect::Control;
@@ -149,12 +150,7 @@ pub(crate) fn run_on(
     context: Context<'_>,
     deployment: Option<&mut DeploymentUnderTest>,
 ) -> Result<Option<Finished>, Error> {
-    for warning in &task.warnings {
-        context.warning(warning);
-    }
-    for note in &task.notes {
-        context.note(note);
-    }
+    task::announce(task, context);
     preflight::machine(task, context)?;
     let started = Timestamp::now();
     let clock = Clock::start();
@@ -315,7 +311,8 @@ impl<'a> Session<'a> {
     fn with_own_servers(&mut self) -> Result<(), Error> {
         let remote = self.task.remote.as_ref();
         let placement = self.placement.as_ref();
-        let mut deployment = DeploymentUnderTest::open(self.plan, remote, &self.paths, placement, self.context)?;
+        let mut deployment =
+            DeploymentUnderTest::open(self.plan, remote, &self.paths, placement, self.context)?;
         let result = self
             .with_servers(&mut deployment)
             .map_err(|failure| explain(failure, &mut deployment));
@@ -404,7 +401,11 @@ impl<'a> Session<'a> {
     }
 
     /// Everything that is done with servers that are known, while they are watched.
-    fn work(&mut self, deployment: &mut DeploymentUnderTest, mut controls: Vec<Control>) -> Result<(), Error> {
+    fn work(
+        &mut self,
+        deployment: &mut DeploymentUnderTest,
+        mut controls: Vec<Control>,
+    ) -> Result<(), Error> {
         // The collection of a cluster is new, and dropping it would leave an unsharded one.
         let is_joined = self.plan.server.topology.is_some();
         let is_fresh = self.options.fresh || self.plan.data.fresh.is_for_each_run();
@@ -502,7 +503,8 @@ impl<'a> Session<'a> {
         let is_empty = !self.is_elsewhere() && !is_kept;
         let documents = collection::own_documents(self.plan).saturating_mul(servers.len() as u64);
         let instances = match &self.task.remote {
-            None => deployment::topology_of(self.plan).map_or(1, |topology| deployment::data_servers(&topology)),
+            None => deployment::topology_of(self.plan)
+                .map_or(1, |topology| deployment::data_servers(&topology)),
             Some(_) => 1,
         };
         let instances = u64::from(instances);
@@ -559,7 +561,7 @@ fn run_facts(plan: &Plan, directory: &Path, started: Timestamp) -> RunFacts {
     let offered = plan.schedule.rate_per_s();
     RunFacts {
         name: plan.name.clone(),
-        version: document::VERSION.to_owned(),
+        version: VERSION.to_owned(),
         server: kind_name(plan.server.kind).to_owned(),
         directory: name.to_string_lossy().into_owned(),
         started_s: started.as_millisecond() as f64 / 1e3,

@@ -242,45 +242,6 @@ pub(crate) fn of_experiment(
     resolve_task(&target, overrides, surroundings, framework.as_ref())
 }
 
-/// The task of a plan that was resolved before. The address may be another one by now, and credentials are in
-/// `uri` only.
-pub(crate) fn of_plan(
-    mut plan: Plan,
-    threads: Option<Threads>,
-    uri: Option<&str>,
-) -> Result<Task, Failure> {
-    let mut warnings = Vec::new();
-    let remote = match (uri, &plan.server.uri) {
-        (Some(uri), Some(known)) => {
-            let remote = Remote::parse(uri)?;
-            let target = remote.target.to_string();
-            if target != *known {
-                let text = format!(
-                    "the runs that are done were made at `{known}`, the rest is made at `{target}`"
-                );
-                warnings.push(text);
-                aim(&mut plan, &remote);
-            }
-            Some(remote)
-        }
-        (None, Some(known)) => Some(Remote::parse(known)?),
-        (Some(_), None) => {
-            warnings.push("`--uri` has no effect: the experiment starts its servers".into());
-            None
-        }
-        (None, None) => None,
-    };
-    check(&plan)?;
-    Ok(Task {
-        threads: threads.unwrap_or(Threads::Given(plan.client.threads)),
-        plan,
-        remote,
-        warnings,
-        notes: Vec::new(),
-        server: None,
-    })
-}
-
 /// Resolves what was typed after `dyno index-build`.
 pub(crate) fn of_index_build(
     arguments: &IndexBuildArguments,
@@ -629,20 +590,6 @@ pub(crate) fn local_threads(cores: u32) -> u32 {
     (cores / 2).max(1)
 }
 
-/// Makes the plan one for a server that runs already.
-pub(crate) fn aim(plan: &mut Plan, remote: &Remote) {
-    plan.server.kind = ServerKind::Uri;
-    plan.server.uri = Some(remote.target.to_string());
-    if let Some(database) = remote
-        .target
-        .database
-        .as_deref()
-        .filter(|database| *database != "admin")
-    {
-        plan.data.database = database.to_owned();
-    }
-}
-
 /// Keeps `maxPoolSize`: more clients than connections would only wait for each other.
 pub(crate) fn limit_clients(plan: &mut Plan, target: &Target) -> Option<String> {
     let limit = target.options.max_pool_size?;
@@ -652,24 +599,6 @@ pub(crate) fn limit_clients(plan: &mut Plan, target: &Target) -> Option<String> 
     client.threads = client.threads.min(client.clients);
     client.load_clients = client.load_clients.map(|clients| clients.min(limit));
     (asked > limit).then(|| format!("`maxPoolSize={limit}` in the connection string limits the clients to {limit} (asked for: {asked})"))
-}
-
-/// All problems of the plan as an error.
-pub(crate) fn check(plan: &Plan) -> Result<(), Failure> {
-    let problems = validate(plan);
-    if problems.is_empty() {
-        return place::check(plan);
-    }
-    Err(PlanError::Invalid(problems).into())
-}
-
-/// Refuses to throw the data away before each run and to load none.
-pub(crate) fn check_loads_what_it_drops(plan: &Plan, no_load: bool) -> Result<(), Failure> {
-    if !no_load || !plan.data.fresh.is_for_each_run() {
-        return Ok(());
-    }
-    let text = "the plan drops the data before each run (`data.fresh`), and `--no-load` loads none";
-    Err(Failure::new(Exit::BadInput, text).with_hint("leave one of them out"))
 }
 
 /// Refuses to load into a server that is thrown away afterwards.

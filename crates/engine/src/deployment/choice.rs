@@ -1,7 +1,7 @@
 //! Which server a plan starts: decided once, when a plan is resolved, so that a plan that is carried out names it.
 
+use crate::environment::{Environment, ServerHome};
 use crate::error::{Error, Kind};
-use crate::environment::{ServerHome, Environment};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::resolve::size_by_cache;

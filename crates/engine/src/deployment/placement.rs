@@ -1,7 +1,7 @@
 //! Where the servers of a run and their clients are put on this machine, and what became of it.
 
-use crate::error::{Error, Kind};
 use crate::deployment;
+use crate::error::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_record::model::{Caveat, CaveatKind, PlacementRecord};
@@ -14,24 +14,24 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The machine and what is planned on it.
-pub(crate) struct Place {
+pub(crate) struct HostPlacement {
     pub(crate) machine: Machine,
     pub(crate) placement: Placement,
 }
 
-impl Place {
+impl HostPlacement {
     /// Plans the placement that a plan asks for, with `none` where it says nothing. `None` if the plan
     /// starts no server and asks for nothing.
-    pub(crate) fn of_plan(plan: &Plan) -> Result<Option<Self>, Error> {
+    pub(crate) fn from_plan(plan: &Plan) -> Result<Option<Self>, Error> {
         let Some(request) = request(plan)? else {
             return Ok(None);
         };
         let machine = Machine::read(Path::new("/")).map_err(failure)?;
         let placement = placement::plan(&machine, &request).map_err(failure)?;
-        Ok(Some(Place { machine, placement }))
+        Ok(Some(HostPlacement { machine, placement }))
     }
 
-    /// Place of one server.
+    /// HostPlacement of one server.
     pub(crate) fn of_server(&self, number: usize) -> Option<InstancePlacement> {
         let place = self.placement.instances.get(number)?;
         (*place != InstancePlacement::default()).then(|| place.clone())
@@ -102,7 +102,7 @@ impl Place {
 /// Compares the worker threads of this process with the CPUs planned for them. Workers are numbered
 /// through, `threads` for each of `clients`. `None` if there are no workers or nothing was planned.
 pub(crate) fn client_deviations(
-    place: &Place,
+    place: &HostPlacement,
     clients: usize,
     threads: usize,
 ) -> Option<Vec<Caveat>> {

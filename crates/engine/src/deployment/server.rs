@@ -1,10 +1,10 @@
 //! The server under test as one client sees it: a single server or a deployment behind one connection
 //! string, with a connection for set-up commands.
 
+use crate::deployment::locality;
 use crate::doctor::subject;
-use crate::error::{Error, Kind};
-use dyno_plan::task::Remote;
 use crate::environment::Environment;
+use crate::error::{Error, Kind};
 use dyno_load::backend::driver::DriverTarget;
 use dyno_load::connect::{Connector, Control};
 use dyno_load::engine::Transporter;
@@ -13,6 +13,7 @@ use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, ServerFacts, network};
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind};
+use dyno_plan::task::Remote;
 use dyno_plan::uri::{Credentials, Host, Target, TargetOptions, W};
 use dyno_record::model::ServerRecord;
 use dyno_servers::Member;
@@ -40,8 +41,8 @@ pub(crate) struct ServerPaths<'a> {
 }
 
 /// The data folder of a server that the plan starts, for the record of its storage.
-pub(crate) fn data_folder(plan: &Plan, places: &ServerPaths<'_>) -> Option<PathBuf> {
-    (plan.server.kind != ServerKind::Uri).then(|| places.data_dir(plan).path().to_owned())
+pub(crate) fn data_folder(plan: &Plan, paths: &ServerPaths<'_>) -> Option<PathBuf> {
+    (plan.server.kind != ServerKind::Uri).then(|| paths.data_dir(plan).path().to_owned())
 }
 
 /// What is known of a server that we started.
@@ -69,9 +70,9 @@ impl ServerUnderTest {
     pub(crate) fn running(
         plan: &Plan,
         remote: Remote,
-        places: &ServerPaths<'_>,
+        paths: &ServerPaths<'_>,
     ) -> Result<Self, Error> {
-        let local = remote.is_local(places.environment.hostname.as_deref());
+        let local = locality::is_local(&remote, paths.environment.hostname.as_deref());
         Self::reach(plan, remote, local, None)
     }
 

@@ -25,7 +25,7 @@ const OBSERVER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A process, told apart from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub struct Owner {
     process: i32,
     start_ticks: u64,
 }
@@ -56,12 +56,12 @@ impl Owner {
     }
 
     /// Its number.
-    pub(crate) fn process(self) -> i32 {
+    pub fn process(self) -> i32 {
         self.process
     }
 
     /// Asks it to end. Does nothing when it is gone, also when another process has its number now.
-    pub(crate) fn terminate(self) -> Result<(), Error> {
+    pub fn terminate(self) -> Result<(), Error> {
         if Owner::of(self.process) != Some(self) {
             return Ok(());
         }
@@ -74,7 +74,7 @@ impl Owner {
 }
 
 /// Makes the file in a new folder and locks it.
-pub(crate) fn create(folder: &Path) -> Result<File, Error> {
+pub fn create(folder: &Path) -> Result<File, Error> {
     let path = folder.join(FILE);
     let file = OpenOptions::new()
         .read(true)
@@ -88,7 +88,7 @@ pub(crate) fn create(folder: &Path) -> Result<File, Error> {
 }
 
 /// Writes into the file that this process is the supervisor.
-pub(crate) fn own(folder: &Path) -> Result<(), Error> {
+pub fn own(folder: &Path) -> Result<(), Error> {
     let path = folder.join(FILE);
     let owner = Owner::current().ok_or_else(|| {
         Error::new(
@@ -101,12 +101,12 @@ pub(crate) fn own(folder: &Path) -> Result<(), Error> {
 }
 
 /// The supervisor; `None` while the command that starts it has not got so far.
-pub(crate) fn owner(folder: &Path) -> Option<Owner> {
+pub fn owner(folder: &Path) -> Option<Owner> {
     Owner::parse(&std::fs::read_to_string(folder.join(FILE)).ok()?)
 }
 
 /// Whether somebody holds the lock: the supervisor, or for a moment one who removes the folder.
-pub(crate) fn is_held(folder: &Path) -> Result<bool, Error> {
+pub fn is_held(folder: &Path) -> Result<bool, Error> {
     let Some((path, file)) = open(folder)? else {
         return Ok(false);
     };
@@ -119,7 +119,7 @@ pub(crate) fn is_held(folder: &Path) -> Result<bool, Error> {
 
 /// What [`take`] found.
 #[derive(Debug)]
-pub(crate) enum Taken {
+pub enum Taken {
     /// Nobody else can do anything with the folder. Without a file there was never a supervisor.
     Free(Option<File>),
     /// Somebody holds the lock.
@@ -129,7 +129,7 @@ pub(crate) enum Taken {
 }
 
 /// Takes the lock of a folder that is to be removed.
-pub(crate) fn take(folder: &Path) -> Result<Taken, Error> {
+pub fn take(folder: &Path) -> Result<Taken, Error> {
     let begin = Instant::now();
     let Some((path, file)) = open(folder)? else {
         return Ok(match folder.is_dir() {
@@ -156,7 +156,7 @@ pub(crate) fn take(folder: &Path) -> Result<Taken, Error> {
 }
 
 /// Whether `file`, open here, still is the lock of the folder.
-pub(crate) fn is_file_of(file: impl AsFd, folder: &Path) -> bool {
+pub fn is_file_of(file: impl AsFd, folder: &Path) -> bool {
     let there = std::fs::metadata(folder.join(FILE));
     match (fstat(file), there) {
         (Ok(open), Ok(there)) => (open.st_dev, open.st_ino) == (there.dev(), there.ino()),

@@ -1,10 +1,10 @@
 //! What is known of a deployment that stays, in a file that only its owner can read.
 
 use super::unusable;
-use crate::error::Error;
+use crate::deployment::placement::HostPlacement;
 use crate::deployment::with_options;
+use crate::error::Error;
 use crate::files::write_file;
-use crate::deployment::placement::Place as Placement;
 use dyno_plan::Plan;
 use dyno_record::model::PlacementRecord;
 use dyno_servers::{Deployment, Duty, MemberSettings};
@@ -21,38 +21,38 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// See the module. It holds no secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct State {
+pub struct State {
     schema_version: u32,
     /// As in a plan, such as `replica-set=3`.
-    pub(crate) topology: String,
+    pub topology: String,
     /// Program of the servers.
-    pub(crate) program: String,
+    pub program: String,
     /// When the servers were ready, RFC 3339 in UTC, whole seconds.
-    pub(crate) started: String,
+    pub started: String,
     /// Process that holds the servers.
-    pub(crate) supervisor: u32,
+    pub supervisor: u32,
     /// Connection strings without user and password, one for each client.
-    pub(crate) uris: Vec<String>,
+    pub uris: Vec<String>,
     /// User that was made, if there is one.
-    pub(crate) user: Option<String>,
-    pub(crate) members: Vec<MemberState>,
+    pub user: Option<String>,
+    pub members: Vec<MemberState>,
     /// Where the servers were put, and what became of it; absent if nothing was asked for.
     #[serde(default)]
-    pub(crate) placement: Option<PlacementState>,
+    pub placement: Option<PlacementState>,
 }
 
 /// Places of the servers with data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PlacementState {
+pub struct PlacementState {
     #[serde(flatten)]
-    pub(crate) record: PlacementRecord,
+    pub record: PlacementRecord,
     /// Where it is not as planned, one sentence each.
-    pub(crate) deviations: Vec<String>,
+    pub deviations: Vec<String>,
 }
 
 impl PlacementState {
     /// Looks at the servers of a deployment that runs.
-    fn of(deployment: &Deployment, place: &Placement) -> Self {
+    fn of(deployment: &Deployment, place: &HostPlacement) -> Self {
         let members = deployment.members().iter();
         let processes: Vec<u32> = members
             .filter(|member| member.instance().duty == Duty::Data)
@@ -68,25 +68,25 @@ impl PlacementState {
 
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct MemberState {
-    pub(crate) name: String,
-    pub(crate) duty: String,
-    pub(crate) address: String,
-    pub(crate) process: u32,
-    pub(crate) version: String,
+pub struct MemberState {
+    pub name: String,
+    pub duty: String,
+    pub address: String,
+    pub process: u32,
+    pub version: String,
     /// Connection string to this very server, without user.
-    pub(crate) uri: String,
+    pub uri: String,
     /// Settings that are not as asked for, one sentence each.
-    pub(crate) deviations: Vec<String>,
+    pub deviations: Vec<String>,
 }
 
 impl State {
     /// That of a deployment that runs, put where `place` says.
-    pub(crate) fn of(
+    pub fn of(
         plan: &Plan,
         deployment: &Deployment,
         settings: &[MemberSettings],
-        place: Option<&Placement>,
+        place: Option<&HostPlacement>,
     ) -> Self {
         let members = deployment.members().iter().zip(settings);
         State {
@@ -118,7 +118,7 @@ impl State {
     }
 
     /// Reads it; `None` if it is not written yet.
-    pub(crate) fn read(folder: &Path) -> Result<Option<Self>, Error> {
+    pub fn read(folder: &Path) -> Result<Option<Self>, Error> {
         let path = folder.join(FILE);
         let text = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -133,12 +133,7 @@ impl State {
     }
 
     /// Writes it, and the connection strings with the password beside it.
-    pub(crate) fn write(
-        &self,
-        folder: &Path,
-        plan: &Plan,
-        deployment: &Deployment,
-    ) -> Result<(), Error> {
+    pub fn write(&self, folder: &Path, plan: &Plan, deployment: &Deployment) -> Result<(), Error> {
         let secret = folder.join(SECRET_FILE);
         write_file(&secret, "")?;
         std::fs::set_permissions(&secret, Permissions::from_mode(0o600))
@@ -154,7 +149,7 @@ impl State {
 }
 
 /// The connection strings with user and password, one per line.
-pub(crate) fn secret_uris(folder: &Path) -> Result<String, Error> {
+pub fn secret_uris(folder: &Path) -> Result<String, Error> {
     let path = folder.join(SECRET_FILE);
     std::fs::read_to_string(&path).map_err(|error| unusable(&path, error))
 }

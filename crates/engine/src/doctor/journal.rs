@@ -3,8 +3,8 @@
 //! time has the journal open.
 
 use crate::error::{Error, Kind};
-use crate::observer::SharedObserver;
 use crate::files::write_file;
+use crate::observer::SharedObserver;
 use dyno_observe::doctor::change::{self, ChangeError, Reverted, Run, Undo};
 use dyno_observe::doctor::processes;
 use dyno_record::verdict::{CheckName, Verdict};
@@ -199,7 +199,11 @@ impl Journal {
     }
 
     /// Takes everything back, the last change first. What somebody else has changed is left alone.
-    pub(crate) fn revert(&mut self, root: &Path, observer: &dyn SharedObserver) -> Result<Outcome, Error> {
+    pub(crate) fn revert(
+        &mut self,
+        root: &Path,
+        observer: &dyn SharedObserver,
+    ) -> Result<Outcome, Error> {
         let mut outcome = Outcome::default();
         let mut kept = Vec::new();
         while let Some(undo) = self.content.entries.pop() {

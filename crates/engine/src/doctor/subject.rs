@@ -1,13 +1,13 @@
 //! Finds out what is to be checked: from the options, the server's answers, and the table of
 //! processes. What the server does not say stays empty.
 
-use crate::args::DoctorArguments;
-use crate::error::{Error, Kind};
-use crate::run::task::{self, Remote};
+use crate::deployment::locality;
 use crate::environment::Environment;
+use crate::error::{Error, Kind};
 use dyno_load::connect::{Connector, Control};
 use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, RoundTrip, ServerFacts, Subject, network, processes};
+use dyno_plan::task::Remote;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,39 +20,62 @@ const COMMANDS_LIMIT: Duration = Duration::from_secs(5);
 /// Longest time for a question to the server.
 const QUESTION_LIMIT: Duration = Duration::from_secs(10);
 
-/// What the options name.
-pub(crate) fn subject(
-    arguments: &DoctorArguments,
-    environment: &Environment,
-) -> Result<Subject, Error> {
-    let root = arguments.root.as_path();
-    let (mut server, says) = match (&arguments.uri, arguments.server_pid) {
+/// What is to be checked.
+#[derive(Clone, Debug, Default)]
+pub struct CheckRequest {
+    /// Root of the file system that is looked at, `/` outside of tests.
+    pub root: PathBuf,
+    /// Connection string of a server that runs.
+    pub uri: Option<String>,
+    /// Process of a server, if it has no connection string here.
+    pub server_pid: Option<u32>,
+    /// Servers on this machine, at least 1.
+    pub instances: u32,
+    /// Cache of each server.
+    pub cache_bytes: Option<u64>,
+    /// Version of the server.
+    pub server_version: Option<String>,
+    /// Folder of its data; `None` for the one that the server names.
+    pub data_dir: Option<PathBuf>,
+    /// Size of the documents that will be loaded.
+    pub planned_data_bytes: Option<u64>,
+    /// Connections that will be made.
+    pub connections: Option<u64>,
+}
+
+/// Finds out what the doctor needs to know of the machine's server.
+///
+/// # Errors
+/// A server that cannot be reached, or a process that is not there.
+pub fn subject(request: &CheckRequest, environment: &Environment) -> Result<Subject, Error> {
+    let root = request.root.as_path();
+    let (mut server, reported) = match (&request.uri, request.server_pid) {
         (Some(uri), _) => {
             let (server, data_dir) = by_uri(uri, root, environment)?;
             (Some(server), data_dir)
         }
         (None, Some(pid)) => (Some(by_process(pid, root)?), None),
-        (None, None) => (by_options(arguments), None),
+        (None, None) => (by_options(request), None),
     };
     if let Some(server) = &mut server {
-        server.instances = arguments.instances;
-        server.cache_bytes = arguments.cache.map(|size| size.0).or(server.cache_bytes);
-        server.version = arguments.server_version.clone().or(server.version.take());
+        server.instances = request.instances;
+        server.cache_bytes = request.cache_bytes.or(server.cache_bytes);
+        server.version = request.server_version.clone().or(server.version.take());
     }
     Ok(Subject {
-        data_dir: arguments.data_dir.clone().or(says),
-        planned_data_bytes: arguments.data_size.map(|size| size.0),
-        connections: arguments.connections,
+        data_dir: request.data_dir.clone().or(reported),
+        planned_data_bytes: request.planned_data_bytes,
+        connections: request.connections,
         server,
         watch: WATCH,
     })
 }
 
-/// A server that is only spoken of.
-fn by_options(arguments: &DoctorArguments) -> Option<ServerFacts> {
-    let named =
-        arguments.server_version.is_some() || arguments.cache.is_some() || arguments.instances > 1;
-    named.then(ServerFacts::default)
+/// A server that is only described.
+fn by_options(request: &CheckRequest) -> Option<ServerFacts> {
+    let is_described =
+        request.server_version.is_some() || request.cache_bytes.is_some() || request.instances > 1;
+    is_described.then(ServerFacts::default)
 }
 
 fn by_process(pid: u32, root: &Path) -> Result<ServerFacts, Error> {
@@ -109,8 +132,8 @@ fn by_uri(
     control.set_limit(Some(QUESTION_LIMIT));
     let said = prepare::server_facts(&mut control)?;
     let address = control.endpoint().addresses().first().copied();
-    let local = remote.is_local(environment.hostname.as_deref())
-        || address.is_some_and(|at| is_own(at.ip()) && !task::is_tunnel(at.port()));
+    let local = locality::is_local(&remote, environment.hostname.as_deref())
+        || address.is_some_and(|at| is_own(at.ip()) && !locality::is_tunnel(at.port()));
     let data_dir = said
         .settings
         .get("storage.dbPath")

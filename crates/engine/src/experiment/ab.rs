@@ -1,49 +1,66 @@
 //! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
 
 use super::campaign::Campaign;
-use super::{PLAN_OF_B, Tasks, document};
-use crate::args::AbArguments;
+use super::{PLAN_OF_B, Resolve, Tasks, document};
 use crate::error::{Error, Kind};
-use crate::run::task::{self, Task};
-use crate::environment::Environment;
 use dyno_analyze::experiment::ab::{
     AbAnswer, Deciding, DisturbedPair, analyze, disturbed, pairs, side,
 };
 use dyno_analyze::experiment::{Answer, Experiment, Side, Verb};
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::model::Schedule;
-use std::time::Instant;
+use dyno_plan::task::Task;
+use std::time::{Duration, Instant};
+
+/// What is compared, and when it is known well enough.
+#[derive(Clone, Debug, Default)]
+pub struct AbRequest {
+    /// The plan of B; `None` for that of A.
+    pub workload_b: Option<String>,
+    /// Keys of the plan of A and their values.
+    pub settings_a: Vec<(String, String)>,
+    /// Keys of the plan of B and their values.
+    pub settings_b: Vec<(String, String)>,
+    /// Keys of both plans and their values, which those of one side override.
+    pub settings_of_both: Vec<(String, String)>,
+    /// Concurrent connections of both; `None` for those of the plans.
+    pub clients: Option<u32>,
+    /// Difference that is of no interest, as a share, above 0 and below 1.
+    pub margin: f64,
+    /// Fewest pairs of runs; `None` for 3, or the most if that is less.
+    pub min_pairs: Option<u32>,
+    /// Most pairs of runs; `None` for 20, or the fewest if that is more.
+    pub max_pairs: Option<u32>,
+    /// No further pair begins after this time.
+    pub time_limit: Option<Duration>,
+    /// A pair in which the hypervisor took more than this share of the CPU time does not count.
+    pub max_steal_ratio: f64,
+}
 
 /// The experiment that was asked for, and the tasks of both sides.
-pub(crate) fn plan(
-    arguments: &AbArguments,
-    environment: &Environment,
-) -> Result<(Experiment, Tasks), Error> {
-    let common = &arguments.set_both;
-    // As the help says, `--set` is for B here.
-    let set_b = &arguments.experiment.target.start.settings;
-    let task_of = |workload: &Option<String>, settings: &[(String, String)]| {
-        let mut all = common.clone();
+///
+/// # Errors
+/// Plans that are not valid or cannot be compared, and numbers of pairs that contradict each other.
+pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Tasks), Error> {
+    let task_of = |workload: Option<&str>, settings: &[(String, String)]| {
+        let mut all = request.settings_of_both.clone();
         all.extend(settings.iter().cloned());
-        let mut experiment = arguments.experiment.clone();
-        if workload.is_some() {
-            experiment.target.workload.clone_from(workload);
-        }
-        let mut task = task::of_experiment(&experiment, &all, None, environment)?;
-        if let Some(clients) = arguments.clients {
+        let mut task = resolve(workload, &all, None)?;
+        if let Some(clients) = request.clients {
             task.set_clients(clients)?;
         }
         Ok::<Task, Error>(task)
     };
-    let (least, most) = pairs_to_run(arguments)?;
-    let a = task_of(&None, &arguments.set_a)?;
-    let b = task_of(&arguments.workload_b, set_b)?;
+    let (least, most) = pairs_to_run(request)?;
+    let a = task_of(None, &request.settings_a)?;
+    let b = task_of(request.workload_b.as_deref(), &request.settings_b)?;
     if is_open(&a) != is_open(&b) {
         let text =
             "one plan has an offered rate and the other a closed loop, which cannot be compared";
         return Err(Error::new(Kind::BadInput, text).with_hint("give both the same schedule"));
     }
-    let question = match (&arguments.workload_b, arguments.set_a.len() + set_b.len()) {
+    let changes = request.settings_a.len() + request.settings_b.len();
+    let question = match (&request.workload_b, changes) {
         (None, 0) => format!("Is `{}` as fast as itself?", a.plan.name),
         _ => format!(
             "Is B (`{}`) faster than A (`{}`)?",
@@ -61,20 +78,20 @@ pub(crate) fn plan(
     options.insert("plan_b".into(), b.plan.name.clone().into());
     let plan_of_b = serde_json::to_value(&b.plan).expect("a plan is plain data");
     options.insert(PLAN_OF_B.into(), plan_of_b);
-    options.insert("set_a".into(), settings(&arguments.set_a));
-    options.insert("set_b".into(), settings(set_b));
-    options.insert("margin".into(), arguments.margin.into());
+    options.insert("set_a".into(), settings(&request.settings_a));
+    options.insert("set_b".into(), settings(&request.settings_b));
+    options.insert("margin".into(), request.margin.into());
     options.insert("min_pairs".into(), least.into());
     options.insert("max_pairs".into(), most.into());
-    let limit = arguments.time_limit.map(|limit| limit.0.as_secs_f64());
-    options.insert("time_limit_s".into(), limit.into());
-    options.insert("max_steal".into(), arguments.max_steal.into());
+    let limit_s = request.time_limit.map(|limit| limit.as_secs_f64());
+    options.insert("time_limit_s".into(), limit_s.into());
+    options.insert("max_steal".into(), request.max_steal_ratio.into());
     Ok((experiment, vec![(Some(Side::A), a), (Some(Side::B), b)]))
 }
 
 /// Fewest and most pairs; one that was given moves the other one that was not.
-fn pairs_to_run(arguments: &AbArguments) -> Result<(u32, u32), Error> {
-    match (arguments.min_pairs, arguments.max_pairs) {
+fn pairs_to_run(request: &AbRequest) -> Result<(u32, u32), Error> {
+    match (request.min_pairs, request.max_pairs) {
         (Some(least), Some(most)) if least > most => {
             let text = format!("`--min-pairs {least}` is more than `--max-pairs {most}`");
             Err(Error::new(Kind::BadInput, text).with_hint("give one of them, or both alike"))

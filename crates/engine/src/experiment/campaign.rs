@@ -1,44 +1,41 @@
 //! Runs the points of an experiment one after the other, each into a run directory of its own, and keeps
 //! the document of the experiment up to date, so that an interruption loses the current point at most.
 
+use super::ExperimentOptions;
 use super::folder::ExperimentFolder;
-use super::outcome;
-use crate::error::{Error, Kind};
-use crate::fleet::{self, Fleet};
-use crate::progress::Progress;
-use crate::run::analysis::stolen_ratio;
-use crate::deployment::choice;
-use crate::run::collection::Wishes;
-use crate::run::{RunOptions, Extent, Context, execute_on};
-use crate::deployment::{self, DeploymentUnderTest};
-use crate::deployment::placement::Place;
+use crate::context::Context;
+use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
-use crate::run::task::{self, Remote, Task};
+use crate::deployment::{self, DeploymentUnderTest, choice};
+use crate::error::{Error, Kind};
+use crate::observer::Observer;
+use crate::run::{Extent, RunOptions, run_on};
+use crate::task;
 use dyno_analyze::experiment::figures::{self, Figures};
 use dyno_analyze::experiment::{Experiment, Point, Side, Verb};
 use dyno_load::backend::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::resolve::PlanError;
+use dyno_plan::task::{Remote, Task};
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
+use dyno_results::experiment::conclude;
+use dyno_results::run::stolen_ratio;
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// What the points have in common besides their plan.
-pub(crate) struct Bench<'a> {
-    pub(crate) context: Context<'a>,
-    /// Path of the embedded server that was named.
-    pub(crate) embedded_server: Option<PathBuf>,
+struct Common<'a> {
+    context: Context<'a>,
+    /// Path of the embedded server, if it is named.
+    embedded_server: Option<PathBuf>,
     /// Result of the last selfcheck.
-    pub(crate) selfcheck: Option<serde_json::Value>,
-    /// Folder for what is kept between runs.
-    pub(crate) state_dir: Option<PathBuf>,
+    selfcheck: Option<serde_json::Value>,
     /// Drop the collection before each point.
-    pub(crate) fresh: bool,
+    fresh: bool,
     /// Load nothing.
-    pub(crate) no_load: bool,
+    no_load: bool,
 }
 
 /// An experiment under way.
@@ -47,8 +44,8 @@ pub(crate) struct Campaign<'a> {
     folder: ExperimentFolder,
     /// The plans that the points change: one, or one for each side.
     tasks: BTreeMap<Option<Side>, Task>,
-    bench: Bench<'a>,
-    deployment: Option<Standing>,
+    common: Common<'a>,
+    deployment: Option<OpenDeployment>,
     /// Whether the points work on different documents.
     varies_data: bool,
     /// Whether two kinds of servers are compared. Each run starts its own then: what is peculiar to one start, such as where
@@ -58,7 +55,7 @@ pub(crate) struct Campaign<'a> {
 }
 
 /// Servers that are up.
-struct Standing {
+struct OpenDeployment {
     key: DeploymentKey,
     deployment: DeploymentUnderTest,
     /// What they hold; `None` where that is not known.
@@ -92,30 +89,39 @@ impl<'a> Campaign<'a> {
         document: Experiment,
         folder: ExperimentFolder,
         tasks: BTreeMap<Option<Side>, Task>,
-        bench: Bench<'a>,
+        options: &ExperimentOptions<'_>,
+        context: Context<'a>,
     ) -> Result<Self, Error> {
+        let common = Common {
+            context,
+            embedded_server: options.embedded_server.clone(),
+            selfcheck: options.selfcheck.clone(),
+            fresh: options.fresh,
+            no_load: options.no_load,
+        };
         let mut campaign = Campaign {
             was_complete: document.status == RunStatus::Complete,
             document,
             folder,
             tasks,
-            bench,
+            common,
             deployment: None,
             varies_data: false,
             compares_servers: false,
         };
-        let wishes = (campaign.bench.fresh, campaign.bench.no_load);
+        let wishes = (campaign.common.fresh, campaign.common.no_load);
         let Planned {
             tasks: planned,
             varies_data,
         } = planned(&campaign.document, &campaign.tasks, wishes)?;
-        let context = campaign.bench.context;
-        if let Some(fleet) = context.source {
-            fleet::check_same(planned.iter().map(|task| &task.plan))?;
+        if let Some(source) = context.source {
+            let plans: Vec<&Plan> = planned.iter().map(|task| &task.plan).collect();
+            source.check_same(&plans)?;
             if matches!(campaign.document.verb, Verb::Xmax | Verb::Slo) {
                 let verb = campaign.document.verb.as_str();
-                let mut plans = planned.iter().map(|task| &task.plan);
-                plans.try_for_each(|plan| fleet::check_amounts(plan, verb))?;
+                plans
+                    .iter()
+                    .try_for_each(|plan| source.check_amounts(plan, verb))?;
             }
             if campaign.document.verb == Verb::Xmax {
                 // The number of clients in its plan is of no account: it is searched for.
@@ -128,8 +134,10 @@ impl<'a> Campaign<'a> {
                 }
             } else {
                 let plans = planned.iter();
-                let plans = plans.map(|task| (&task.plan, task.remote.as_ref()));
-                fleet.check_shares(plans, context)?;
+                let plans: Vec<_> = plans
+                    .map(|task| (&task.plan, task.remote.as_ref()))
+                    .collect();
+                source.check_shares(&plans, context)?;
             }
         }
         campaign.varies_data = varies_data;
@@ -179,15 +187,15 @@ impl<'a> Campaign<'a> {
 
     /// Fewest clients that a run can have: on a fleet everybody needs one.
     pub(crate) fn least_clients(&self) -> Result<u32, Error> {
-        let context = self.bench.context;
-        let Some((fleet, task)) = context.source.zip(self.tasks().next()) else {
+        let context = self.common.context;
+        let Some((source, task)) = context.source.zip(self.tasks().next()) else {
             return Ok(1);
         };
-        fleet.least_clients(&task.plan, task.remote.as_ref(), context)
+        source.least_clients(&task.plan, task.remote.as_ref(), context)
     }
 
     pub(crate) fn context(&self) -> Context<'a> {
-        self.bench.context
+        self.common.context
     }
 
     /// Runs all points that are not done. One that fails does not keep the others from it; at the end that is an
@@ -207,8 +215,8 @@ impl<'a> Campaign<'a> {
                     self.set_aside(index, &failure)?;
                     first.get_or_insert(failure);
                     // Without them other points would be of another fleet.
-                    let fleet = self.bench.context.source;
-                    if fleet.is_some_and(Fleet::has_lost_hosts) {
+                    let source = self.common.context.source;
+                    if source.is_some_and(|source| source.has_lost_hosts()) {
                         break;
                     }
                 }
@@ -233,11 +241,11 @@ impl<'a> Campaign<'a> {
 
     /// Keeps the reason why a point failed, and begins the next one with a new server.
     fn set_aside(&mut self, index: usize, failure: &Error) -> Result<(), Error> {
-        let messages = self.bench.context.messages;
+        let context = self.common.context;
         let point = &mut self.document.points[index];
         if point.problem.is_none() {
             let reason = dyno_plan::uri::redact(&format!("{:#}", failure.cause));
-            messages.warning(&reason);
+            context.warning(&reason);
             point.problem = Some(reason);
             // Of a server that has died the end is no news.
             drop(self.close());
@@ -326,7 +334,7 @@ impl<'a> Campaign<'a> {
     }
 
     fn run(&mut self, index: usize) -> Result<Figures, Error> {
-        let interrupt = self.bench.context.cancel;
+        let interrupt = self.common.context.cancel;
         interrupt.check()?;
         let point = &self.document.points[index];
         let task = plan_of(&self.tasks[&point.side], point)?;
@@ -344,29 +352,26 @@ impl<'a> Campaign<'a> {
             })?;
         }
         self.open_deployment(&task)?;
-        let context = self.bench.context;
+        let context = self.common.context;
         let options = RunOptions {
+            environment: context.environment.clone(),
             extent: Extent::Whole,
-            wishes: Wishes {
-                no_load: self.bench.no_load,
-            },
+            no_load: self.common.no_load,
             fresh: self.begins_fresh(&task),
             retry: RetryRule::default(),
             abort_load: true,
-            out: Some(&directory),
-            embedded_server: self.bench.embedded_server.as_deref(),
-            selfcheck: self.bench.selfcheck.clone(),
-            state_dir: self.bench.state_dir.as_deref(),
+            out: Some(directory.clone()),
+            embedded_server: self.common.embedded_server.clone(),
+            selfcheck: self.common.selfcheck.clone(),
             guard: None,
+            source: context.source,
         };
-        let mut progress = Progress::new(context.messages, std::io::stderr().is_terminal());
-        let deployment = self.deployment.as_mut().map(|standing| {
+        let deployment = self.deployment.as_mut().map(|open| {
             // A run that fails may leave anything.
-            standing.loaded = None;
-            &mut standing.deployment
+            open.loaded = None;
+            &mut open.deployment
         });
-        let outcome = execute_on(&task, &options, &mut progress, context, deployment);
-        drop(progress);
+        let outcome = run_on(&task, &options, context, deployment);
         let finished =
             outcome?.ok_or_else(|| Error::new(Kind::Internal, "the run recorded nothing"))?;
         if let Some(fault) = finished.fault {
@@ -375,13 +380,13 @@ impl<'a> Campaign<'a> {
         if finished.interrupted {
             return Err(Error::new(Kind::Interrupted, "interrupted"));
         }
-        if let Some(standing) = &mut self.deployment {
-            standing.loaded = Some(documents(&task.plan));
+        if let Some(open) = &mut self.deployment {
+            open.loaded = Some(documents(&task.plan));
         }
         let windows = responses(&directory, PhaseKind::Measure, None)?;
-        let mut found = figures::of_run(&finished.run.document, &windows, self.seed());
+        let mut found = figures::of_run(&finished.results.run.document, &windows, self.seed());
         if let Ok(figures) = &mut found {
-            figures.stolen_ratio = stolen_ratio(&finished.run);
+            figures.stolen_ratio = stolen_ratio(&finished.results.run);
         }
         let point = &mut self.document.points[index];
         point.problem = found.as_ref().err().map(ToString::to_string);
@@ -424,13 +429,14 @@ impl<'a> Campaign<'a> {
             0 => String::new(),
             number => format!(", repetition {number}"),
         };
-        self.bench
-            .context.note(format!("{count}:{side} {what}{repeat}"));
+        self.common
+            .context
+            .note(format!("{count}:{side} {what}{repeat}"));
     }
 
     /// Whether a run does not work on what an earlier one left.
     fn begins_fresh(&self, task: &Task) -> bool {
-        self.bench.fresh
+        self.common.fresh
             || match task.plan.data.fresh {
                 FreshData::Collection | FreshData::Server => true,
                 FreshData::Never => false,
@@ -443,8 +449,8 @@ impl<'a> Campaign<'a> {
 
     /// Whether what an earlier run loaded is, or may be, not what this one works on.
     fn holds_other_documents(&self, task: &Task) -> bool {
-        let standing = self.deployment.as_ref();
-        let loaded = standing.and_then(|standing| standing.loaded.as_ref());
+        let open = self.deployment.as_ref();
+        let loaded = open.and_then(|open| open.loaded.as_ref());
         self.varies_data && loaded != Some(&documents(&task.plan))
     }
 
@@ -455,33 +461,28 @@ impl<'a> Campaign<'a> {
         let is_reusable = !(self.compares_servers && task.remote.is_none())
             && task.plan.data.fresh != FreshData::Server
             && (task.plan.server.topology.is_none() || !self.begins_fresh(task));
-        if is_reusable
-            && self
-                .deployment
-                .as_ref()
-                .is_some_and(|standing| standing.key == key)
-        {
+        if is_reusable && self.deployment.as_ref().is_some_and(|open| open.key == key) {
             return Ok(());
         }
         self.close()?;
-        let place = match (&task.remote, self.bench.context.source) {
-            (None, None) => Place::of_plan(&task.plan)?,
+        let placement = match (&task.remote, self.common.context.source) {
+            (None, None) => HostPlacement::from_plan(&task.plan)?,
             _ => None,
         };
-        let places = ServerPaths {
-            environment: self.bench.context.environment,
-            embedded: self.bench.embedded_server.as_deref(),
+        let paths = ServerPaths {
+            environment: self.common.context.environment,
+            embedded: self.common.embedded_server.as_deref(),
             folder: self.folder.path(),
         };
         let remote = task.remote.as_ref();
         let deployment = DeploymentUnderTest::open(
             &task.plan,
             remote,
-            &places,
-            place.as_ref(),
-            self.bench.context,
+            &paths,
+            placement.as_ref(),
+            self.common.context,
         )?;
-        self.deployment = Some(Standing {
+        self.deployment = Some(OpenDeployment {
             key,
             deployment,
             loaded: None,
@@ -491,8 +492,8 @@ impl<'a> Campaign<'a> {
 
     /// Stops the servers.
     pub(crate) fn close(&mut self) -> Result<(), Error> {
-        let standing = self.deployment.take();
-        standing.map_or(Ok(()), |standing| stop(standing.deployment, self.bench.context))
+        let open = self.deployment.take();
+        open.map_or(Ok(()), |open| stop(open.deployment, self.common.context))
     }
 
     /// Writes the document.
@@ -519,8 +520,8 @@ impl<'a> Campaign<'a> {
         }
         let saved = self.conclude();
         let place = self.folder.path().display();
-        let resume = match self.bench.context.source {
-            Some(_) => format!("dyno fleet resume {place} --inventory …"),
+        let resume = match self.common.context.source {
+            Some(source) => source.resume_command(&place.to_string()),
             None => format!("dyno resume {place}"),
         };
         let result = result.map_err(|failure| match failure.hint {
@@ -539,9 +540,10 @@ impl<'a> Campaign<'a> {
 
     /// Finds what follows from the answer, and writes the document with its reports.
     fn conclude(&mut self) -> Result<(), Error> {
-        outcome::conclude(&mut self.document, self.folder.path());
+        conclude(&mut self.document, self.folder.path());
         self.save()?;
-        outcome::write_reports(&self.document, self.folder.path())
+        let mut observer = self.common.context.observer;
+        observer.experiment_saved(&self.document, self.folder.path())
     }
 
     /// Whether a run was done, or one that failed has left its record.
@@ -562,8 +564,7 @@ pub(crate) struct Planned {
     varies_data: bool,
 }
 
-/// Looks at the plans of all points, so that nothing is run if one of them is wrong. `fresh` and `no_load` are as in
-/// [`Bench`].
+/// Looks at the plans of all points, so that nothing is run if one of them is wrong.
 pub(crate) fn planned(
     document: &Experiment,
     tasks: &BTreeMap<Option<Side>, Task>,

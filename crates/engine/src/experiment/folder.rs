@@ -1,11 +1,11 @@
 //! The folder of an experiment: its document, its reports, and the run directories of its points.
 
 use crate::error::{Error, Kind};
-use crate::run::directory::claim_name;
 use crate::files::write_file;
-use dyno_plan::task::Task;
+use crate::run::directory::claim_name;
 use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION};
 use dyno_plan::Plan;
+use dyno_plan::task::Task;
 use jiff::Timestamp;
 use serde::Deserialize;
 use std::fs::{File, TryLockError};
@@ -36,11 +36,7 @@ pub(crate) struct ExperimentFolder {
 
 impl ExperimentFolder {
     /// Makes the folder that was asked for, which must be new or empty, or a new one below `experiments`.
-    pub(crate) fn create(
-        asked: Option<&Path>,
-        name: &str,
-        now: Timestamp,
-    ) -> Result<Self, Error> {
+    pub(crate) fn create(asked: Option<&Path>, name: &str, now: Timestamp) -> Result<Self, Error> {
         let (path, made) = match asked {
             None => claim_name(Path::new(EXPERIMENTS), name, now)?,
             Some(path) => (path.to_owned(), make(path)?),

@@ -1,20 +1,40 @@
 //! `dyno slo`: open-loop runs at rates that close in on the highest one that keeps an objective.
 
 use super::campaign::Campaign;
-use super::document;
-use crate::args::{ScheduleName, SloArguments};
+use super::{Resolve, document};
 use crate::error::{Error, Kind};
-use crate::run::task::{self, Task};
-use crate::environment::Environment;
+use crate::task::check;
 use dyno_analyze::experiment::figures::{Figures, measured};
 use dyno_analyze::experiment::slo::{Attempt, Objective, Objectives, SloAnswer, attempt};
 use dyno_analyze::experiment::sweep::RATE;
 use dyno_analyze::experiment::{Answer, Experiment, Verb};
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
 use dyno_plan::model::Schedule;
-use dyno_plan::units::Span;
+use dyno_plan::resolve::ScheduleKind;
+use dyno_plan::task::Task;
 use dyno_record::model::PhaseKind;
 use dyno_record::responses::{WindowResponses, responses};
+
+/// The objective, and how closely its rate is searched for.
+#[derive(Clone, Debug, Default)]
+pub struct SloRequest {
+    /// Keys of the plan and their values.
+    pub settings: Vec<(String, String)>,
+    /// Concurrent connections; `None` for those of the plan.
+    pub clients: Option<u32>,
+    /// When operations start; `None` for the schedule of the plan, or a constant one.
+    pub schedule: Option<ScheduleKind>,
+    /// Limits of response times.
+    pub responses: Vec<Objective>,
+    /// Largest share of operations that may fail, 0 to 1; `None` for 0, which alone is no objective.
+    pub failed_ratio: Option<f64>,
+    /// Distance of neighbouring rates, as a share, above 0 and below 1.
+    pub resolution: f64,
+    /// Most runs.
+    pub max_runs: u32,
+    /// A run in which the hypervisor took more than this share of the CPU time is made again.
+    pub max_steal_ratio: f64,
+}
 
 /// Share of the closed-loop rate that is offered first: surely sustained, and not far from the boundary.
 const START_RATIO: f64 = 0.5;
@@ -27,20 +47,19 @@ const MOST_RATIO: f64 = 1.5;
 const SET_ASIDE_PART: usize = 2;
 
 /// The experiment that was asked for.
-pub(crate) fn plan(
-    arguments: &SloArguments,
-    environment: &Environment,
-) -> Result<(Experiment, Task), Error> {
-    let settings = &arguments.experiment.target.start.settings;
-    let mut task = task::of_experiment(&arguments.experiment, settings, None, environment)?;
+///
+/// # Errors
+/// A plan that is not valid, and objectives that are missing or contradict each other.
+pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
+    let mut task = resolve(None, &request.settings, None)?;
     let is_poisson = matches!(task.plan.schedule, Schedule::Poisson { .. });
-    if let Some(clients) = arguments.clients {
+    if let Some(clients) = request.clients {
         task.set_clients(clients)?;
     }
-    let kind = match arguments.schedule {
-        Some(ScheduleName::Poisson) => "poisson",
+    let kind = match request.schedule {
+        Some(ScheduleKind::Poisson) => "poisson",
         None if is_poisson => "poisson",
-        Some(ScheduleName::Closed) => {
+        Some(ScheduleKind::Closed) => {
             let text = "an objective needs an offered rate, and a closed loop has none";
             return Err(Error::new(Kind::BadInput, text)
                 .with_hint("use `--schedule constant` or `--schedule poisson`"));
@@ -50,8 +69,8 @@ pub(crate) fn plan(
     let delay = max_start_delay(&task.plan.schedule);
     // The first run finds out how fast a closed loop is.
     task.plan.schedule = Schedule::Closed {};
-    task::check(&task.plan)?;
-    let objectives = objectives(arguments)?;
+    check(&task.plan)?;
+    let objectives = objectives(request)?;
     let question = format!(
         "Which rate of `{}` keeps {}?",
         task.plan.name,
@@ -65,9 +84,9 @@ pub(crate) fn plan(
     if let Some(delay) = delay {
         options.insert("max_start_delay".into(), delay.into());
     }
-    options.insert("resolution".into(), arguments.resolution.into());
-    options.insert("max_runs".into(), arguments.max_runs.into());
-    options.insert("max_steal".into(), arguments.max_steal.into());
+    options.insert("resolution".into(), request.resolution.into());
+    options.insert("max_runs".into(), request.max_runs.into());
+    options.insert("max_steal".into(), request.max_steal_ratio.into());
     Ok((experiment, task))
 }
 
@@ -114,9 +133,9 @@ fn in_words(objectives: &Objectives) -> String {
     limits.join(" and ")
 }
 
-fn objectives(arguments: &SloArguments) -> Result<Objectives, Error> {
-    let responses = limits(arguments);
-    if responses.is_empty() && arguments.errors.is_none() {
+fn objectives(request: &SloRequest) -> Result<Objectives, Error> {
+    let responses = request.responses.clone();
+    if responses.is_empty() && request.failed_ratio.is_none() {
         return Err(
             Error::new(Kind::BadInput, "there is no objective").with_hint(
                 "give one, such as `--p99 5ms`, `--percentile 75=5ms` or `--errors 0.001`",
@@ -138,7 +157,7 @@ fn objectives(arguments: &SloArguments) -> Result<Objectives, Error> {
             return Err(Error::new(Kind::BadInput, text).with_hint("give the smaller one"));
         }
     }
-    let failed_ratio = arguments.errors.unwrap_or(0.0);
+    let failed_ratio = request.failed_ratio.unwrap_or(0.0);
     if !(0.0..=1.0).contains(&failed_ratio) {
         let text = format!("`--errors` is `{failed_ratio}`, but must be 0 to 1");
         return Err(Error::new(Kind::BadInput, text).with_hint("such as `--errors 0.001`"));
@@ -147,29 +166,6 @@ fn objectives(arguments: &SloArguments) -> Result<Objectives, Error> {
         responses,
         failed_ratio,
     })
-}
-
-/// The limits of response times that were given.
-fn limits(arguments: &SloArguments) -> Vec<Objective> {
-    let limit_us = |limit: Span| limit.0.as_secs_f64() * 1e6;
-    let mean = arguments.mean.map(|limit| Objective {
-        statistic: "mean".to_owned(),
-        limit_us: limit_us(limit),
-    });
-    let named = [
-        (50.0, arguments.p50),
-        (90.0, arguments.p90),
-        (95.0, arguments.p95),
-        (99.0, arguments.p99),
-        (99.9, arguments.p999),
-    ];
-    let named = named
-        .into_iter()
-        .filter_map(|(name, limit)| Some((name, limit?)));
-    let percentiles = named
-        .chain(arguments.percentile.iter().copied())
-        .map(|(percent, limit)| Objective::of_percentile(percent, limit_us(limit)));
-    mean.into_iter().chain(percentiles).collect()
 }
 
 /// Searches and finds the answer.

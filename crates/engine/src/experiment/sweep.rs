@@ -2,13 +2,11 @@
 //! first the ones, then the others, unless their combinations are asked for.
 
 use super::campaign::{Campaign, point};
-use super::document;
 use super::slo::max_start_delay;
-use crate::args::{OrderName, ScheduleName, SweepArguments};
-use crate::error::{Error, Kind};
+use super::{Resolve, document};
 use crate::deployment::choice;
-use crate::run::task::{self, Task};
 use crate::environment::Environment;
+use crate::error::{Error, Kind};
 use dyno_analyze::experiment::blocks;
 use dyno_analyze::experiment::relative::{BASE, Base};
 use dyno_analyze::experiment::sweep::{CLIENTS, RATE};
@@ -16,10 +14,13 @@ use dyno_analyze::experiment::{Axis, Block, Experiment, Point, Verb};
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
 use dyno_plan::model::Schedule;
+use dyno_plan::resolve::ScheduleKind;
+use dyno_plan::task::Task;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Most runs of a sweep: more take days.
 const MOST_RUNS: usize = 10_000;
@@ -36,17 +37,47 @@ const KEYS_WITH_COMMAS: [&str; 5] = [
     "description",
 ];
 
+/// What is swept, and how.
+#[derive(Clone, Debug, Default)]
+pub struct SweepRequest {
+    /// Keys of the plan and their values; several values of one key, separated by commas, are swept.
+    pub settings: Vec<(String, String)>,
+    /// Numbers of clients, as in `1,2,4` or `1..100 by 2x`.
+    pub clients: Option<String>,
+    /// Offered rates in operations per second, in the same form.
+    pub rates: Option<String>,
+    /// Offer every rate with every number of clients, in place of a closed loop over the clients and an open loop over
+    /// the rates.
+    pub cross: bool,
+    /// The value that the others are compared with.
+    pub base: Option<String>,
+    /// When operations start at an offered rate; `None` for the schedule of the plan, or a constant one.
+    pub schedule: Option<ScheduleKind>,
+    /// Runs of each point.
+    pub repeat: u32,
+    /// Whether the points are run in random order.
+    pub is_random: bool,
+    /// Keys of the plan that an option of its own has set, with the name of the option.
+    pub set_by_options: Vec<(&'static str, &'static str)>,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+}
+
 /// The experiment that was asked for, with all its points, and the task that they change.
-pub(crate) fn plan(
-    arguments: &SweepArguments,
+///
+/// # Errors
+/// Nothing or too much is swept, values that are not valid, servers that are not here.
+pub fn plan(
+    request: &SweepRequest,
+    resolve: Resolve<'_>,
     environment: &Environment,
 ) -> Result<(Experiment, Task), Error> {
-    let (fixed, mut axes) = split(&arguments.experiment.target.start.settings);
-    if let Some(text) = &arguments.clients {
+    let (fixed, mut axes) = split(&request.settings);
+    if let Some(text) = &request.clients {
         check_once(CLIENTS, "--clients", &fixed, &axes)?;
         axes.push(axis(CLIENTS, axis::whole_numbers(text))?);
     }
-    if let Some(text) = &arguments.rates {
+    if let Some(text) = &request.rates {
         check_once(RATE, "--rates", &fixed, &axes)?;
         axes.push(axis(RATE, axis::numbers(text))?);
     }
@@ -61,26 +92,20 @@ pub(crate) fn plan(
         let hint = "choose it with `--schedule`, or give `--clients` and `--rates` for a closed and an open loop";
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
-    let base = base(arguments.base.as_deref(), &axes)?;
-    let has_blocks = has_blocks(&axes, arguments.cross)?;
+    let base = base(request.base.as_deref(), &axes)?;
+    let has_blocks = has_blocks(&axes, request.cross)?;
     let rate = axes.iter().find(|axis| axis.key == RATE);
-    let start = &arguments.experiment.target.start;
-    for (key, option, is_given) in [
-        ("server.kind", "--server", start.server.is_some()),
-        ("server.mongod", "--mongod", start.mongod.is_some()),
-    ] {
-        if is_given {
-            check_once(key, option, &[], &axes)?;
-        }
+    for (key, option) in &request.set_by_options {
+        check_once(key, option, &[], &axes)?;
     }
     let mut settled = fixed;
     for axis in &axes {
-        let embedded = start.embedded_server.as_deref();
+        let embedded = request.embedded_server.as_deref();
         choice::check_values(&axis.key, &axis.values, embedded, environment)?;
         let value = choice::representative(&axis.key, &axis.values);
         settled.extend(value.map(|value| (axis.key.clone(), value.clone())));
     }
-    let task = task(arguments, &settled, rate, environment)?;
+    let task = task(request, &settled, rate, resolve)?;
     let blocks: Vec<Combinations> = match has_blocks {
         false => vec![Combinations::of(&axes, None, &task)],
         true => Block::ALL
@@ -100,11 +125,11 @@ pub(crate) fn plan(
             })
     );
     let mut experiment = document(Verb::Sweep, question, &task);
-    experiment.points = points(&blocks, arguments, &task)?;
+    experiment.points = points(&blocks, request, &task)?;
     experiment.axes = axes;
     let options = &mut experiment.options;
-    options.insert("repeat".into(), arguments.repeat.into());
-    let is_random = arguments.order == OrderName::Random;
+    options.insert("repeat".into(), request.repeat.into());
+    let is_random = request.is_random;
     options.insert(
         "order".into(),
         if is_random { "random" } else { "given" }.into(),
@@ -180,21 +205,21 @@ fn is_same(one: &str, other: &str) -> bool {
 
 /// What the points change; with an offered rate where rates are swept.
 fn task(
-    arguments: &SweepArguments,
+    request: &SweepRequest,
     fixed: &[(String, String)],
     rate: Option<&Axis>,
-    environment: &Environment,
+    resolve: Resolve<'_>,
 ) -> Result<Task, Error> {
-    let of = |schedule| task::of_experiment(&arguments.experiment, fixed, schedule, environment);
+    let of = |schedule| resolve(None, fixed, schedule);
     let task = of(None)?;
     let Some(axis) = rate else {
         return Ok(task);
     };
     // A plan that has a random schedule keeps it unless another one is asked for.
-    let name = match (arguments.schedule, &task.plan.schedule) {
+    let name = match (request.schedule, &task.plan.schedule) {
         (Some(name), _) => name,
-        (None, Schedule::Poisson { .. }) => ScheduleName::Poisson,
-        (None, _) => ScheduleName::Constant,
+        (None, Schedule::Poisson { .. }) => ScheduleKind::Poisson,
+        (None, _) => ScheduleKind::Constant,
     };
     of(Some((name, axis.values[0].parse().unwrap_or(1.0))))
 }
@@ -365,21 +390,21 @@ fn clients_of_the_open_loop(axes: &[Axis], task: &Task) -> u32 {
 /// that a drift is spread over all points of a block alike.
 fn points(
     blocks: &[Combinations],
-    arguments: &SweepArguments,
+    request: &SweepRequest,
     task: &Task,
 ) -> Result<Vec<Point>, Error> {
     let round = blocks.iter().map(Combinations::count);
     let round = round.fold(0, usize::saturating_add);
-    if round.saturating_mul(arguments.repeat as usize) > MOST_RUNS {
+    if round.saturating_mul(request.repeat as usize) > MOST_RUNS {
         let text = format!("the sweep would have more than {MOST_RUNS} runs");
         return Err(Error::new(Kind::BadInput, text).with_hint("give fewer values"));
     }
     let mut random = Xoshiro256PlusPlus::seed_from_u64(task.plan.client.seed);
     let mut points = Vec::new();
-    for repeat in 0..arguments.repeat {
+    for repeat in 0..request.repeat {
         for block in blocks {
             let mut all = block.all();
-            if arguments.order == OrderName::Random {
+            if request.is_random {
                 all.shuffle(&mut random);
             }
             for settings in all {

@@ -1,12 +1,8 @@
 //! `dyno xmax`: closed-loop runs with more and more clients, then open-loop runs just below the best.
 
 use super::campaign::Campaign;
-use super::document;
-use crate::args::XmaxArguments;
+use super::{Resolve, document};
 use crate::error::{Error, Kind};
-use crate::run::output;
-use crate::run::task::{self, Task};
-use crate::environment::Environment;
 use dyno_analyze::experiment::figures::Figures;
 use dyno_analyze::experiment::sweep::{CLIENTS, RATE};
 use dyno_analyze::experiment::xmax::{
@@ -15,15 +11,27 @@ use dyno_analyze::experiment::xmax::{
 use dyno_analyze::experiment::{Answer, Experiment, Verb};
 use dyno_analyze::search::clients::{ClientsResult, ClientsSearch, ClientsSettings, ClientsStep};
 use dyno_plan::model::Schedule;
+use dyno_plan::task::Task;
 use dyno_record::model::CaveatKind;
 
+/// How the highest rate is searched for.
+#[derive(Clone, Debug, Default)]
+pub struct XmaxRequest {
+    /// Keys of the plan and their values.
+    pub settings: Vec<(String, String)>,
+    /// Most clients that are tried.
+    pub max_clients: u32,
+    /// Runs with the best number of clients, after it was found.
+    pub repeat: u32,
+}
+
 /// The experiment that was asked for.
-pub(crate) fn plan(
-    arguments: &XmaxArguments,
-    environment: &Environment,
-) -> Result<(Experiment, Task), Error> {
-    let settings = &arguments.experiment.target.start.settings;
-    let task = task::of_experiment(&arguments.experiment, settings, None, environment)?;
+///
+/// # Errors
+/// A plan that is not valid, or offers a rate.
+pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
+    let settings = &request.settings;
+    let task = resolve(None, settings, None)?;
     if task.plan.schedule != (Schedule::Closed {}) {
         let text = "the plan offers a rate, but the highest one is searched with a closed loop";
         return Err(Error::new(Kind::BadInput, text)
@@ -40,8 +48,8 @@ pub(crate) fn plan(
     );
     let mut experiment = document(Verb::Xmax, question, &task);
     let options = &mut experiment.options;
-    options.insert("max_clients".into(), arguments.max_clients.into());
-    options.insert("repeat".into(), arguments.repeat.into());
+    options.insert("max_clients".into(), request.max_clients.into());
+    options.insert("repeat".into(), request.repeat.into());
     Ok((experiment, task))
 }
 
@@ -122,7 +130,7 @@ fn generator_bound(
         result.clients
     )];
     for directory in bound {
-        let run = output::open(&campaign.folder().path().join(directory))?;
+        let run = dyno_results::run::open(&campaign.folder().path().join(directory))?;
         let caveats = run.document.caveats.into_iter();
         reasons.extend(
             caveats

@@ -1,6 +1,5 @@
 //! What the tracer is told: from a plan or from options.
 
-use crate::args::TraceArguments;
 use dyno_load::clock::Clock;
 use dyno_plan::io_trace::{IoTracePlan, TraceMode as PlannedMode, TracedOperation};
 use dyno_record::io_trace::document::TraceMode;
@@ -12,7 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 const RUN_BUFFER_BYTES: u32 = 16 << 20;
 
 /// The settings of a plan, on a clock with this zero.
-pub(crate) fn of_plan(plan: &IoTracePlan, zero_monotonic_ns: u64) -> Settings {
+pub(crate) fn from_plan(plan: &IoTracePlan, zero_monotonic_ns: u64) -> Settings {
     let operations = plan
         .operations
         .iter()
@@ -34,34 +33,6 @@ pub(crate) fn of_plan(plan: &IoTracePlan, zero_monotonic_ns: u64) -> Settings {
         },
         ring_bytes: RUN_BUFFER_BYTES,
         zero_monotonic_ns: Some(zero_monotonic_ns),
-        ..Settings::default()
-    }
-}
-
-/// The settings that were typed.
-pub(crate) fn of_arguments(arguments: &TraceArguments) -> Settings {
-    let wanted = [
-        (arguments.reads, READS),
-        (arguments.writes, WRITES),
-        (arguments.fsync, SYNCS),
-    ];
-    let chosen = wanted.iter().filter(|(is_wanted, _)| *is_wanted);
-    Settings {
-        filter: Filter {
-            processes: Vec::new(),
-            files: arguments.files.clone(),
-            operations: chosen
-                .flat_map(|(_, operations)| operations.to_vec())
-                .collect(),
-            smallest_bytes: arguments.smallest.map_or(0, |size| size.0),
-        },
-        mode: match arguments.aggregated {
-            true => TraceMode::Aggregated,
-            false => TraceMode::Events,
-        },
-        block: !arguments.no_block,
-        measure_cost: arguments.cost,
-        ring_bytes: u32::try_from(arguments.buffer.0).unwrap_or(u32::MAX),
         ..Settings::default()
     }
 }
@@ -88,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_plan_without_details_traces_everything() {
-        let settings = of_plan(&IoTracePlan::default(), 7);
+        let settings = from_plan(&IoTracePlan::default(), 7);
         assert_eq!(settings.zero_monotonic_ns, Some(7));
         assert!(
             Operation::ALL
@@ -105,7 +76,7 @@ mod tests {
             mode: PlannedMode::Aggregated,
             ..IoTracePlan::default()
         };
-        let settings = of_plan(&plan, 0);
+        let settings = from_plan(&plan, 0);
         assert_eq!(
             settings.filter.operations,
             [Operation::Read, Operation::Fault]

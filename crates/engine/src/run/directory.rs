@@ -37,11 +37,7 @@ pub(crate) struct RunDirectory {
 
 impl RunDirectory {
     /// Makes the folder that was asked for, or a new one below `runs`, and checks that it can be written.
-    pub(crate) fn create(
-        asked: Option<&Path>,
-        name: &str,
-        now: Timestamp,
-    ) -> Result<Self, Error> {
+    pub(crate) fn create(asked: Option<&Path>, name: &str, now: Timestamp) -> Result<Self, Error> {
         let (path, made) = match asked {
             Some(path) => (path.to_owned(), Vec::new()),
             None => claim_name(Path::new(RUNS), name, now)?,

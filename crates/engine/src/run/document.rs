@@ -1,11 +1,9 @@
 //! The run document as it is before anything was measured.
 
+use crate::VERSION;
 use dyno_plan::Plan;
 use dyno_record::model::{Environment, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord};
 use jiff::Timestamp;
-
-/// Version of this program.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A document with status `running` and without results.
 pub(crate) fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> RunDocument {

@@ -1,9 +1,9 @@
 //! The documents of a session: which are to be loaded, and whether those that should be there are there.
 
 use super::{Extent, Session};
+use crate::deployment::DeploymentUnderTest;
 use crate::error::Error;
 use crate::run::collection::{self, Decision};
-use crate::deployment::DeploymentUnderTest;
 use crate::run::observation;
 use dyno_load::connect::{Control, Patience};
 use dyno_load::prepare;

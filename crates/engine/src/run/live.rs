@@ -65,7 +65,7 @@ pub(crate) struct Live<'a> {
     recent: VecDeque<Recent>,
     course: Course,
     /// Whoever else watches; hears what is noticed.
-    other: Box<dyn Watch + 'a>,
+    other: Box<dyn Observer + 'a>,
     /// Looks for changes of the rate and of the mean response time while measuring.
     lookouts: [Lookout; 2],
 }
@@ -124,7 +124,7 @@ impl<'a> Live<'a> {
         name: &str,
         started_at: String,
         state_dir: Option<&Path>,
-        other: Box<dyn Watch + 'a>,
+        other: Box<dyn Observer + 'a>,
     ) -> Live<'a> {
         let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         let state = LiveState {
@@ -186,7 +186,7 @@ impl<'a> Live<'a> {
     }
 }
 
-impl Watch for Live<'_> {
+impl Observer for Live<'_> {
     fn phase_started(&mut self, expected: &Expectation) {
         self.other.phase_started(expected);
         if self.entry.is_none()
@@ -205,8 +205,8 @@ impl Watch for Live<'_> {
         self.write();
     }
 
-    fn interval(&mut self, interval: &IntervalRecord) {
-        self.other.interval(interval);
+    fn window(&mut self, interval: &IntervalRecord) {
+        self.other.window(interval);
         let duration_s = interval.duration_ns as f64 / 1e9;
         let mut response = match self.recent.len() {
             RECENT => self.recent.pop_front().map(|mut oldest| {

@@ -1,8 +1,8 @@
 //! What watches a run: the sources that the plan asks for, started before the load and ended after it.
 
-use crate::error::{Error, Kind};
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
+use crate::error::{Error, Kind};
 use dyno_load::clock::Clock;
 use dyno_load::connect::{Connector, Control, ControlError};
 use dyno_observe::doctor::network;

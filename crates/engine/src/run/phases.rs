@@ -1,14 +1,14 @@
 //! The phases of a session: what the engine or a fleet is to do, and what is looked at while it does it.
 
 use super::{Extent, Session};
-use crate::error::Error;
-use crate::load_source::{Phases, Stage};
-use crate::recording::roles::Tables;
-use crate::run::instance::InstanceRun;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::placement;
-use crate::observer::Expectation;
 use crate::deployment::server::ServerUnderTest;
+use crate::error::Error;
+use crate::load_source::{Phases, Stage};
+use crate::observer::Expectation;
+use crate::recording::roles::Tables;
+use crate::run::instance::InstanceRun;
 use crate::run::trace::io::{Attached, Completed, RunTrace};
 use crate::run::trace::{self, Watched, Watchers};
 use dyno_load::LoadError;
@@ -71,7 +71,11 @@ impl Session<'_> {
             .map_err(|failure| failure.context("the load phase failed"))
     }
 
-    pub(super) fn measure(&mut self, targets: &[LoadTarget], deployment: &mut DeploymentUnderTest) -> Result<(), Error> {
+    pub(super) fn measure(
+        &mut self,
+        targets: &[LoadTarget],
+        deployment: &mut DeploymentUnderTest,
+    ) -> Result<(), Error> {
         let phases = &self.plan.phases;
         let mut specs = Vec::new();
         if !phases.warmup.0.is_zero() {
@@ -139,7 +143,12 @@ impl Session<'_> {
     }
 
     /// Runs phases and passes their windows to the recorders, also when they end with a fault.
-    fn drive(&mut self, part: JobPart, targets: &[LoadTarget], deployment: &mut DeploymentUnderTest) -> Result<(), Error> {
+    fn drive(
+        &mut self,
+        part: JobPart,
+        targets: &[LoadTarget],
+        deployment: &mut DeploymentUnderTest,
+    ) -> Result<(), Error> {
         let clients = part.clients;
         let stop = self.context.cancel.phase_flag();
         let phases: Vec<PhaseKind> = part.phases.iter().map(|phase| phase.kind).collect();
@@ -158,7 +167,13 @@ impl Session<'_> {
         };
         let job = match self.context.source {
             Some(_) => None,
-            None => Some(self.job(part, targets, &deployment.servers, Arc::clone(&stop), announce)?),
+            None => Some(self.job(
+                part,
+                targets,
+                &deployment.servers,
+                Arc::clone(&stop),
+                announce,
+            )?),
         };
         let data_folders = self.data_folders(deployment);
         let (recorder, instances) = (&mut self.recorder, &mut self.instances);
@@ -212,7 +227,9 @@ impl Session<'_> {
             Ok(())
         };
         let result = match (job, self.context.source) {
-            (Some(job), _) => engine::run(job, &mut sink).map_err(|error| of_target(error, targets)),
+            (Some(job), _) => {
+                engine::run(job, &mut sink).map_err(|error| of_target(error, targets))
+            }
             (None, Some(source)) => {
                 let phases = Phases {
                     stage,
@@ -291,7 +308,11 @@ impl Session<'_> {
     }
 
     /// What starts the watching programs once the starts of the phases are known.
-    fn announce(&self, watchers: Arc<Mutex<Watchers>>, deployment: &DeploymentUnderTest) -> Announce {
+    fn announce(
+        &self,
+        watchers: Arc<Mutex<Watchers>>,
+        deployment: &DeploymentUnderTest,
+    ) -> Announce {
         let traces = self.plan.traces.clone();
         let subject = trace::Subject {
             run: self.directory.clone(),

@@ -1,17 +1,18 @@
 //! What is looked at before anything is made: by a run, and by a dry run, which refuses what the run would refuse as far as
 //! that is known without a server that runs.
 
+use crate::deployment::locality;
+use crate::deployment::placement::HostPlacement;
+use crate::deployment::server::ServerPaths;
 use crate::error::{Error, Kind};
 use crate::run::directory::RunDirectory;
-use crate::run::{RunOptions, Context};
-use crate::deployment::placement::Place;
-use crate::deployment::server::ServerPaths;
 use crate::run::steering::Steering;
-use dyno_plan::task::Task;
+use crate::run::{Context, RunOptions};
 use crate::run::{deployment, observation, trace};
 use dyno_observe::environment;
 use dyno_plan::Plan;
 use dyno_plan::model::PageCache;
+use dyno_plan::task::Task;
 use std::path::Path;
 
 /// Where a dry run would put what a server needs. It is never made.
@@ -39,7 +40,11 @@ pub(crate) fn servers(
     let places = places(embedded, context);
     match &task.remote {
         Some(remote) => deployment::check_remote(&task.plan, remote, &places),
-        None => deployment::check(&task.plan, &places, Place::of_plan(&task.plan)?.as_ref()),
+        None => deployment::check(
+            &task.plan,
+            &places,
+            HostPlacement::from_plan(&task.plan)?.as_ref(),
+        ),
     }
 }
 
@@ -53,17 +58,21 @@ pub(crate) fn places<'a>(embedded: Option<&'a Path>, context: Context<'a>) -> Se
 }
 
 /// All that is known of a run before it begins.
-pub(crate) fn of_run(task: &Task, options: &RunOptions<'_>, context: Context<'_>) -> Result<(), Error> {
+pub(crate) fn of_run(
+    task: &Task,
+    options: &RunOptions<'_>,
+    context: Context<'_>,
+) -> Result<(), Error> {
     machine(task, context)?;
-    if let Some(out) = options.out {
+    if let Some(out) = &options.out {
         RunDirectory::check(out)?;
     }
     if let Some(guard) = &options.guard {
-        let out = options.out.unwrap_or(Path::new(NOWHERE));
+        let out = options.out.as_deref().unwrap_or(Path::new(NOWHERE));
         let fault = guard.watch(vec![out.to_owned()]).fault();
         fault.map_or(Ok(()), Err)?;
     }
-    servers(task, options.embedded_server, context)
+    servers(task, options.embedded_server.as_deref(), context)
 }
 
 /// All that is known of the runs of an experiment before the first one. Of runs that differ in their load alone one is
@@ -99,7 +108,7 @@ fn page_cache(task: &Task, context: Context<'_>) -> Result<(), Error> {
     }
     let hostname = context.environment.hostname.as_deref();
     let remote = task.remote.as_ref();
-    if remote.is_some_and(|remote| !remote.is_local(hostname)) {
+    if remote.is_some_and(|remote| !locality::is_local(remote, hostname)) {
         return Err(page_cache_of_others());
     }
     environment::may_drop_page_cache().map_err(page_cache_stays)
@@ -108,8 +117,7 @@ fn page_cache(task: &Task, context: Context<'_>) -> Result<(), Error> {
 /// The server is on a machine whose page cache is none of ours.
 pub(crate) fn page_cache_of_others() -> Error {
     let text = "`data.page_cache = \"drop\"` is about this machine, and the server is on another";
-    Error::new(Kind::BadInput, text)
-        .with_hint("drop it there, and set `data.page_cache` to `keep`")
+    Error::new(Kind::BadInput, text).with_hint("drop it there, and set `data.page_cache` to `keep`")
 }
 
 /// The page cache cannot be dropped.

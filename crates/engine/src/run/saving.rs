@@ -2,9 +2,9 @@
 
 use super::{Extent, Finished, Session};
 use crate::error::Error;
+use crate::observer::Observer;
 use crate::run::instance::InstanceRun;
 use crate::run::recorder::Totals;
-use crate::observer::Observer;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::reader::Run;
 use dyno_results::AnalysedRun;

@@ -2,8 +2,8 @@
 
 use super::child::ResponderProcess;
 use super::{ClosedLoop, ConstantRate, Machine, SCHEMA_VERSION, Selfcheck, StartDelay};
+use crate::VERSION;
 use crate::error::{Error, Kind};
-use crate::run::document::VERSION;
 use crate::run::{Context, usage};
 use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;

@@ -2,8 +2,8 @@
 
 use super::{Machine, SCHEMA_VERSION, Selfcheck};
 use crate::error::{Error, Kind};
-use crate::run::Context;
 use crate::files::write_file;
+use crate::run::Context;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "selfcheck.json";

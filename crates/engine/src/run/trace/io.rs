@@ -11,8 +11,8 @@ use dyno_plan::Plan;
 use dyno_plan::io_trace::IoTracePlan;
 use dyno_record::io_trace::document::TraceTarget;
 use dyno_record::model::{PhaseKind, TraceRecord};
-use dyno_trace::LiveKernel;
 use dyno_results::{AnalysedTrace, TraceOptions};
+use dyno_trace::LiveKernel;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -31,14 +31,12 @@ pub(crate) fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("use `dyno trace --server URI` on its machine while the run goes on"));
     }
-    let wanted = settings::of_plan(trace, 0);
+    let wanted = settings::from_plan(trace, 0);
     let refusal = dyno_trace::possibilities(&LiveKernel::new()).refusal;
     wanted
         .check()
         .and(refusal.map_or(Ok(()), Err))
-        .map_err(|error| {
-            Error::from(error).context("the trace that the plan wants cannot be made")
-        })
+        .map_err(|error| Error::from(error).context("the trace that the plan wants cannot be made"))
 }
 
 /// A trace that is attached and waits for its window.
@@ -70,7 +68,7 @@ impl Attached {
             command: None,
             name: Some("the servers of the run".to_owned()),
         };
-        let settings = settings::of_plan(trace, settings::zero_of(clock));
+        let settings = settings::from_plan(trace, settings::zero_of(clock));
         let recording = Recording::start(settings, target, None, &run.join(FOLDER))?;
         Ok(Some(Attached {
             recording,

@@ -6,11 +6,11 @@ use std::path::Path;
 
 /// Whether the server is on this machine, as far as its address tells, and who has its port open here. `hostname` is the
 /// name of this machine.
-pub(crate) fn is_local(remote: &Remote, hostname: Option<&str>) -> bool {
+pub fn is_local(remote: &Remote, hostname: Option<&str>) -> bool {
     remote.is_local(hostname, is_tunnel)
 }
 
 /// Whether a port of this machine is the near end of a way to another one.
-pub(crate) fn is_tunnel(port: u16) -> bool {
+pub fn is_tunnel(port: u16) -> bool {
     network::holder(Path::new("/"), port).is_ok_and(|holder| holder.relay == Some(Relay::Tunnel))
 }

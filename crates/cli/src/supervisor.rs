@@ -1,15 +1,15 @@
 //! The process that holds the servers of a deployment that stays: started by `dyno server start`,
 //! ended by `dyno server stop`. Its servers die with it, as those of a run do.
 
-use super::state::State;
-use super::{lock, unusable};
-use crate::error::{Error, Kind};
-use crate::cancel::Cancel;
-use crate::run::Context;
-use crate::deployment;
-use crate::files::write_file;
-use crate::deployment::placement::Place as Placement;
-use crate::deployment::server::ServerPaths;
+use crate::exit::{Exit, Failure};
+use crate::invocation::Invocation;
+use dyno_engine::Cancel;
+use dyno_engine::deployment;
+use dyno_engine::deployment::placement::HostPlacement;
+use dyno_engine::deployment::server::ServerPaths;
+use dyno_engine::detached::state::State;
+use dyno_engine::detached::{FAILURE, PROBLEM, lock, unusable};
+use dyno_engine::files::write_file;
 use dyno_plan::Plan;
 use dyno_servers::{Deployment, Stopped as MemberStopped};
 use nix::sys::prctl::set_pdeathsig;
@@ -29,11 +29,6 @@ use std::time::Duration;
 const PLAN: &str = "plan.toml";
 const LOG: &str = "supervisor.log";
 
-/// Servers that did not live as they should, one sentence on each line.
-const PROBLEM: &str = "problem.txt";
-/// Why the servers could not be stopped.
-const FAILURE: &str = "failure.txt";
-
 /// What the supervisor says when its servers are ready.
 const READY: &str = "ready";
 
@@ -50,16 +45,16 @@ pub(crate) fn spawn(
     lock: File,
     plan: &Plan,
     embedded: Option<&Path>,
-    context: Context<'_>,
-) -> Result<Exit, Error> {
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
     let path = folder.join(PLAN);
     std::fs::write(&path, dyno_plan::file::to_toml(plan))
         .map_err(|error| unusable(&path, error))?;
-    let executable = context.environment.executable.as_deref();
+    let executable = invocation.environment.executable.as_deref();
     let executable =
-        executable.ok_or_else(|| Error::new(Kind::Internal, "the path of `dyno` is unknown"))?;
+        executable.ok_or_else(|| Failure::new(Exit::Internal, "the path of `dyno` is unknown"))?;
     let mut command = Command::new(executable);
-    if context.messages.quiet() {
+    if invocation.messages.quiet() {
         command.arg("--quiet");
     }
     command.args(["server", "supervise"]).arg(folder);
@@ -72,19 +67,19 @@ pub(crate) fn spawn(
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| {
-            Error::from_cause(Kind::Environment, error).context("cannot start the supervisor")
+            Failure::of(Exit::Environment, error).context("cannot start the supervisor")
         })?;
-    if wait_until_ready(&mut child, context.cancel)? {
+    if wait_until_ready(&mut child, invocation.cancel)? {
         return Ok(Exit::Done);
     }
     let status = child
         .wait()
-        .map_err(|error| Error::from_cause(Kind::Environment, error).context("the supervisor is lost"))?;
+        .map_err(|error| Failure::of(Exit::Environment, error).context("the supervisor is lost"))?;
     Ok(Exit::from_code(status.code()))
 }
 
 /// Whether it became ready. Passes an interrupt on.
-fn wait_until_ready(child: &mut Child, interrupt: &Cancel) -> Result<bool, Error> {
+fn wait_until_ready(child: &mut Child, interrupt: &Cancel) -> Result<bool, Failure> {
     let output = child.stdout.take().expect("it is piped");
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -114,26 +109,26 @@ fn wait_until_ready(child: &mut Child, interrupt: &Cancel) -> Result<bool, Error
 pub(crate) fn supervise(
     folder: &Path,
     embedded: Option<&Path>,
-    context: Context<'_>,
-) -> Result<Exit, Error> {
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
     // Signals of the terminal are for the command that started this, and it passes them on.
     let _ = setsid();
     lock::own(folder)?;
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
-        .map_err(|error| Error::from_cause(Kind::Environment, error).context("cannot handle signals"))?;
+        .map_err(|error| Failure::of(Exit::Environment, error).context("cannot handle signals"))?;
     let orphaned = notice_end_of_parent()?;
-    let interrupted = || context.cancel.requested() || orphaned.load(Ordering::Relaxed);
+    let interrupted = || invocation.cancel.requested() || orphaned.load(Ordering::Relaxed);
     let path = folder.join(PLAN);
     let text = std::fs::read_to_string(&path).map_err(|error| unusable(&path, error))?;
     let plan = dyno_plan::file::parse(&text, &path.to_string_lossy())
-        .map_err(|error| Error::from_cause(Kind::Internal, error))?;
-    let places = ServerPaths {
-        environment: context.environment,
+        .map_err(|error| Failure::of(Exit::Internal, error))?;
+    let paths = ServerPaths {
+        environment: invocation.environment,
         embedded,
         folder,
     };
-    let placement = Placement::of_plan(&plan)?;
-    let started = deployment::start(&plan, &places, placement.as_ref(), &interrupted);
+    let placement = HostPlacement::from_plan(&plan)?;
+    let started = deployment::start(&plan, &paths, placement.as_ref(), &interrupted);
     if started.is_err() && orphaned.load(Ordering::Relaxed) {
         remove(folder);
     }
@@ -143,9 +138,9 @@ pub(crate) fn supervise(
     if !announce(folder)? {
         let stopped = deployment.stop();
         remove(folder);
-        return stopped.map(|_| Kind::Interrupted).map_err(Error::from);
+        return stopped.map(|_| Exit::Interrupted).map_err(Failure::from);
     }
-    if !context.cancel.requested() {
+    if !invocation.cancel.requested() {
         watch(folder, signals, &mut deployment);
     }
     match deployment.stop() {
@@ -157,8 +152,8 @@ pub(crate) fn supervise(
             Ok(Exit::Done)
         }
         Err(error) => {
-            let failure = Error::from(error);
-            write_problem(folder, FAILURE, &format!("{:#}", failure.cause));
+            let failure = Failure::from(error);
+            write_problem(folder, FAILURE, &format!("{:#}", failure.error));
             Err(failure)
         }
     }
@@ -217,18 +212,18 @@ fn write_problem(folder: &Path, name: &str, text: &str) {
 
 /// A flag that is set when the command that waits for the servers is gone: until they are ready they
 /// are of use to nobody else. One that is gone already has closed the pipe to it.
-fn notice_end_of_parent() -> Result<Arc<AtomicBool>, Error> {
+fn notice_end_of_parent() -> Result<Arc<AtomicBool>, Failure> {
     let orphaned = Arc::new(AtomicBool::new(false));
     // The kernel sends it once for each thread of the parent, which must not count as a second Ctrl-C.
     signal_hook::flag::register(SIGUSR1, Arc::clone(&orphaned))
         .and_then(|_| set_pdeathsig(Signal::SIGUSR1).map_err(Into::into))
-        .map_err(|error| Error::from_cause(Kind::Environment, error).context("cannot handle signals"))?;
+        .map_err(|error| Failure::of(Exit::Environment, error).context("cannot handle signals"))?;
     Ok(orphaned)
 }
 
 /// Says that the servers are ready, and lets go of the terminal. `false` if nobody listens: then
 /// nobody knows of the servers either.
-fn announce(folder: &Path) -> Result<bool, Error> {
+fn announce(folder: &Path) -> Result<bool, Failure> {
     // What cannot be turned off does no harm any more.
     let _ = set_pdeathsig(None);
     let mut output = std::io::stdout().lock();
@@ -243,21 +238,6 @@ fn announce(folder: &Path) -> Result<bool, Error> {
         .and_then(|()| dup2_stderr(&log))
         .map_err(|error| unusable(&path, error))?;
     Ok(said.is_ok())
-}
-
-/// Servers of a folder that ended by themselves or had to be killed, one sentence on each line.
-pub(crate) fn problem(folder: &Path) -> Option<String> {
-    read_problem(folder, PROBLEM)
-}
-
-/// Why the supervisor of a folder could not stop its servers.
-pub(crate) fn failure(folder: &Path) -> Option<String> {
-    read_problem(folder, FAILURE)
-}
-
-fn read_problem(folder: &Path, name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(folder.join(name)).ok()?;
-    Some(text.trim_end().to_owned())
 }
 
 #[cfg(test)]
