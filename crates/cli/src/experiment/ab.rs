@@ -1,5 +1,6 @@
 //! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
 
+use dyno_record::quantity::Quantity;
 use super::campaign::Campaign;
 use super::{PLAN_OF_B, Tasks, document};
 use crate::args::AbArguments;
@@ -112,8 +113,8 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
         let set_aside = set_aside(campaign)?;
         if let Some(one) = set_aside.iter().find(|one| one.pair as usize == pair) {
             campaign.hands().messages.note(&format!(
-                "set aside: the hypervisor took {:.1} % of the CPU time",
-                one.stolen_ratio * 100.0
+                "set aside: the hypervisor took {} of the CPU time",
+                Quantity::ratio(one.stolen_ratio)
             ));
         }
         let found = answer(campaign);

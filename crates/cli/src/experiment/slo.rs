@@ -1,5 +1,6 @@
 //! `dyno slo`: open-loop runs at rates that close in on the highest one that keeps an objective.
 
+use dyno_record::quantity::Quantity;
 use super::campaign::Campaign;
 use super::document;
 use crate::args::{ScheduleName, SloArguments};
@@ -197,8 +198,8 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Failure> {
                 let stolen = attempt.stolen_ratio.unwrap_or_default();
                 if stolen > max_steal.unwrap_or(1.0) && set_aside.len() < most_set_aside {
                     campaign.hands().messages.note(&format!(
-                        "set aside: the hypervisor took {:.1} % of the CPU time",
-                        stolen * 100.0
+                        "set aside: the hypervisor took {} of the CPU time",
+                        Quantity::ratio(stolen)
                     ));
                     set_aside.push(attempt);
                 } else {
