@@ -6,7 +6,7 @@ use crate::session::live::{Course, sparkline};
 use crate::session::recorder::{Expectation, Watch};
 use dyno_record::interval::{IntervalRecord, latency_histogram};
 use dyno_record::model::{PhaseKind, PhaseRecord};
-use dyno_report::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
@@ -174,7 +174,8 @@ impl Phase {
     fn text(&self) -> String {
         let mut parts = vec![match (self.expected.duration, self.expected.operations) {
             (Some(duration), _) => {
-                format!("{:.0} s of {:.0} s", self.elapsed_s, duration.as_secs_f64())
+                let whole = Quantity::seconds(duration.as_secs_f64()).brief();
+                format!("{} of {whole}", Quantity::seconds(self.elapsed_s).brief())
             }
             (None, Some(operations)) => {
                 format!(
@@ -184,7 +185,7 @@ impl Phase {
                     self.unit()
                 )
             }
-            (None, None) => format!("{:.0} s", self.elapsed_s),
+            (None, None) => Quantity::seconds(self.elapsed_s).brief().to_string(),
         }];
         let course = self.course.per_s();
         let bars = match course.len() {
@@ -206,7 +207,7 @@ impl Phase {
         }
         parts.push(errors(self.failed));
         if let Some(left_s) = self.left_s() {
-            parts.push(format!("{left_s:.0} s left"));
+            parts.push(format!("{} left", Quantity::seconds(left_s).brief()));
         }
         format!("{}: {}", self.expected.kind.as_str(), parts.join(", "))
     }

@@ -1,11 +1,10 @@
 //! What can go wrong in a fleet. Every variant names the host, where there is one, and the last thing it did.
 
 use crate::protocol::Stage;
+use dyno_record::quantity::Quantity;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-const MIB: f64 = (1_u64 << 20) as f64;
 
 /// A fleet, or one agent of it, cannot go on.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -70,8 +69,8 @@ pub enum FleetError {
     },
     /// A host has no room for its records.
     #[error(
-        "`{host}` has {:.1} MiB of free disk, and {:.1} MiB are needed",
-        *free_bytes as f64 / MIB, *needed_bytes as f64 / MIB
+        "`{host}` has {} of free disk, and {} are needed",
+        Quantity::bytes(*free_bytes), Quantity::bytes(*needed_bytes)
     )]
     Disk {
         /// The host.

@@ -8,7 +8,7 @@ use crate::experiment::model::Section;
 use crate::facts::{self, Fact};
 use crate::instances::{self, InstancesModel};
 use crate::io_trace::{self, TraceView};
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use crate::series::{self, Charts, MAX_POINTS};
 use crate::watched::WatchedModel;
 use dyno_analyze::experiment::figures;
@@ -812,7 +812,7 @@ mod tests {
         );
         assert!(model.phases[0].operations[0].latencies.is_empty());
         let figures = model.headline.unwrap().figures;
-        assert_eq!(figures[1].value.to_string(), crate::quantity::NO_VALUE);
+        assert_eq!(figures[1].value.to_string(), dyno_record::quantity::NO_VALUE);
         assert_eq!(figures[4].note.as_deref(), Some("100 %, all timeout"));
     }
 }

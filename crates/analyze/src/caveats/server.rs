@@ -1,6 +1,7 @@
 //! Doubts about what the server was asked to do: how much data, from where, and how safely.
 
-use super::{Facts, about_phase, about_run, bytes};
+use super::{Facts, about_phase, about_run};
+use dyno_record::quantity::Quantity;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
 use serde_json::Value;
 
@@ -51,8 +52,8 @@ pub(super) fn fits_in_cache(facts: &Facts<'_>) -> Vec<Caveat> {
         PhaseKind::Measure,
         format!(
             "the data set ({} uncompressed) fits into the server's cache ({}); reads measure memory, not storage",
-            bytes(data_bytes),
-            bytes(cache_bytes)
+            Quantity::bytes(data_bytes),
+            Quantity::bytes(cache_bytes)
         ),
         "raise `--records` or lower the cache to measure storage",
     )]

@@ -291,17 +291,11 @@ fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
 }
 
 fn signed(ns: f64) -> String {
-    match ns < 0.0 {
-        true => format!("-{}", time(-ns / 1e9)),
-        false => time(ns / 1e9),
-    }
+    time(ns / 1e9)
 }
 
 fn change(ns: f64) -> String {
-    match ns < 0.0 {
-        true => signed(ns),
-        false => format!("+{}", signed(ns)),
-    }
+    Quantity::microseconds(ns / 1e3).brief().signed().to_string()
 }
 
 fn stationary(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {

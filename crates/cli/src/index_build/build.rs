@@ -1,5 +1,6 @@
 //! One build of the index: caches made cold, the tracer attached, the command, and what everybody did meanwhile.
 
+use dyno_record::quantity::Quantity;
 use super::disk::Limit;
 use super::figures::{self, Counters};
 use super::place::Place;
@@ -100,9 +101,9 @@ impl Builder<'_> {
             caveat(
                 format!(
                     "the server read {} at its start and {} for the index, of documents of {}: some of them may have been in its cache",
-                    mebibytes(at_start),
-                    mebibytes(read),
-                    mebibytes(self.documents_bytes)
+                    Quantity::bytes(at_start),
+                    Quantity::bytes(read),
+                    Quantity::bytes(self.documents_bytes)
                 ),
                 "give it a smaller cache, or more documents; with compressed blocks it reads less than the documents have",
             );
@@ -252,10 +253,6 @@ pub(super) fn page_cache_stays(error: std::io::Error) -> Failure {
     Failure::of(Exit::Environment, error)
         .context("cannot drop the page cache of this machine")
         .with_hint("run it as root, or build from a warm cache with `--warm`")
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 /// Whether documents that the server read at its start may have been in its cache.

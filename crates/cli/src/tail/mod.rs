@@ -19,6 +19,7 @@ use dyno_analyze::messages::record::{
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
 use dyno_record::model::RunStatus;
+use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use dyno_tail::TailError;
 use dyno_tail::document;
@@ -269,7 +270,12 @@ fn in_short(measured: &Measured) -> String {
         .and_then(|consumer| consumer.deliveries.first())
         .map_or(0.0, |delivery| delivery.total.p50_us);
     let received = consumer.map_or(0, |consumer| consumer.sum.received);
-    format!("  {received} messages received, {rate:.0}/s, median latency {median:.0} µs")
+    format!(
+        "  {} messages received, {}, median latency {}",
+        Quantity::count(received),
+        Quantity::per_second(rate),
+        Quantity::microseconds(median)
+    )
 }
 
 /// Where the drivers are.

@@ -10,6 +10,7 @@ use dyno_analyze::experiment::{Answer, Experiment, Side, Verb};
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::model::Schedule;
 use dyno_plan::task::Task;
+use dyno_record::quantity::Quantity;
 use std::time::{Duration, Instant};
 
 /// What is compared, and when it is known well enough.
@@ -129,8 +130,8 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         let set_aside = set_aside(campaign)?;
         if let Some(one) = set_aside.iter().find(|one| one.pair as usize == pair) {
             campaign.context().note(format!(
-                "set aside: the hypervisor took {:.1} % of the CPU time",
-                one.stolen_ratio * 100.0
+                "set aside: the hypervisor took {} of the CPU time",
+                Quantity::ratio(one.stolen_ratio)
             ));
         }
         let found = answer(campaign);

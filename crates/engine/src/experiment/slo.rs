@@ -12,6 +12,7 @@ use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, Object
 use dyno_plan::model::Schedule;
 use dyno_plan::resolve::ScheduleKind;
 use dyno_plan::task::Task;
+use dyno_record::quantity::Quantity;
 use dyno_record::model::PhaseKind;
 use dyno_record::responses::{WindowResponses, responses};
 
@@ -193,8 +194,8 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
                 let stolen = attempt.stolen_ratio.unwrap_or_default();
                 if stolen > max_steal.unwrap_or(1.0) && set_aside.len() < most_set_aside {
                     campaign.context().note(format!(
-                        "set aside: the hypervisor took {:.1} % of the CPU time",
-                        stolen * 100.0
+                        "set aside: the hypervisor took {} of the CPU time",
+                        Quantity::ratio(stolen)
                     ));
                     set_aside.push(attempt);
                 } else {

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Kind};
 use dyno_plan::units::Bytes;
-use dyno_report::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@ use crate::observer::{Expectation, Observer};
 use dyno_analyze::online_shift::OnlineShift;
 use dyno_record::interval::{IntervalRecord, latency_histogram};
 use dyno_record::model::{PhaseKind, PhaseRecord};
-use dyno_report::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

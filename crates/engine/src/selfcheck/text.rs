@@ -1,7 +1,7 @@
 //! A selfcheck as text.
 
 use super::Selfcheck;
-use dyno_report::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use std::fmt::Write as _;
 
 /// The kept document, with a line end.
@@ -39,10 +39,10 @@ pub(crate) fn human(selfcheck: &Selfcheck) -> String {
     line(
         "CPU per operation",
         format!(
-            "{:.2} µs ({:.2} µs user, {:.2} µs system)",
-            closed.cpu_us_per_operation,
-            closed.cpu_user_us_per_operation,
-            closed.cpu_system_us_per_operation
+            "{} ({} user, {} system)",
+            Quantity::microseconds(closed.cpu_us_per_operation),
+            Quantity::microseconds(closed.cpu_user_us_per_operation),
+            Quantity::microseconds(closed.cpu_system_us_per_operation)
         ),
     );
     line("memory", Quantity::bytes(closed.max_rss_bytes).to_string());
@@ -51,8 +51,8 @@ pub(crate) fn human(selfcheck: &Selfcheck) -> String {
         line(
             &format!("constant {}", Quantity::per_second(rate.offered_rate_per_s)),
             format!(
-                "achieved {:.2} %, start delay p50 {}, p99 {}, max {}",
-                rate.achieved_ratio * 100.0,
+                "achieved {}, start delay p50 {}, p99 {}, max {}",
+                Quantity::ratio(rate.achieved_ratio),
                 Quantity::microseconds(delay.p50),
                 Quantity::microseconds(delay.p99),
                 Quantity::microseconds(delay.max)

@@ -1,5 +1,6 @@
 //! Checks of the CPU: frequency, clock, and who else uses it.
 
+use dyno_record::quantity::Quantity;
 use super::facts::Facts;
 use super::{Finding, by_hand, judged, unread, write_action, write_file};
 use crate::host::{BOOST, NO_TURBO};
@@ -132,10 +133,10 @@ pub(super) fn other_load(facts: &Facts) -> Finding {
             .take(NAMED)
             .map(|process| {
                 format!(
-                    "{} ({}) {:.0} %",
+                    "{} ({}) {}",
                     process.name,
                     process.pid,
-                    process.cpu_ratio * 100.0
+                    Quantity::ratio(process.cpu_ratio).brief()
                 )
             })
             .collect();
@@ -145,8 +146,8 @@ pub(super) fn other_load(facts: &Facts) -> Finding {
             format!(": {}", names.join(", "))
         };
         parts.push(format!(
-            "others use {:.0} % of {cpus} CPUs{names}",
-            ratio * 100.0
+            "others use {} of {cpus} CPUs{names}",
+            Quantity::ratio(ratio).brief()
         ));
     }
     let mut past = |ratio: f64, text: String| {

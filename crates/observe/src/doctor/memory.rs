@@ -2,7 +2,8 @@
 
 use super::facts::{Facts, Product, ServerFacts};
 use super::processes::MemoryPolicy;
-use super::{Finding, by_hand, bytes, judged, sysctl, unread, write_file};
+use super::{Finding, by_hand, judged, sysctl, unread, write_file};
+use dyno_record::quantity::Quantity;
 use crate::health::Reading;
 use dyno_record::verdict::{Change, Level};
 
@@ -165,7 +166,7 @@ pub(super) fn own_huge_pages(facts: &Facts) -> Finding {
                 && facts.huge_pages_defrag.as_deref() == Ok("always");
             let used = own
                 .used_bytes
-                .map(|used| format!(", {} in use", bytes(used)))
+                .map(|used| format!(", {} in use", Quantity::bytes(used)))
                 .unwrap_or_default();
             match (own.allowed, wanted) {
                 (false, true) => (
@@ -206,7 +207,7 @@ pub(super) fn swappiness(facts: &Facts) -> Finding {
         };
         let swap = match &facts.swap_bytes {
             Ok(0) => ", no swap".to_owned(),
-            Ok(size) => format!(", {} of swap", bytes(*size)),
+            Ok(size) => format!(", {} of swap", Quantity::bytes(*size)),
             Err(_) => String::new(),
         };
         (
@@ -355,11 +356,11 @@ pub(super) fn cache_memory(facts: &Facts) -> Finding {
         _ => Level::Pass,
     };
     let found = format!(
-        "{} × {}{how} of {} ({:.0} %)",
+        "{} × {}{how} of {} ({})",
         server.instances,
-        bytes(cache),
-        bytes(memory),
-        ratio * 100.0
+        Quantity::bytes(cache),
+        Quantity::bytes(memory),
+        Quantity::ratio(ratio).brief()
     );
     Finding::new(level, found, advised, why).with_change(smaller_cache(memory, server.instances))
 }

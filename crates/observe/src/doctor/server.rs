@@ -1,5 +1,6 @@
 //! Checks of the server's process and of the way to it.
 
+use dyno_record::quantity::Quantity;
 use super::facts::Facts;
 use super::network::{Relay, RouteKind};
 use super::{Finding, by_hand, judged, unread};
@@ -147,9 +148,9 @@ pub(super) fn round_trip(facts: &Facts) -> Finding {
         Level::Pass
     };
     let found = format!(
-        "median {:.0} µs, p99 {:.0} µs of {} commands{}",
-        time.median_us,
-        time.p99_us,
+        "median {}, p99 {} of {} commands{}",
+        Quantity::microseconds(time.median_us),
+        Quantity::microseconds(time.p99_us),
         time.count,
         detour
             .as_ref()

@@ -1,7 +1,8 @@
 //! Checks of the storage that holds the data.
 
 use super::facts::Facts;
-use super::{Finding, by_hand, bytes, judged, write_action};
+use super::{Finding, by_hand, judged, write_action};
+use dyno_record::quantity::Quantity;
 use crate::health::Reading;
 use dyno_record::model::StorageRecord;
 use dyno_record::verdict::{Action, Change, Level};
@@ -32,7 +33,7 @@ pub(super) fn readahead(facts: &Facts) -> Finding {
         };
         (
             level,
-            format!("{} sectors ({})", size / 512, bytes(*size)),
+            format!("{} sectors ({})", size / 512, Quantity::bytes(*size)),
             readahead_change(facts),
         )
     })
@@ -140,7 +141,7 @@ pub(super) fn free_disk(facts: &Facts) -> Finding {
             planned.saturating_mul(2),
         )
     };
-    let advised = format!("at least {}", bytes(warn));
+    let advised = format!("at least {}", Quantity::bytes(warn));
     judged(
         &named(facts, |storage| storage.free_bytes),
         &advised,
@@ -152,7 +153,7 @@ pub(super) fn free_disk(facts: &Facts) -> Finding {
                 _ => Level::Pass,
             };
             let change = by_hand("free some space, or choose another `--data-dir`");
-            (level, format!("{} free", bytes(*free)), Some(change))
+            (level, format!("{} free", Quantity::bytes(*free)), Some(change))
         },
     )
 }

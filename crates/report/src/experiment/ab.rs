@@ -9,7 +9,7 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::experiment::ab::{AbAnswer, AbEnd, labels, servers};
 use dyno_analyze::experiment::demands::DemandRatio;

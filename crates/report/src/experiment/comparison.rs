@@ -6,7 +6,7 @@ use super::{ab, html};
 use crate::error::ReportError;
 use crate::facts::Fact;
 use crate::model::Definition;
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::experiment::ab::{AbAnswer, RunComparison};
 use dyno_analyze::uncertainty::runs::Basis;

@@ -4,7 +4,7 @@ use super::figure::{cell, interval, seconds};
 use super::model::Section;
 use super::rows::{RowValue, RowsChart, Scale};
 use super::table::{Cell, Column, Table, Tone};
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::experiment::figures::{Figure, resource_name};
 use dyno_analyze::laws::demand::Demand;
 use dyno_record::model::ResourceKind;

@@ -3,7 +3,7 @@
 use super::model::headline;
 use super::table::{Cell, Tone};
 use crate::model;
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::experiment::figures::Figure;
 use dyno_analyze::experiment::sweep::Level;
 use dyno_analyze::laws::demand::Demand;

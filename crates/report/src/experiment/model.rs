@@ -10,7 +10,7 @@ use super::{ab, blocks, runs, slo, sweep, xmax};
 use crate::caveat::{CaveatBook, NumberedCaveat, Topic};
 use crate::facts::{self, Fact};
 use crate::model::{Definition, Figure, Status};
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::experiment::{Answer, Experiment, Finding, FindingKind, Verb};
 use serde::Serialize;
 

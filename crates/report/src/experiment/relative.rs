@@ -8,7 +8,7 @@ use super::rows::{RowValue, RowsChart};
 use super::sweep::{Sweep, key_column};
 use super::table::{Cell, Column, Table, Tone};
 use crate::model::Definition;
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::experiment::demands::DemandRatio;
 use dyno_analyze::experiment::figures::{Figure, resource_name};

@@ -3,7 +3,7 @@
 use super::figure::cell;
 use super::model::Section;
 use super::table::{Cell, Column, Table, Tone};
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::experiment::{Answer, Block, Experiment, Point};
 
 /// Page of a run, inside its directory.

@@ -11,7 +11,7 @@ use super::sweep_charts as charts;
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::model::{Definition, Figure, INTERVAL, LAW_CHECK, SERVICE_DEMAND};
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::sweep::{CLIENTS, Level, PROGRAM, RATE, SweepAnswer};
 use dyno_analyze::experiment::{Block, Experiment};

@@ -5,7 +5,7 @@ use super::figure::interval_of;
 use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm};
 use super::rows::{RowValue, RowsChart, Scale};
 use super::sweep::Sweep;
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::closed_network::ClosedPoint;
 use dyno_analyze::experiment::figures::Figure;
 use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE};

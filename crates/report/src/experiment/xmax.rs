@@ -8,7 +8,7 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::experiment::Experiment;
 use dyno_analyze::experiment::figures::Figure as Interval;
 use dyno_analyze::experiment::xmax::{KEPT_RATIO, XmaxAnswer};

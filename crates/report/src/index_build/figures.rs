@@ -5,7 +5,7 @@ use super::sides::Side;
 use super::words::{Change, took};
 use crate::experiment::model::headline;
 use crate::model::Figure;
-use crate::quantity::{Quantity, Unit};
+use dyno_record::quantity::{Quantity, Unit};
 use dyno_analyze::access_pattern::order_words;
 use dyno_record::index_build::{IndexBuildDocument, RemedyRecord};
 

@@ -2,7 +2,7 @@
 
 use crate::caveat::{NumberedCaveat, Severity};
 use crate::model::Status;
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary};
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceDocument};
 

@@ -2,7 +2,7 @@
 
 use super::TraceView;
 use crate::facts::Fact;
-use crate::quantity::{Quantity, Unit};
+use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::io_trace::document::{
     HookKind, ProbeUse, TraceCost, TraceDocument, TraceFilter, TraceMode,
 };

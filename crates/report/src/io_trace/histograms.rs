@@ -5,7 +5,7 @@ use super::tables::noun;
 use crate::experiment::model::Section;
 use crate::experiment::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
 use crate::experiment::rows::{RowValue, RowsChart, Scale};
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::access_pattern::{FilePattern, Slice};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;

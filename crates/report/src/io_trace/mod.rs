@@ -16,7 +16,7 @@ use crate::experiment::ExperimentFormat;
 use crate::experiment::model::{ExperimentModel, FindingModel, Section, headline};
 use crate::experiment::{html, markdown, terminal};
 use crate::model::{Definition, Figure};
-use crate::quantity::{Quantity, Unit};
+use dyno_record::quantity::{Quantity, Unit};
 use dyno_analyze::access_pattern::{
     AccessPatterns, Activity, FilePattern, compared, findings, order_words,
 };

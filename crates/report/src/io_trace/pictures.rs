@@ -7,7 +7,7 @@ use super::{TracePair, TraceView};
 use crate::experiment::density::{DensityAxis, DensityChart, DensityPanel, Edges, encode};
 use crate::experiment::model::Section;
 use crate::experiment::plot::Measure;
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::access_pattern::{FilePattern, Grid, Pictures};
 use dyno_record::io_trace::event::Operation;
 

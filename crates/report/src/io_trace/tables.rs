@@ -4,7 +4,7 @@ use super::pairs::Pair;
 use super::{TracePair, TraceView};
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::{Quantity, Unit};
+use dyno_record::quantity::{Quantity, Unit};
 use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary, FilePattern};
 use dyno_record::io_trace::document::{FileKind, FileRole};
 use dyno_record::io_trace::event::Operation;

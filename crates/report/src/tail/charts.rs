@@ -6,7 +6,7 @@ use crate::experiment::model::Section;
 use crate::experiment::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
 use crate::experiment::rows::{RowValue, RowsChart, Scale};
 use crate::experiment::scatter::{ScatterChart, panel};
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::messages::Cause;
 use dyno_analyze::messages::across::{Line, label};
 use dyno_analyze::messages::record::{Latency, TailDocument};

@@ -2,7 +2,7 @@
 
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::messages::Cause;
 use dyno_analyze::messages::across::{Line, label};
 use dyno_analyze::messages::record::{

@@ -4,7 +4,7 @@
 use super::lines::{self, Of};
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::{Quantity, Unit};
+use dyno_record::quantity::{Quantity, Unit};
 use dyno_analyze::verdict::{Bench, Stretch};
 use dyno_record::metrics::MetricTable;
 

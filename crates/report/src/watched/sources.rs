@@ -2,7 +2,7 @@
 
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::{Quantity, Unit};
+use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::model::{OutageRecord, SourceHealth, SourceKind, SourceRecord};
 use serde::Serialize;
 

@@ -4,7 +4,7 @@
 use super::panels::BuiltPanel;
 use super::{list, when};
 use crate::experiment::model::sentence;
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use dyno_analyze::verdict::{Cause, CauseFinding, Evidence, Stretch, Verdict};
 use serde::Serialize;
 

@@ -5,6 +5,7 @@ use super::{finding, warning};
 use crate::experiment::Finding;
 use crate::experiment::sweep::{CLIENTS, Level, RATE};
 use crate::experiment::words::{count, list, number, percent, time};
+use dyno_record::quantity::Quantity;
 use crate::laws::{Law, LawCheck, LawVerdict};
 
 /// All laws, in the order in which they are told.
@@ -205,7 +206,6 @@ fn worst(view: &View<'_>, law: Law, all: &[(&Level, &LawCheck)]) -> Option<Strin
 pub(super) fn signed(ratio: f64) -> String {
     match ratio {
         ratio if ratio.abs() < 0.000_5 => "0.0 %".to_owned(),
-        ratio if ratio < 0.0 => format!("−{}", percent(-ratio)),
-        ratio => format!("+{}", percent(ratio)),
+        ratio => Quantity::ratio(ratio).brief().signed().to_string(),
     }
 }

@@ -4,7 +4,7 @@ use super::Sweep;
 use crate::experiment::figure::interval;
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::{Quantity, Unit};
+use dyno_record::quantity::{Quantity, Unit};
 use dyno_analyze::estimate::Estimate;
 use dyno_analyze::usl::{OpenEstimate, UslFit};
 

@@ -1,11 +1,11 @@
-//! The only number formatter of the reports: a value, its unit, and a precision that makes sense
-//! for both. What a number means, and which caveats touch it, is the model's business.
+//! The only number formatter of the workspace: a value, its unit, and a precision that makes sense for both. It stands
+//! beside the records because findings, reports, checks of the machine and progress all write numbers that were recorded.
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// What stands in a report where there is no value.
+/// What stands where there is no value.
 pub const NO_VALUE: &str = "–";
 
 /// The unit of a [`Quantity`], which also decides how it is scaled and rounded.
@@ -27,6 +27,20 @@ pub enum Unit {
     Plain,
     /// A bare number of any size, with three digits that count.
     Parameter,
+    /// A bare number with all its digits, such as one that was set.
+    Exact,
+    /// How many times as much, whole from 10 on.
+    Times,
+}
+
+/// How many digits are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Precision {
+    /// Those of a table.
+    #[default]
+    Full,
+    /// Those of a sentence.
+    Brief,
 }
 
 /// A value with its unit and, where known, its error.
@@ -35,6 +49,8 @@ pub struct Quantity {
     value: f64,
     unit: Unit,
     error: Option<f64>,
+    precision: Precision,
+    is_signed: bool,
 }
 
 impl Quantity {
@@ -44,6 +60,8 @@ impl Quantity {
             value,
             unit,
             error: None,
+            precision: Precision::Full,
+            is_signed: false,
         }
     }
 
@@ -82,6 +100,33 @@ impl Quantity {
         Self::new(value, Unit::Plain)
     }
 
+    /// A bare number with all its digits.
+    pub fn exact(value: f64) -> Self {
+        Self::new(value, Unit::Exact)
+    }
+
+    /// How many times as much.
+    pub fn times(ratio: f64) -> Self {
+        Self::new(ratio, Unit::Times)
+    }
+
+    /// The same quantity with the digits that a sentence has: three, also before the decimal point, whole percents from
+    /// 10 % on, and whole seconds.
+    pub fn brief(self) -> Self {
+        Quantity {
+            precision: Precision::Brief,
+            ..self
+        }
+    }
+
+    /// The same quantity with its sign, also above zero; zero has none.
+    pub fn signed(self) -> Self {
+        Quantity {
+            is_signed: true,
+            ..self
+        }
+    }
+
     /// The same quantity known to ± `error`, in the unit of the value. An error that is not a
     /// finite positive number is no knowledge and is left out.
     pub fn with_error(self, error: f64) -> Self {
@@ -102,14 +147,33 @@ impl Quantity {
         if !self.value.is_finite() {
             return (NO_VALUE.into(), "");
         }
+        if self.is_signed && self.value != 0.0 {
+            let unsigned = Quantity {
+                value: self.value.abs(),
+                is_signed: false,
+                ..*self
+            };
+            let (number, unit) = unsigned.parts();
+            let sign = if self.value < 0.0 { "−" } else { "+" };
+            return (format!("{sign}{number}"), unit);
+        }
+        let is_brief = self.precision == Precision::Brief;
         match self.unit {
+            Unit::PerSecond if is_brief => (three_digits(self.value), "/s"),
             Unit::PerSecond => (self.plain_digits(significant_decimals(self.value, 4)), "/s"),
             Unit::Microseconds => self.scaled(&TIME_SCALE),
             Unit::Bytes => self.scaled(&BYTES_SCALE),
+            Unit::Count | Unit::Plain | Unit::Parameter if is_brief => {
+                (three_digits(self.value), "")
+            }
             Unit::Count => (self.plain_digits(0), ""),
             Unit::Plain => (self.plain_digits(3), ""),
             Unit::Parameter => (self.plain_digits(significant_decimals(self.value, 3)), ""),
-            Unit::Seconds => (span(self.value), ""),
+            Unit::Exact => (group_thousands(&self.value.to_string()), ""),
+            Unit::Times => (times(self.value), ""),
+            Unit::Seconds if is_brief => (span(self.value.round(), 0), ""),
+            Unit::Seconds => (span(self.value, 1), ""),
+            Unit::Ratio if is_brief => (brief_percent(self.value * 100.0), " %"),
             Unit::Ratio => (percent(self.value * 100.0), " %"),
         }
     }
@@ -122,13 +186,16 @@ impl Quantity {
     fn scaled(&self, scale: &[(f64, &'static str)]) -> (String, &'static str) {
         let (factor, unit) = choose_scale(self.value, scale);
         let value = self.value / factor;
-        let decimals = if factor == 1.0 && value.fract() == 0.0 {
-            0
-        } else {
-            significant_decimals(value, 3)
+        // A whole number of the smallest units is exact; a sentence does not tell it from a measured one.
+        let is_whole = factor == 1.0 && value.fract() == 0.0;
+        let number = match self.precision {
+            Precision::Brief if !(is_whole && self.unit == Unit::Bytes) => three_digits(value),
+            _ => {
+                let decimals = if is_whole { 0 } else { significant_decimals(value, 3) };
+                with_error_digits(value, self.error.map(|error| error / factor), decimals)
+            }
         };
-        let error = self.error.map(|error| error / factor);
-        (with_error_digits(value, error, decimals), unit)
+        (number, unit)
     }
 }
 
@@ -237,6 +304,32 @@ fn group_thousands(number: &str) -> String {
     grouped
 }
 
+/// The number rounded to three digits that count, wherever its decimal point is.
+fn three_digits(value: f64) -> String {
+    let leading = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+    let power = 10f64.powi(2 - leading as i32);
+    let rounded = (value * power).round() / power;
+    group_thousands(&format!("{rounded:.*}", significant_decimals(rounded, 3)))
+}
+
+/// How many times as much: `1.02`, `2.3`, `14`.
+fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 9.95 => group_thousands(&format!("{ratio:.0}")),
+        ratio if ratio >= 1.095 => format!("{ratio:.1}"),
+        ratio => format!("{ratio:.2}"),
+    }
+}
+
+/// A percentage in a sentence. One that rounds to nothing is not nothing.
+fn brief_percent(value: f64) -> String {
+    match value.abs() {
+        size if size >= 9.95 || size == 0.0 => format!("{value:.0}"),
+        size if size >= 0.05 => format!("{value:.1}"),
+        _ => "less than 0.1".into(),
+    }
+}
+
 /// A percentage that never rounds something to nothing or almost everything to everything.
 fn percent(value: f64) -> String {
     match value {
@@ -252,10 +345,10 @@ fn percent(value: f64) -> String {
     }
 }
 
-/// A length of time as people say it.
-fn span(seconds: f64) -> String {
+/// A length of time as people say it; below a minute with so many decimals.
+fn span(seconds: f64, decimals: usize) -> String {
     if seconds.abs() < 59.95 {
-        return format!("{seconds:.1} s");
+        return format!("{seconds:.decimals$} s");
     }
     let whole = seconds.round() as i64;
     let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
@@ -368,6 +461,49 @@ mod tests {
             Unit::Parameter,
             &[(0.006_478, "0.00648"), (0.0, "0"), (12.34, "12.3")],
         );
+    }
+
+    #[test]
+    fn sentences_have_three_digits_that_count() {
+        let cases = [
+            (Quantity::per_second(41_666.7), "41,700/s"),
+            (Quantity::per_second(0.512_3), "0.512/s"),
+            (Quantity::new(999.6, Unit::Parameter), "1,000"),
+            (Quantity::new(2.475_9, Unit::Parameter), "2.48"),
+            (Quantity::plain(-1_234_567.0), "-1,230,000"),
+            (Quantity::microseconds(48.0), "48.0 µs"),
+            (Quantity::microseconds(999.7), "1.00 ms"),
+            (Quantity::microseconds(250_000.0), "250 ms"),
+            (Quantity::microseconds(0.22), "220 ns"),
+            (Quantity::bytes(512), "512 B"),
+            (Quantity::bytes(4 << 20), "4.00 MiB"),
+            (Quantity::ratio(0.934), "93 %"),
+            (Quantity::ratio(0.051), "5.1 %"),
+            (Quantity::ratio(0.000_1), "less than 0.1 %"),
+            (Quantity::ratio(0.0), "0 %"),
+            (Quantity::seconds(12.4), "12 s"),
+            (Quantity::seconds(65.2), "1 min 5 s"),
+        ];
+        for (quantity, expected) in cases {
+            assert_eq!(quantity.brief().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_was_set_keeps_its_digits_and_multiples_those_that_count() {
+        all(Unit::Exact, &[(12_500.0, "12,500"), (1_234_567.5, "1,234,567.5")]);
+        all(
+            Unit::Times,
+            &[(1.02, "1.02"), (4.321, "4.3"), (14.2, "14"), (1_234.0, "1,234")],
+        );
+    }
+
+    #[test]
+    fn a_signed_quantity_has_its_sign_unless_it_is_zero() {
+        let signed = |ratio: f64| Quantity::ratio(ratio).signed().to_string();
+        assert_eq!(signed(0.037), "+3.70 %");
+        assert_eq!(signed(-0.17), "−17.0 %");
+        assert_eq!(signed(0.0), "0 %");
     }
 
     #[test]
