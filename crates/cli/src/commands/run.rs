@@ -11,7 +11,7 @@ use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
 use crate::session::guard::Guard;
 use crate::session::task::Task;
 use crate::session::{output, preflight, task};
-use dyno_load::backend::RetryRule;
+use dyno_load::job::RetryRule;
 use dyno_report::Format;
 use std::io::IsTerminal;
 use std::path::Path;

@@ -16,7 +16,7 @@ use crate::session::server::ServerPlaces;
 use crate::session::task::{self, Remote, Task};
 use dyno_analyze::experiment::figures::{self, Figures};
 use dyno_analyze::experiment::{Experiment, Point, Side, Verb};
-use dyno_load::backend::RetryRule;
+use dyno_load::job::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::resolve::PlanError;

@@ -13,17 +13,15 @@ use dyno_fleet::FleetError;
 use dyno_fleet::agent::{Agent, AgentOptions};
 use dyno_fleet::protocol::{HostFacts, Stage, Work};
 use dyno_fleet::shares::{Link, Share};
-use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
-use dyno_load::engine::{Job, Pair, PhaseSpec, ProcessUsage};
+use dyno_load::job::{Job, Pair, ProcessUsage};
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
 use dyno_observe::usage::UsageSampler;
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
-use dyno_plan::model::Schedule;
 use dyno_plan::uri::redact;
-use dyno_record::model::{PhaseKind, PhaseRecord, ResourceUse};
+use dyno_record::model::{PhaseRecord, ResourceUse};
 use dyno_record::verdict::Level;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -297,31 +295,17 @@ impl Worker<'_> {
             }
             false => Workload::mix(&part, &server.concerns())?,
         };
-        let clients = match (is_load, plan.client.load_clients) {
-            (true, Some(all)) => scaled(all, link.clients, plan.client.clients),
+        let clients = match plan.client.load_clients {
+            Some(all) if is_load => scaled(all, link.clients, plan.client.clients),
             _ => link.clients,
         };
-        let threads = threads_of_link(work, self.hands.surroundings.cores, links, clients);
+        let pair = Pair {
+            clients: clients as usize,
+            threads: threads_of_link(work, self.hands.surroundings.cores, links, clients),
+            ..Pair::from_plan(&part, Arc::new(workload), server.backend()?)
+        };
         let (begun, ready) = (outlet.clone(), outlet.clone());
         Ok(Some(Job {
-            phases: phases(&part, &workload, is_load),
-            pairs: vec![Pair {
-                workload: Arc::new(workload),
-                transporter: server.transporter()?,
-                clients: clients as usize,
-                threads,
-                cpus: None,
-                pin: part.client.pin,
-            }],
-            schedule: match is_load {
-                true => Schedule::Closed {},
-                false => part.schedule.clone(),
-            },
-            seed: part.client.seed,
-            timeout: part.client.timeout.0,
-            give_up: part.client.give_up.0,
-            retry: RetryRule::default(),
-            abort_on_failure: is_load,
             clock,
             stop: Arc::clone(stop),
             // The time of the process counts once.
@@ -329,19 +313,19 @@ impl Worker<'_> {
                 0 => usage,
                 _ => ProcessUsage::default,
             },
-            announce: None,
-            awake: Some(Box::new(move |planned_ns, awake_ns| {
+            on_started: Some(Box::new(move |planned_ns, started_ns| {
                 begun.say(Said::Begun {
                     planned_ns,
-                    awake_ns,
+                    awake_ns: started_ns,
                 });
             })),
-            hold: Some(Box::new(move || {
+            start_barrier: Some(Box::new(move || {
                 let (answer, word) = sync_channel(1);
                 ready.say(Said::Ready(answer));
                 word.recv().ok().flatten()
             })),
-            shift_ns: link.first_after_ns,
+            arrival_offset_ns: link.first_after_ns,
+            ..Job::from_plan(&part, vec![pair])
         }))
     }
 }
@@ -357,30 +341,6 @@ fn threads_of_link(work: &Work, cores: u32, links: u32, clients: u32) -> usize {
 fn scaled(all: u32, own: u32, planned: u32) -> u32 {
     let part = u64::from(all) * u64::from(own) / u64::from(planned.max(1));
     u32::try_from(part).unwrap_or(u32::MAX).max(1)
-}
-
-fn phases(plan: &Plan, workload: &Workload, is_load: bool) -> Vec<PhaseSpec> {
-    let spec = |kind, duration, operations| PhaseSpec {
-        kind,
-        duration,
-        operations,
-    };
-    if is_load {
-        return vec![spec(PhaseKind::Load, None, workload.load_operations())];
-    }
-    let phases = &plan.phases;
-    let measure = spec(
-        PhaseKind::Measure,
-        phases.duration.map(|duration| duration.0),
-        phases.operations,
-    );
-    match phases.warmup.0.is_zero() {
-        true => vec![measure],
-        false => vec![
-            spec(PhaseKind::Warmup, Some(phases.warmup.0), None),
-            measure,
-        ],
-    }
 }
 
 #[cfg(test)]

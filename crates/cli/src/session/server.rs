@@ -5,9 +5,8 @@ use crate::doctor::subject;
 use crate::exit::{Exit, Failure};
 use crate::session::task::Remote;
 use crate::surroundings::Surroundings;
-use dyno_load::backend::driver::DriverTarget;
+use dyno_load::backend::{self, driver::DriverTarget};
 use dyno_load::connect::{Connector, Control};
-use dyno_load::engine::Transporter;
 use dyno_load::workload::Concerns;
 use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, ServerFacts, network};
@@ -128,13 +127,13 @@ impl ServerUnderTest {
             .map_err(|error| Failure::from(error).context("cannot connect to the server"))
     }
 
-    /// Who performs the operations.
-    pub(crate) fn transporter(&self) -> Result<Transporter, Failure> {
+    /// What performs the operations.
+    pub(crate) fn backend(&self) -> Result<backend::Backend, Failure> {
         Ok(match self.backend {
-            Backend::Wire => Transporter::Wire(self.connector.clone()),
+            Backend::Wire => backend::Backend::Wire(self.connector.clone()),
             Backend::Driver => {
                 let target = DriverTarget::new(&self.target, self.credentials.as_ref())?;
-                Transporter::Driver(Box::new(target))
+                backend::Backend::Driver(Box::new(target))
             }
         })
     }

@@ -12,11 +12,11 @@ use crate::session::server::ServerUnderTest;
 use crate::session::trace::io::{Attached, RunTrace};
 use crate::session::trace::{self, Watched, Watchers};
 use dyno_fleet::protocol::Stage;
-use dyno_load::LoadError;
-use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
-use dyno_load::engine::{self, Announce, Job, Pair, PhaseSpec, ProcessUsage};
+use dyno_load::job::RetryRule;
+use dyno_load::job::{Job, OnPlanned, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::workload::Workload;
+use dyno_load::{LoadError, Window};
 use dyno_observe::usage::UsageSampler;
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
@@ -73,20 +73,7 @@ impl Session<'_> {
     }
 
     pub(super) fn measure(&mut self, parties: &[Party], lab: &mut Lab) -> Result<(), Failure> {
-        let phases = &self.plan.phases;
-        let mut specs = Vec::new();
-        if !phases.warmup.0.is_zero() {
-            specs.push(PhaseSpec {
-                kind: PhaseKind::Warmup,
-                duration: Some(phases.warmup.0),
-                operations: None,
-            });
-        }
-        specs.push(PhaseSpec {
-            kind: PhaseKind::Measure,
-            duration: phases.duration.map(|duration| duration.0),
-            operations: phases.operations,
-        });
+        let specs = PhaseSpec::run_from_plan(self.plan);
         let expected: Vec<Expectation> = specs
             .iter()
             .map(|spec| Expectation {
@@ -152,14 +139,14 @@ impl Session<'_> {
             self.clock,
         )?;
         let watchers = Arc::new(Mutex::new(Watchers::new(attached)));
-        let announce = self.announce(Arc::clone(&watchers), lab);
+        let on_planned = self.on_planned(Arc::clone(&watchers), lab);
         let stage = match phases.contains(&PhaseKind::Load) {
             true => Stage::Load,
             false => Stage::Run,
         };
         let job = match self.hands.fleet {
             Some(_) => None,
-            None => Some(self.job(part, parties, &lab.servers, stop.flag(), announce)?),
+            None => Some(self.job(part, parties, &lab.servers, stop.flag(), on_planned)?),
         };
         let data_folders = self.data_folders(lab);
         let (recorder, instances) = (&mut self.recorder, &mut self.instances);
@@ -181,7 +168,7 @@ impl Session<'_> {
             guard.watch(own.chain(data_folders.iter().cloned()).collect())
         });
         let mut guarded = None;
-        let mut sink = |window: engine::Window| {
+        let mut sink = |window: Window| {
             recorder.record(&window.merged)?;
             if let Some(watchman) = &mut watchman
                 && guarded.is_none()
@@ -213,7 +200,9 @@ impl Session<'_> {
             Ok(())
         };
         let result = match (job, self.hands.fleet) {
-            (Some(job), _) => engine::run(job, &mut sink).map_err(|error| of_party(error, parties)),
+            (Some(job), _) => {
+                dyno_load::run(job, &mut sink).map_err(|error| of_party(error, parties))
+            }
             (None, Some(fleet)) => {
                 let shared = Phases {
                     stage,
@@ -304,7 +293,7 @@ impl Session<'_> {
     }
 
     /// What starts the watching programs once the starts of the phases are known.
-    fn announce(&self, watchers: Arc<Mutex<Watchers>>, lab: &Lab) -> Announce {
+    fn on_planned(&self, watchers: Arc<Mutex<Watchers>>, lab: &Lab) -> OnPlanned {
         let traces = self.plan.traces.clone();
         let subject = trace::Subject {
             run: self.directory.clone(),
@@ -364,40 +353,29 @@ impl Session<'_> {
         parties: &[Party],
         servers: &[ServerUnderTest],
         stop: Arc<AtomicBool>,
-        announce: Announce,
+        on_planned: OnPlanned,
     ) -> Result<Job, Failure> {
-        let client = &self.plan.client;
-        let clients = part.clients as usize;
         let mut pairs = Vec::new();
         for (number, workload) in parties {
+            let server = &servers[*number];
             pairs.push(Pair {
-                workload: Arc::clone(workload),
-                transporter: servers[*number].transporter()?,
-                clients,
-                threads: (client.threads as usize).clamp(1, clients),
                 cpus: self
                     .place
                     .as_ref()
                     .and_then(|place| place.of_client(*number, servers.len())),
-                pin: client.pin,
+                ..Pair::from_plan(self.plan, Arc::clone(workload), server.backend()?)
             });
         }
         Ok(Job {
-            pairs,
             phases: part.phases,
             schedule: part.schedule,
-            seed: client.seed,
-            timeout: client.timeout.0,
-            give_up: client.give_up.0,
             retry: part.retry,
             abort_on_failure: part.abort_on_failure,
             clock: self.clock,
             stop,
             usage,
-            announce: Some(announce),
-            awake: None,
-            hold: None,
-            shift_ns: 0,
+            on_planned: Some(on_planned),
+            ..Job::from_plan(self.plan, pairs)
         })
     }
 }
@@ -434,7 +412,7 @@ fn of_party(error: LoadError, parties: &[Party]) -> Failure {
 fn record_instances(
     instances: &mut [InstanceRun],
     parties: &[Party],
-    window: &engine::Window,
+    window: &Window,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     if instances.is_empty() {
         return Ok(());
