@@ -7,11 +7,10 @@ pub mod locality;
 pub mod placement;
 pub mod server;
 
-use crate::deployment::choice;
+use crate::context::Context;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::{ServerPaths, ServerUnderTest, check_durable};
 use crate::error::{Error, Kind};
-use crate::run::Context;
 use crate::run::observation::{self, WatchedServer};
 use admin::ControlCommander;
 use dyno_load::connect::Control;

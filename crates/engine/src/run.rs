@@ -18,6 +18,7 @@ mod saving;
 pub mod steering;
 pub mod trace;
 
+use crate::VERSION;
 use crate::cancel::Cancel;
 use crate::context::Context;
 use crate::deployment::placement::HostPlacement;
@@ -34,10 +35,9 @@ use crate::run::live::Live;
 use crate::run::recorder::{Recorder, Totals};
 use crate::run::steering::Steering;
 use crate::task;
-use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
 use dyno_load::connect::Control;
-use dyno_load::engine;
+use dyno_load::job::RetryRule;
 use dyno_load::prepare;
 use dyno_load::workload::Workload;
 use dyno_observe::doctor::{self, Subject};
@@ -239,7 +239,7 @@ impl<'a> Session<'a> {
         let mut document = document::initial(plan, started, observation.environment);
         document.selfcheck.clone_from(&options.selfcheck);
         let writer = RunWriter::create(directory, &task.plan_text(), &document)?;
-        let per_row = observation::per_row(plan, Duration::from_nanos(engine::INTERVAL_NS));
+        let per_row = observation::per_row(plan, Duration::from_nanos(dyno_load::WINDOW_NS));
         let instances = match plan.server.pairs {
             0 | 1 => Vec::new(),
             pairs => (0..pairs as usize)

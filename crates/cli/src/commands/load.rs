@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Hands, execute};
 use crate::session::{preflight, task};
-use dyno_load::backend::RetryRule;
+use dyno_load::job::RetryRule;
 use std::io::IsTerminal;
 use std::path::Path;
 

@@ -15,7 +15,7 @@ use crate::surroundings::Surroundings;
 use crate::ycsb::arguments::{HELP, Parsed, YcsbCommand, parse};
 use crate::ycsb::output::export;
 use crate::ycsb::status::Status;
-use dyno_load::backend::RetryRule;
+use dyno_load::job::RetryRule;
 use dyno_plan::model::ServerKind;
 use dyno_plan::resolve::PlanError;
 use dyno_plan::task::{Remote, Task, Threads};
@@ -71,7 +71,7 @@ pub(crate) fn ycsb(
 /// A time series is made from the recording windows, so its steps cannot be shorter. Said before the
 /// run, which would be in vain.
 fn check_granularity(options: &YcsbClientOptions) -> Result<(), Failure> {
-    let window_ms = dyno_load::engine::INTERVAL_NS / 1_000_000;
+    let window_ms = dyno_load::WINDOW_NS / 1_000_000;
     let is_series = options.measurement_type == dyno_plan::ycsb::MeasurementType::TimeSeries;
     if is_series && options.timeseries_granularity_ms < window_ms {
         let message = format!(

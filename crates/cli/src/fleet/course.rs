@@ -13,7 +13,7 @@ use dyno_fleet::merge::{Began, DEFAULT_LAG, MergeOptions, Merged, Merger, Outcom
 use dyno_fleet::protocol::{Stage, Work};
 use dyno_fleet::shares::{Share, shares};
 use dyno_load::clock::Clock;
-use dyno_load::engine::{INTERVAL_NS, Sink, Window};
+use dyno_load::{Sink, WINDOW_NS, Window};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::task::Threads;
@@ -69,7 +69,7 @@ pub(super) fn perform(
     let shares = of_stage(open, phases)?;
     let agents = shares.iter().zip(&open.agents);
     let merger = Merger::new(MergeOptions {
-        interval_ns: INTERVAL_NS,
+        interval_ns: WINDOW_NS,
         lag: DEFAULT_LAG,
         offered_rate_per_s,
         agents: agents

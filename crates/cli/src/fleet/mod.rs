@@ -334,7 +334,7 @@ impl<'a> Fleet<'a> {
         &self,
         phases: &Phases<'_>,
         hands: Hands<'_>,
-        sink: dyno_load::engine::Sink<'_>,
+        sink: dyno_load::Sink<'_>,
     ) -> Result<(), Failure> {
         let offered = self.offered_rate_per_s(phases.plan);
         let mut state = self.state.borrow_mut();

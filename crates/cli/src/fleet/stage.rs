@@ -7,9 +7,9 @@ use dyno_fleet::agent::Start;
 use dyno_fleet::clock::monotonic_ns;
 use dyno_fleet::merge::{MergeOptions, Merger};
 use dyno_fleet::protocol::{Stage, Work};
-use dyno_load::LoadError;
 use dyno_load::clock::Clock;
-use dyno_load::engine::{self, INTERVAL_NS, Job};
+use dyno_load::job::Job;
+use dyno_load::{LoadError, WINDOW_NS};
 use dyno_observe::usage::UsageSampler;
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::IntervalRecord;
@@ -28,7 +28,7 @@ const NO_LAG: u64 = u64::MAX;
 
 pub(super) fn merger(links: u32) -> Merger {
     Merger::new(MergeOptions {
-        interval_ns: INTERVAL_NS,
+        interval_ns: WINDOW_NS,
         lag: NO_LAG,
         offered_rate_per_s: None,
         agents: (0..links).map(|_| Default::default()).collect(),
@@ -65,7 +65,7 @@ impl Outlet {
 
 pub(super) fn start(job: Job, outlet: Outlet) -> JoinHandle<()> {
     std::thread::spawn(move || {
-        let result = engine::run(job, &mut |window| {
+        let result = dyno_load::run(job, &mut |window| {
             outlet.say(Said::Window(Box::new(window.merged)));
             Ok(())
         });

@@ -5,9 +5,8 @@ use crate::deployment::locality;
 use crate::doctor::subject;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
-use dyno_load::backend::driver::DriverTarget;
+use dyno_load::backend::{self, driver::DriverTarget};
 use dyno_load::connect::{Connector, Control};
-use dyno_load::engine::Transporter;
 use dyno_load::workload::Concerns;
 use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, ServerFacts, network};
@@ -129,13 +128,13 @@ impl ServerUnderTest {
             .map_err(|error| Error::from(error).context("cannot connect to the server"))
     }
 
-    /// Who performs the operations.
-    pub(crate) fn transporter(&self) -> Result<Transporter, Error> {
+    /// What performs the operations.
+    pub fn backend(&self) -> Result<backend::Backend, Error> {
         Ok(match self.backend {
-            Backend::Wire => Transporter::Wire(self.connector.clone()),
+            Backend::Wire => backend::Backend::Wire(self.connector.clone()),
             Backend::Driver => {
                 let target = DriverTarget::new(&self.target, self.credentials.as_ref())?;
-                Transporter::Driver(Box::new(target))
+                backend::Backend::Driver(Box::new(target))
             }
         })
     }

@@ -30,7 +30,7 @@ pub struct CheckRequest {
     /// Process of a server, if it has no connection string here.
     pub server_pid: Option<u32>,
     /// Servers on this machine, at least 1.
-    pub instances: u32,
+    pub instances: u64,
     /// Cache of each server.
     pub cache_bytes: Option<u64>,
     /// Version of the server.

@@ -13,7 +13,7 @@ use crate::run::{Extent, RunOptions, run_on};
 use crate::task;
 use dyno_analyze::experiment::figures::{self, Figures};
 use dyno_analyze::experiment::{Experiment, Point, Side, Verb};
-use dyno_load::backend::RetryRule;
+use dyno_load::job::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::resolve::PlanError;

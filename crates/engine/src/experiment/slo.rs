@@ -12,8 +12,8 @@ use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, Object
 use dyno_plan::model::Schedule;
 use dyno_plan::resolve::ScheduleKind;
 use dyno_plan::task::Task;
-use dyno_record::quantity::Quantity;
 use dyno_record::model::PhaseKind;
+use dyno_record::quantity::Quantity;
 use dyno_record::responses::{WindowResponses, responses};
 
 /// The objective, and how closely its rate is searched for.

@@ -4,7 +4,7 @@
 //! The run directory is locked as long as the process lives, so that what a process that was killed left behind is
 //! known to be old.
 
-use crate::observer::{Expectation, Observer};
+use crate::observer::{Expectation, Level, Notice, Observer, RunFacts};
 use dyno_analyze::online_shift::OnlineShift;
 use dyno_record::interval::{IntervalRecord, latency_histogram};
 use dyno_record::model::{PhaseKind, PhaseRecord};
@@ -167,7 +167,10 @@ impl<'a> Live<'a> {
             let Some(text) = lookout.look(value, self.state.elapsed_s, window_s) else {
                 continue;
             };
-            self.other.noticed(&text);
+            self.other.notice(&Notice {
+                level: Level::Note,
+                text: text.clone(),
+            });
             if self.state.notices.len() < MOST_NOTICES {
                 self.state.notices.push(text);
             }
@@ -187,6 +190,14 @@ impl<'a> Live<'a> {
 }
 
 impl Observer for Live<'_> {
+    fn run_started(&mut self, run: &RunFacts) {
+        self.other.run_started(run);
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        self.other.notice(notice);
+    }
+
     fn phase_started(&mut self, expected: &Expectation) {
         self.other.phase_started(expected);
         if self.entry.is_none()

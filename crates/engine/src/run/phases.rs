@@ -11,11 +11,11 @@ use crate::recording::roles::Tables;
 use crate::run::instance::InstanceRun;
 use crate::run::trace::io::{Attached, Completed, RunTrace};
 use crate::run::trace::{self, Watched, Watchers};
-use dyno_load::LoadError;
-use dyno_load::backend::RetryRule;
 use dyno_load::clock::Clock;
-use dyno_load::engine::{self, Announce, Job, Pair, PhaseSpec, ProcessUsage};
+use dyno_load::job::RetryRule;
+use dyno_load::job::{Job, OnPlanned, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::workload::Workload;
+use dyno_load::{LoadError, Window};
 use dyno_observe::usage::UsageSampler;
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
@@ -76,20 +76,7 @@ impl Session<'_> {
         targets: &[LoadTarget],
         deployment: &mut DeploymentUnderTest,
     ) -> Result<(), Error> {
-        let phases = &self.plan.phases;
-        let mut specs = Vec::new();
-        if !phases.warmup.0.is_zero() {
-            specs.push(PhaseSpec {
-                kind: PhaseKind::Warmup,
-                duration: Some(phases.warmup.0),
-                operations: None,
-            });
-        }
-        specs.push(PhaseSpec {
-            kind: PhaseKind::Measure,
-            duration: phases.duration.map(|duration| duration.0),
-            operations: phases.operations,
-        });
+        let specs = PhaseSpec::run_from_plan(self.plan);
         let expected: Vec<Expectation> = specs
             .iter()
             .map(|spec| Expectation {
@@ -160,7 +147,7 @@ impl Session<'_> {
             self.clock,
         )?;
         let watchers = Arc::new(Mutex::new(Watchers::new(attached)));
-        let announce = self.announce(Arc::clone(&watchers), deployment);
+        let on_planned = self.on_planned(Arc::clone(&watchers), deployment);
         let stage = match phases.contains(&PhaseKind::Load) {
             true => Stage::Load,
             false => Stage::Run,
@@ -172,7 +159,7 @@ impl Session<'_> {
                 targets,
                 &deployment.servers,
                 Arc::clone(&stop),
-                announce,
+                on_planned,
             )?),
         };
         let data_folders = self.data_folders(deployment);
@@ -195,7 +182,7 @@ impl Session<'_> {
             guard.watch(own.chain(data_folders.iter().cloned()).collect())
         });
         let mut guarded = None;
-        let mut sink = |window: engine::Window| {
+        let mut sink = |window: Window| {
             recorder.record(&window.merged)?;
             if let Some(watchman) = &mut watchman
                 && guarded.is_none()
@@ -228,7 +215,7 @@ impl Session<'_> {
         };
         let result = match (job, self.context.source) {
             (Some(job), _) => {
-                engine::run(job, &mut sink).map_err(|error| of_target(error, targets))
+                dyno_load::run(job, &mut sink).map_err(|error| of_target(error, targets))
             }
             (None, Some(source)) => {
                 let phases = Phases {
@@ -308,11 +295,11 @@ impl Session<'_> {
     }
 
     /// What starts the watching programs once the starts of the phases are known.
-    fn announce(
+    fn on_planned(
         &self,
         watchers: Arc<Mutex<Watchers>>,
         deployment: &DeploymentUnderTest,
-    ) -> Announce {
+    ) -> OnPlanned {
         let traces = self.plan.traces.clone();
         let subject = trace::Subject {
             run: self.directory.clone(),
@@ -377,40 +364,29 @@ impl Session<'_> {
         targets: &[LoadTarget],
         servers: &[ServerUnderTest],
         stop: Arc<AtomicBool>,
-        announce: Announce,
+        on_planned: OnPlanned,
     ) -> Result<Job, Error> {
-        let client = &self.plan.client;
-        let clients = part.clients as usize;
         let mut pairs = Vec::new();
         for (number, workload) in targets {
+            let server = &servers[*number];
             pairs.push(Pair {
-                workload: Arc::clone(workload),
-                transporter: servers[*number].transporter()?,
-                clients,
-                threads: (client.threads as usize).clamp(1, clients),
                 cpus: self
                     .placement
                     .as_ref()
                     .and_then(|placement| placement.of_client(*number, servers.len())),
-                pin: client.pin,
+                ..Pair::from_plan(self.plan, Arc::clone(workload), server.backend()?)
             });
         }
         Ok(Job {
-            pairs,
             phases: part.phases,
             schedule: part.schedule,
-            seed: client.seed,
-            timeout: client.timeout.0,
-            give_up: client.give_up.0,
             retry: part.retry,
             abort_on_failure: part.abort_on_failure,
             clock: self.clock,
             stop,
             usage,
-            announce: Some(announce),
-            awake: None,
-            hold: None,
-            shift_ns: 0,
+            on_planned: Some(on_planned),
+            ..Job::from_plan(self.plan, pairs)
         })
     }
 }
@@ -447,7 +423,7 @@ fn of_target(error: LoadError, targets: &[LoadTarget]) -> Error {
 fn record_instances(
     instances: &mut [InstanceRun],
     targets: &[LoadTarget],
-    window: &engine::Window,
+    window: &Window,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     if instances.is_empty() {
         return Ok(());

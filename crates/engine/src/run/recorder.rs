@@ -9,7 +9,6 @@ use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::writer::RunWriter;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Logical operations of the measure phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

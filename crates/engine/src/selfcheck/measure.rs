@@ -3,11 +3,12 @@
 use super::child::ResponderProcess;
 use super::{ClosedLoop, ConstantRate, Machine, SCHEMA_VERSION, Selfcheck, StartDelay};
 use crate::VERSION;
+use crate::context::Context;
 use crate::error::{Error, Kind};
-use crate::run::{Context, usage};
-use dyno_load::clock::Clock;
+use crate::run::usage;
+use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, Pair, PhaseSpec, Transporter};
+use dyno_load::job::{Job, Pair, PhaseSpec};
 use dyno_load::workload::{Concerns, Workload};
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
@@ -83,35 +84,28 @@ fn drive(
         duration: Some(duration),
         operations: None,
     };
+    let pair = Pair {
+        clients: clients as usize,
+        threads: 1,
+        pin: true,
+        ..Pair::from_plan(
+            &plan,
+            Arc::new(Workload::mix(&plan, &Concerns::default())?),
+            Backend::Wire(Connector::new(responder.target(), None)?),
+        )
+    };
     let job = Job {
-        pairs: vec![Pair {
-            workload: Arc::new(Workload::mix(&plan, &Concerns::default())?),
-            transporter: Transporter::Wire(Connector::new(responder.target(), None)?),
-            clients: clients as usize,
-            threads: 1,
-            pin: true,
-            cpus: None,
-        }],
         phases: vec![
             phase(PhaseKind::Warmup, WARMUP),
             phase(PhaseKind::Measure, duration),
         ],
         schedule,
-        seed: plan.client.seed,
-        timeout: plan.client.timeout.0,
-        give_up: plan.client.give_up.0,
-        retry: Default::default(),
-        abort_on_failure: false,
-        clock: Clock::start(),
         stop: stop.flag(),
         usage,
-        announce: None,
-        awake: None,
-        hold: None,
-        shift_ns: 0,
+        ..Job::from_plan(&plan, vec![pair])
     };
     let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);
-    engine::run(job, &mut |window| {
+    dyno_load::run(job, &mut |window| {
         let interval = window.merged;
         if interval.phase == PhaseKind::Measure {
             measured.add(&interval)?;

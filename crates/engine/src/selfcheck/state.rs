@@ -1,9 +1,9 @@
 //! Keeps the result of a selfcheck between runs, and takes it back for runs on the same machine.
 
 use super::{Machine, SCHEMA_VERSION, Selfcheck};
+use crate::context::Context;
 use crate::error::{Error, Kind};
 use crate::files::write_file;
-use crate::run::Context;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "selfcheck.json";

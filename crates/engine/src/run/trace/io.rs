@@ -5,7 +5,7 @@ use super::{Over, Window, kind_of};
 use crate::error::{Error, Kind};
 use crate::recording::recording::{Recorded, Recording};
 use crate::recording::roles::Tables;
-use crate::recording::{FOLDER, settings};
+use crate::recording::settings;
 use dyno_load::clock::Clock;
 use dyno_plan::Plan;
 use dyno_plan::io_trace::IoTracePlan;
