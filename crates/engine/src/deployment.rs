@@ -38,7 +38,7 @@ const READ_BACK_LIMIT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// A text that is no topology.
-pub(crate) fn topology_of(plan: &Plan) -> Result<Topology, Error> {
+pub fn topology_of(plan: &Plan) -> Result<Topology, Error> {
     let topology = match &plan.server.topology {
         Some(text) => text.parse().map_err(|error: dyno_servers::TopologyError| {
             Error::from_cause(Kind::BadInput, error).with_hint("see docs/servers.md, Topologies")
@@ -55,7 +55,7 @@ pub(crate) fn topology_of(plan: &Plan) -> Result<Topology, Error> {
 ///
 /// # Errors
 /// A text that is no topology, and one that the servers of the plan cannot form.
-pub(crate) fn settle_topology(plan: &mut Plan) -> Result<(), Error> {
+pub fn settle_topology(plan: &mut Plan) -> Result<(), Error> {
     if plan.server.topology.is_none() {
         return Ok(());
     }
@@ -75,7 +75,7 @@ pub(crate) fn settle_topology(plan: &mut Plan) -> Result<(), Error> {
 }
 
 /// Servers that hold the data under test, in the order of their start.
-pub(crate) fn data_servers(topology: &Topology) -> u32 {
+pub fn data_servers(topology: &Topology) -> u32 {
     let all = instances(topology);
     let data = all.iter().filter(|one| one.duty == Duty::Data).count();
     u32::try_from(data).unwrap_or(u32::MAX)
@@ -83,17 +83,17 @@ pub(crate) fn data_servers(topology: &Topology) -> u32 {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct DeploymentUnderTest {
+pub struct DeploymentUnderTest {
     deployment: Option<Deployment>,
     settings: Vec<MemberSettings>,
     /// One for each client: the pairs, or the deployment as a whole.
-    pub(crate) servers: Vec<ServerUnderTest>,
+    pub servers: Vec<ServerUnderTest>,
 }
 
 impl DeploymentUnderTest {
     /// Starts the servers of the plan, or reaches the one that runs. Nothing is left behind on an
     /// error but the logs.
-    pub(crate) fn open(
+    pub fn open(
         plan: &Plan,
         remote: Option<&Remote>,
         paths: &ServerPaths<'_>,
@@ -137,14 +137,14 @@ impl DeploymentUnderTest {
     }
 
     /// The connection string of the first server that was started, with credentials: a secret. `None` if it ran already.
-    pub(crate) fn uri(&self, plan: &Plan) -> Option<String> {
+    pub fn uri(&self, plan: &Plan) -> Option<String> {
         let deployment = self.deployment.as_ref()?;
         let uri = deployment.uris().into_iter().next()?;
         Some(deployment.with_credentials(&with_options(&uri, plan)))
     }
 
     /// Says why a server ended, if one did.
-    pub(crate) fn explain(&mut self, failure: Error) -> Error {
+    pub fn explain(&mut self, failure: Error) -> Error {
         let Some((_, ended)) = self.ended() else {
             return failure;
         };
@@ -155,14 +155,14 @@ impl DeploymentUnderTest {
     }
 
     /// Connection strings, one for each client, without credentials.
-    pub(crate) fn uris(&self) -> Vec<String> {
+    pub fn uris(&self) -> Vec<String> {
         let servers = self.servers.iter();
         servers.map(ServerUnderTest::uri).collect()
     }
 
     /// The server that ended by itself, if one did: its number among the clients' servers, where it
     /// is one, its name and its last words.
-    pub(crate) fn ended(&mut self) -> Option<(Option<usize>, EndedMember)> {
+    pub fn ended(&mut self) -> Option<(Option<usize>, EndedMember)> {
         let deployment = self.deployment.as_mut()?;
         let ended = deployment.ended().ok().flatten()?;
         let is_pairs = matches!(deployment.topology(), Topology::Pairs { .. });
@@ -175,7 +175,7 @@ impl DeploymentUnderTest {
     }
 
     /// Processes of the servers with data, in the order of their start.
-    pub(crate) fn processes(&self) -> Vec<u32> {
+    pub fn processes(&self) -> Vec<u32> {
         self.members()
             .iter()
             .filter(|member| member.instance().duty == Duty::Data)
@@ -184,7 +184,7 @@ impl DeploymentUnderTest {
     }
 
     /// Names and processes of all servers that were started.
-    pub(crate) fn named_processes(&self) -> Vec<(String, u32)> {
+    pub fn named_processes(&self) -> Vec<(String, u32)> {
         let members = self.members().iter();
         members
             .map(|member| (member.instance().name.clone(), member.server().pid()))
@@ -192,7 +192,7 @@ impl DeploymentUnderTest {
     }
 
     /// The servers that can be asked what they do while the load runs. One that cannot be found is left out.
-    pub(crate) fn watched_servers(&self) -> Vec<WatchedServer> {
+    pub fn watched_servers(&self) -> Vec<WatchedServer> {
         let Some(speaker) = self.servers.first() else {
             return Vec::new();
         };
@@ -239,7 +239,7 @@ impl DeploymentUnderTest {
     }
 
     /// What each process is and has, and a caveat for each setting that is not as asked for.
-    pub(crate) fn describe(&self) -> (Vec<MemberRecord>, Vec<Caveat>) {
+    pub fn describe(&self) -> (Vec<MemberRecord>, Vec<Caveat>) {
         let mut records = Vec::new();
         let mut caveats = Vec::new();
         for (member, settings) in self.members().iter().zip(&self.settings) {
@@ -266,7 +266,7 @@ impl DeploymentUnderTest {
     }
 
     /// The last lines of a server's log, where there is one server only.
-    pub(crate) fn only_log_tail(&self, lines: usize) -> Vec<String> {
+    pub fn only_log_tail(&self, lines: usize) -> Vec<String> {
         match self.members() {
             [only] => only.server().log_tail(lines),
             _ => Vec::new(),
@@ -275,7 +275,7 @@ impl DeploymentUnderTest {
 
     /// Stops the servers that were started and waits until they are gone. A server that had to be killed, or that
     /// had ended before, is a caveat.
-    pub(crate) fn stop(self) -> (Result<(), Error>, Vec<Caveat>) {
+    pub fn stop(self) -> (Result<(), Error>, Vec<Caveat>) {
         let Some(deployment) = self.deployment else {
             return (Ok(()), Vec::new());
         };
@@ -326,7 +326,7 @@ fn spokesman(deployment: &Deployment, number: usize) -> &Member {
 }
 
 /// The connection string with the options that the plan adds.
-pub(crate) fn with_options(uri: &str, plan: &Plan) -> String {
+pub fn with_options(uri: &str, plan: &Plan) -> String {
     let uri = match &plan.server.connection_options {
         Some(options) if uri.contains('?') => format!("{uri}&{options}"),
         Some(options) => format!("{uri}?{options}"),
@@ -339,7 +339,7 @@ pub(crate) fn with_options(uri: &str, plan: &Plan) -> String {
 }
 
 /// Refuses what [`start`] would refuse, as far as that is known before a server runs.
-pub(crate) fn check(
+pub fn check(
     plan: &Plan,
     paths: &ServerPaths<'_>,
     placement: Option<&HostPlacement>,
@@ -350,7 +350,7 @@ pub(crate) fn check(
 }
 
 /// Refuses a connection string that cannot be used, as far as that is known before anybody is asked.
-pub(crate) fn check_remote(
+pub fn check_remote(
     plan: &Plan,
     remote: &Remote,
     paths: &ServerPaths<'_>,
@@ -376,7 +376,7 @@ fn cannot_start(
 }
 
 /// Starts the deployment and reads its settings back. `interrupted` is asked until it is ready.
-pub(crate) fn start(
+pub fn start(
     plan: &Plan,
     paths: &ServerPaths<'_>,
     placement: Option<&HostPlacement>,
@@ -439,7 +439,7 @@ fn seats(topology: &Topology, place: &HostPlacement) -> BTreeMap<String, Instanc
 
 impl ServerPaths<'_> {
     /// Folder of the data: the person's own, or one that goes away with the servers.
-    pub(crate) fn data_dir(&self, plan: &Plan) -> DataDir {
+    pub fn data_dir(&self, plan: &Plan) -> DataDir {
         let server = &plan.server;
         match server.data_dir.as_ref().or(server.data_dirs.first()) {
             Some(folder) => DataDir::Kept(folder.into()),
@@ -449,7 +449,7 @@ impl ServerPaths<'_> {
 }
 
 /// What the server of an experiment says of itself, and what it was started with by `deployment`.
-pub(crate) fn describe(
+pub fn describe(
     control: &mut Control,
     plan: &Plan,
     deployment: Option<&DeploymentUnderTest>,

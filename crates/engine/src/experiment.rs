@@ -83,7 +83,7 @@ pub struct FinishedExperiment {
 }
 
 /// A document that has no points yet.
-pub(crate) fn document(verb: Verb, question: String, task: &Task) -> Experiment {
+pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
     Experiment {
         schema_version: SCHEMA_VERSION,
         dyno_version: VERSION.to_owned(),

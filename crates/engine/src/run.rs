@@ -3,19 +3,19 @@
 
 pub mod collection;
 pub mod directory;
-pub mod document;
+mod document;
 mod documents;
 pub mod guard;
 #[cfg(test)]
 mod hour;
 mod instance;
 pub mod live;
-pub mod observation;
+mod observation;
 mod phases;
 pub mod preflight;
 pub mod recorder;
 mod saving;
-pub mod steering;
+mod steering;
 pub mod trace;
 
 use crate::VERSION;

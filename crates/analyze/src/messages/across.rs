@@ -8,6 +8,7 @@ use super::record::{
 };
 use crate::experiment::words::{count, exact, list, rate, time, times};
 use crate::experiment::{Finding, FindingKind};
+use dyno_record::quantity::Quantity;
 use std::collections::BTreeSet;
 
 /// Medians and rates of cells that were measured once differ by less than this without any cause.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Connections to the servers of one deployment, each kept for the next command.
 #[derive(Debug, Default)]
-pub(crate) struct ControlCommander {
+pub struct ControlCommander {
     /// By address, and whether somebody is logged in.
     connections: HashMap<(SocketAddr, bool), Control>,
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// There is no server that could be started, or the one that is named is not there or cannot be run.
-pub(crate) fn settle(
+pub fn settle(
     plan: &mut Plan,
     embedded: Option<&Path>,
     environment: &Environment,
@@ -80,7 +80,7 @@ fn settle_kind(
 }
 
 /// Finds the `mongod` that a key of the plan names, or the one that is used if none is named.
-pub(crate) fn mongod(text: Option<&str>, environment: &Environment) -> Result<Mongod, Error> {
+pub fn mongod(text: Option<&str>, environment: &Environment) -> Result<Mongod, Error> {
     let found = with_installed(environment, |installed| {
         locate_mongod(text, &mongod_places(environment, installed))
     });
@@ -88,7 +88,7 @@ pub(crate) fn mongod(text: Option<&str>, environment: &Environment) -> Result<Mo
 }
 
 /// The program of a plan whose kind of server is known.
-pub(crate) fn program(
+pub fn program(
     plan: &Plan,
     embedded: Option<&Path>,
     environment: &Environment,
@@ -102,7 +102,7 @@ pub(crate) fn program(
 }
 
 /// Where the embedded server is looked for.
-pub(crate) fn embedded_places<'a>(
+pub fn embedded_places<'a>(
     explicit: Option<&'a Path>,
     environment: &'a Environment,
 ) -> EmbeddedPlaces<'a> {
@@ -132,13 +132,13 @@ fn with_installed<T>(
 }
 
 /// Whether a key of the plan decides which server is started.
-pub(crate) fn decides(key: &str) -> bool {
+pub fn decides(key: &str) -> bool {
     matches!(key, "server.kind" | "server.mongod")
 }
 
 /// The value of a swept key by which the plan of all runs is settled; `None` where the key does not decide which server is
 /// started. A `mongod` goes first: its program is then known for the runs that start one.
-pub(crate) fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a String> {
+pub fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a String> {
     let is_mongod = |value: &&String| value.as_str() == "mongod";
     values
         .iter()
@@ -151,7 +151,7 @@ pub(crate) fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a 
 ///
 /// # Errors
 /// One of them is not here, or a value leaves open which server is meant.
-pub(crate) fn check_values(
+pub fn check_values(
     key: &str,
     values: &[String],
     embedded: Option<&Path>,
@@ -180,7 +180,7 @@ pub(crate) fn check_values(
 
 /// Takes back the program that was found for all runs where one of them starts another kind of server. `named` are the
 /// settings of that run.
-pub(crate) fn reconsider<'a>(plan: &mut Plan, mut named: impl Iterator<Item = &'a str>) {
+pub fn reconsider<'a>(plan: &mut Plan, mut named: impl Iterator<Item = &'a str>) {
     let server = &mut plan.server;
     if server.kind != ServerKind::Mongod && !named.any(|key| key == "server.mongod") {
         server.mongod = None;

@@ -14,15 +14,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The machine and what is planned on it.
-pub(crate) struct HostPlacement {
-    pub(crate) machine: Machine,
-    pub(crate) placement: Placement,
+pub struct HostPlacement {
+    pub machine: Machine,
+    pub placement: Placement,
 }
 
 impl HostPlacement {
     /// Plans the placement that a plan asks for, with `none` where it says nothing. `None` if the plan
     /// starts no server and asks for nothing.
-    pub(crate) fn from_plan(plan: &Plan) -> Result<Option<Self>, Error> {
+    pub fn from_plan(plan: &Plan) -> Result<Option<Self>, Error> {
         let Some(request) = request(plan)? else {
             return Ok(None);
         };
@@ -32,13 +32,13 @@ impl HostPlacement {
     }
 
     /// HostPlacement of one server.
-    pub(crate) fn of_server(&self, number: usize) -> Option<InstancePlacement> {
+    pub fn of_server(&self, number: usize) -> Option<InstancePlacement> {
         let place = self.placement.instances.get(number)?;
         (*place != InstancePlacement::default()).then(|| place.clone())
     }
 
     /// CPUs of one of `clients`. A single client of several servers has those of all of them together.
-    pub(crate) fn of_client(&self, number: usize, clients: usize) -> Option<Vec<usize>> {
+    pub fn of_client(&self, number: usize, clients: usize) -> Option<Vec<usize>> {
         let places = match clients {
             1 => &self.placement.clients[..],
             _ => std::slice::from_ref(self.placement.clients.get(number)?),
@@ -52,7 +52,7 @@ impl HostPlacement {
 
     /// Memory of each server with data, if there are several or they are bound: a single server that
     /// is not takes its own default.
-    pub(crate) fn memory(&self) -> Option<Vec<MemoryShare>> {
+    pub fn memory(&self) -> Option<Vec<MemoryShare>> {
         let instances = &self.placement.instances;
         let is_bound = instances
             .iter()
@@ -62,7 +62,7 @@ impl HostPlacement {
 
     /// What was planned and what became of it, with a caveat for each difference. `processes` are the
     /// servers that run now.
-    pub(crate) fn verify(&self, processes: &[u32]) -> (PlacementRecord, Vec<Caveat>) {
+    pub fn verify(&self, processes: &[u32]) -> (PlacementRecord, Vec<Caveat>) {
         let placed = processes.iter().zip(&self.placement.instances).enumerate();
         let mut record = PlacementRecord {
             request: self.placement.request.to_string(),
@@ -101,7 +101,7 @@ impl HostPlacement {
 
 /// Compares the worker threads of this process with the CPUs planned for them. Workers are numbered
 /// through, `threads` for each of `clients`. `None` if there are no workers or nothing was planned.
-pub(crate) fn client_deviations(
+pub fn client_deviations(
     place: &HostPlacement,
     clients: usize,
     threads: usize,
@@ -173,11 +173,11 @@ fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Error> {
 }
 
 /// Refuses a placement that cannot be understood, before anything else is done.
-pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
+pub fn check(plan: &Plan) -> Result<(), Error> {
     request(plan).map(|_| ())
 }
 
-pub(crate) fn failure(error: PlacementError) -> Error {
+pub fn failure(error: PlacementError) -> Error {
     let hint = error.hint();
     let exit = match error {
         PlacementError::Read { .. } => Kind::Environment,

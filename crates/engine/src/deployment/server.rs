@@ -31,16 +31,16 @@ const WATCHED_CONNECT_MS: u64 = 2_000;
 
 /// How to find and where to put a server that is started.
 #[derive(Clone, Debug)]
-pub(crate) struct ServerPaths<'a> {
-    pub(crate) environment: &'a Environment,
+pub struct ServerPaths<'a> {
+    pub environment: &'a Environment,
     /// Path of the embedded server, if one was named.
-    pub(crate) embedded: Option<&'a Path>,
+    pub embedded: Option<&'a Path>,
     /// Folder for data, logs and secrets: the run directory, where there is a run.
-    pub(crate) folder: &'a Path,
+    pub folder: &'a Path,
 }
 
 /// The data folder of a server that the plan starts, for the record of its storage.
-pub(crate) fn data_folder(plan: &Plan, paths: &ServerPaths<'_>) -> Option<PathBuf> {
+pub fn data_folder(plan: &Plan, paths: &ServerPaths<'_>) -> Option<PathBuf> {
     (plan.server.kind != ServerKind::Uri).then(|| paths.data_dir(plan).path().to_owned())
 }
 
@@ -55,7 +55,7 @@ struct Started {
 
 /// A server that can be used.
 #[derive(Debug)]
-pub(crate) struct ServerUnderTest {
+pub struct ServerUnderTest {
     started: Option<Started>,
     target: Target,
     credentials: Option<Credentials>,
@@ -66,7 +66,7 @@ pub(crate) struct ServerUnderTest {
 
 impl ServerUnderTest {
     /// Reaches a server that runs already.
-    pub(crate) fn running(
+    pub fn running(
         plan: &Plan,
         remote: Remote,
         paths: &ServerPaths<'_>,
@@ -76,7 +76,7 @@ impl ServerUnderTest {
     }
 
     /// Reaches what was started for the plan. `member` is the process that speaks for it.
-    pub(crate) fn started(plan: &Plan, remote: Remote, member: &Member) -> Result<Self, Error> {
+    pub fn started(plan: &Plan, remote: Remote, member: &Member) -> Result<Self, Error> {
         let server = member.server();
         let started = Started {
             process: server.pid(),
@@ -114,7 +114,7 @@ impl ServerUnderTest {
     }
 
     /// Refuses options that those who perform the operations do not take. No server is asked.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), Error> {
         match self.backend {
             Backend::Wire => Ok(()),
             Backend::Driver => Ok(DriverTarget::check(&self.target)?),
@@ -122,7 +122,7 @@ impl ServerUnderTest {
     }
 
     /// A connection for set-up commands.
-    pub(crate) fn control(&self) -> Result<Control, Error> {
+    pub fn control(&self) -> Result<Control, Error> {
         self.connector
             .control()
             .map_err(|error| Error::from(error).context("cannot connect to the server"))
@@ -140,12 +140,12 @@ impl ServerUnderTest {
     }
 
     /// What the operations ask for, from the connection string.
-    pub(crate) fn concerns(&self) -> Concerns {
+    pub fn concerns(&self) -> Concerns {
         concerns(&self.target.options)
     }
 
     /// What the server says of itself.
-    pub(crate) fn describe(
+    pub fn describe(
         &self,
         control: &mut Control,
         plan: &Plan,
@@ -186,7 +186,7 @@ impl ServerUnderTest {
     }
 
     /// The servers that can be asked what they do: all members of a replica set, else those that were named.
-    pub(crate) fn hosts(&self) -> Result<Vec<Host>, Error> {
+    pub fn hosts(&self) -> Result<Vec<Host>, Error> {
         let control = self.control()?;
         let members = control.hello().hosts.iter();
         let members: Vec<Host> = members.filter_map(|member| host_of(member)).collect();
@@ -201,12 +201,12 @@ impl ServerUnderTest {
     }
 
     /// A way to it, which makes as many connections as are asked for.
-    pub(crate) fn connector(&self) -> Connector {
+    pub fn connector(&self) -> Connector {
         self.connector.clone()
     }
 
     /// A way to one server of the deployment, whatever its role, that does not wait long.
-    pub(crate) fn connector_to(&self, host: Host) -> Result<Connector, Error> {
+    pub fn connector_to(&self, host: Host) -> Result<Connector, Error> {
         let mut target = control_target(&self.target, self.backend);
         target.hosts = vec![host];
         target.srv = None;
@@ -219,7 +219,7 @@ impl ServerUnderTest {
     }
 
     /// Port of the one server that was named.
-    pub(crate) fn port(&self) -> Option<u16> {
+    pub fn port(&self) -> Option<u16> {
         match self.target.hosts.as_slice() {
             [Host::Tcp { port, .. }] => Some(*port),
             _ => None,
@@ -227,17 +227,17 @@ impl ServerUnderTest {
     }
 
     /// Whether it is on this machine, as far as its address tells.
-    pub(crate) fn is_local(&self) -> bool {
+    pub fn is_local(&self) -> bool {
         self.local
     }
 
     /// How clients reach it, without credentials.
-    pub(crate) fn uri(&self) -> String {
+    pub fn uri(&self) -> String {
         self.target.to_string()
     }
 
     /// Where it is, without credentials.
-    pub(crate) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         match &self.started {
             Some(started) => started.address.to_string(),
             None => self.target.to_string(),
@@ -246,7 +246,7 @@ impl ServerUnderTest {
 
     /// What the checks of the machine need to know of the server, with a few empty commands timed.
     /// `instances` servers of this kind share the machine.
-    pub(crate) fn checked(
+    pub fn checked(
         &self,
         control: &mut Control,
         record: &ServerRecord,
@@ -278,7 +278,7 @@ impl ServerUnderTest {
 }
 
 /// Refuses durable writes of a server that runs already and promises them without keeping that.
-pub(crate) fn check_durable(plan: &Plan, product: Option<&str>) -> Result<(), Error> {
+pub fn check_durable(plan: &Plan, product: Option<&str>) -> Result<(), Error> {
     if !plan.server.waits_for_journal() || subject::product_of(product) != Product::Embedded {
         return Ok(());
     }
@@ -325,7 +325,7 @@ fn control_target(target: &Target, backend: Backend) -> Target {
 const SERVER_DEFAULT: &str = "server default";
 
 /// Name of a kind, as in a plan.
-pub(crate) fn kind_name(kind: ServerKind) -> &'static str {
+pub fn kind_name(kind: ServerKind) -> &'static str {
     match kind {
         ServerKind::Auto => "auto",
         ServerKind::Embedded => "embedded",

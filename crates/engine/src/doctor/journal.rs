@@ -20,7 +20,7 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// What was changed and is not taken back yet.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub struct Journal {
     path: PathBuf,
     content: Content,
     /// Others wait until it is closed.
@@ -38,7 +38,7 @@ struct Content {
 }
 
 /// The folder for the journal.
-pub(crate) fn folder(state_dir: Option<&Path>) -> Result<&Path, Error> {
+pub fn folder(state_dir: Option<&Path>) -> Result<&Path, Error> {
     state_dir.ok_or_else(|| {
         Error::new(
             Kind::Environment,
@@ -50,17 +50,17 @@ pub(crate) fn folder(state_dir: Option<&Path>) -> Result<&Path, Error> {
 
 /// What became of the entries.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// Taken back, in this order.
-    pub(crate) reverted: Vec<Undo>,
+    pub reverted: Vec<Undo>,
     /// Entries whose value somebody else has changed; they are kept.
-    pub(crate) refused: usize,
+    pub refused: usize,
 }
 
 impl Journal {
     /// Opens the journal of a folder; one that is not there is empty. Waits while another one is open,
     /// so keep it for as long as its entries must not change, and no longer.
-    pub(crate) fn open(folder: &Path, root: &Path) -> Result<Self, Error> {
+    pub fn open(folder: &Path, root: &Path) -> Result<Self, Error> {
         let lock = lock(folder)?;
         let path = folder.join(FILE);
         let empty = Content {
@@ -99,7 +99,7 @@ impl Journal {
     }
 
     /// Makes the changes that the verdicts of these checks ask for. Returns what was changed.
-    pub(crate) fn apply(
+    pub fn apply(
         &mut self,
         verdicts: &[Verdict],
         wanted: &[CheckName],
@@ -138,7 +138,7 @@ impl Journal {
     }
 
     /// Performs steps; if one of them fails, those before it are taken back.
-    pub(crate) fn perform_all(
+    pub fn perform_all(
         &mut self,
         steps: &[Undo],
         root: &Path,
@@ -155,7 +155,7 @@ impl Journal {
 
     /// Takes steps back, the last one first, and leaves the rest of the journal as it is. What somebody
     /// else has changed is left alone, and its entry is kept.
-    pub(crate) fn take_back(
+    pub fn take_back(
         &mut self,
         steps: &[Undo],
         root: &Path,
@@ -199,7 +199,7 @@ impl Journal {
     }
 
     /// Takes everything back, the last change first. What somebody else has changed is left alone.
-    pub(crate) fn revert(
+    pub fn revert(
         &mut self,
         root: &Path,
         observer: &dyn SharedObserver,

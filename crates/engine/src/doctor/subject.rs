@@ -163,7 +163,7 @@ fn is_own(address: IpAddr) -> bool {
 }
 
 /// By the name in the server's build information.
-pub(crate) fn product_of(product: Option<&str>) -> Product {
+pub fn product_of(product: Option<&str>) -> Product {
     match product {
         Some(name) if name.starts_with("secantus") => Product::Embedded,
         Some(name) if !name.starts_with("MongoDB") && name != "psmdb" => {
@@ -174,7 +174,7 @@ pub(crate) fn product_of(product: Option<&str>) -> Product {
 }
 
 /// Times empty commands; `None` if the server does not answer them.
-pub(crate) fn round_trip(
+pub fn round_trip(
     control: &mut Control,
     count: usize,
     limit: Duration,

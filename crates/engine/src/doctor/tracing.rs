@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// What can be traced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Tracing {
+pub struct Tracing {
     /// Whether `dyno trace` works here.
     possible: bool,
     /// Why it does not.
@@ -39,7 +39,7 @@ struct WayHere {
 }
 
 /// Asks the kernel.
-pub(crate) fn tracing(kernel: &dyn Kernel) -> Tracing {
+pub fn tracing(kernel: &dyn Kernel) -> Tracing {
     let found = possibilities(kernel);
     let watched = found.watched.iter().map(|each| Watched {
         what: each.watched.as_str().to_owned(),
@@ -60,7 +60,7 @@ pub(crate) fn tracing(kernel: &dyn Kernel) -> Tracing {
 }
 
 /// The same for people, after the checks.
-pub(crate) fn human(tracing: &Tracing) -> String {
+pub fn human(tracing: &Tracing) -> String {
     let mut text = String::from("\ntracing of file I/O (`dyno trace`): ");
     if let Some(reason) = &tracing.reason {
         let _ = writeln!(text, "not possible: {reason}");

@@ -19,11 +19,11 @@ const EXPERIMENTS: &str = "experiments";
 /// Temporary data of the servers, inside that of an experiment.
 const SERVER_DATA: &str = "server-data";
 /// Document of an experiment, inside its folder.
-pub(crate) const DOCUMENT: &str = "experiment.json";
+pub const DOCUMENT: &str = "experiment.json";
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct ExperimentFolder {
+pub struct ExperimentFolder {
     path: PathBuf,
     /// Folders that were not there before, outermost first.
     made: Vec<PathBuf>,
@@ -36,7 +36,7 @@ pub(crate) struct ExperimentFolder {
 
 impl ExperimentFolder {
     /// Makes the folder that was asked for, which must be new or empty, or a new one below `experiments`.
-    pub(crate) fn create(asked: Option<&Path>, name: &str, now: Timestamp) -> Result<Self, Error> {
+    pub fn create(asked: Option<&Path>, name: &str, now: Timestamp) -> Result<Self, Error> {
         let (path, made) = match asked {
             None => claim_name(Path::new(EXPERIMENTS), name, now)?,
             Some(path) => (path.to_owned(), make(path)?),
@@ -52,7 +52,7 @@ impl ExperimentFolder {
     }
 
     /// Refuses a folder that is there and not empty, or is none.
-    pub(crate) fn check(asked: &Path) -> Result<(), Error> {
+    pub fn check(asked: &Path) -> Result<(), Error> {
         match asked.symlink_metadata() {
             Ok(_) => check_empty(asked),
             Err(_) => Ok(()),
@@ -60,7 +60,7 @@ impl ExperimentFolder {
     }
 
     /// Takes up an experiment again.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Experiment), Error> {
+    pub fn open(path: &Path) -> Result<(Self, Experiment), Error> {
         // Before the lock: what is no experiment has a clearer error.
         read(path)?;
         let folder = ExperimentFolder {
@@ -83,32 +83,32 @@ impl ExperimentFolder {
     }
 
     /// Whether the run directory of a point is there.
-    pub(crate) fn holds(&self, point: &Point) -> bool {
+    pub fn holds(&self, point: &Point) -> bool {
         self.path.join(&point.directory).join("run.json").is_file()
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether the experiment begins with this process; what others began is not taken away.
-    pub(crate) fn is_new(&self) -> bool {
+    pub fn is_new(&self) -> bool {
         self.is_new
     }
 
     /// Writes the document.
-    pub(crate) fn save(&self, document: &Experiment) -> Result<(), Error> {
+    pub fn save(&self, document: &Experiment) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(document).expect("it is plain data");
         write_file(&self.path.join(DOCUMENT), &format!("{text}\n"))
     }
 
     /// Writes the plan of a task beside it.
-    pub(crate) fn save_plan(&self, name: &str, task: &Task) -> Result<(), Error> {
+    pub fn save_plan(&self, name: &str, task: &Task) -> Result<(), Error> {
         write_file(&self.path.join(name), &task.plan_text())
     }
 
     /// Reads a plan that was written.
-    pub(crate) fn plan(&self, name: &str) -> Result<Plan, Error> {
+    pub fn plan(&self, name: &str) -> Result<Plan, Error> {
         let path = self.path.join(name);
         let text = std::fs::read_to_string(&path).map_err(|error| {
             unusable(&path, error).with_hint("bring it back: it says what the runs are")
@@ -121,7 +121,7 @@ impl ExperimentFolder {
     }
 
     /// Removes what was made, as nothing was measured.
-    pub(crate) fn discard(&self) {
+    pub fn discard(&self) {
         for name in [RUNS, "server-logs", SERVER_DATA] {
             let _ = std::fs::remove_dir_all(self.path.join(name));
         }
@@ -138,7 +138,7 @@ impl ExperimentFolder {
 }
 
 /// Reads the document of an experiment.
-pub(crate) fn read(path: &Path) -> Result<Experiment, Error> {
+pub fn read(path: &Path) -> Result<Experiment, Error> {
     let file = path.join(DOCUMENT);
     if !path.is_dir() {
         let text = format!("no such folder `{}`", path.display());

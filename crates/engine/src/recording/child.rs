@@ -13,18 +13,18 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A program that runs. It does not outlive this.
 #[derive(Debug)]
-pub(crate) struct Program(pub(crate) Child);
+pub struct Program(pub(crate) Child);
 
 impl Program {
     /// Its status, once it has ended.
-    pub(crate) fn status(&mut self) -> Result<Option<ExitStatus>, Error> {
+    pub fn status(&mut self) -> Result<Option<ExitStatus>, Error> {
         self.0.try_wait().map_err(|error| {
             Error::from_cause(Kind::Environment, error).context("cannot wait for the program")
         })
     }
 
     /// Asks it to end, as Ctrl-C does, and ends it if it does not; `meanwhile` is called all the time.
-    pub(crate) fn end(&mut self, mut meanwhile: impl FnMut()) -> Result<ExitStatus, Error> {
+    pub fn end(&mut self, mut meanwhile: impl FnMut()) -> Result<ExitStatus, Error> {
         let asked = Instant::now();
         let _ = kill(self.number(), Signal::SIGINT);
         while asked.elapsed() < END_LIMIT {

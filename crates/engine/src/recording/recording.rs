@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const KEEP: Duration = Duration::from_secs(10);
 
 /// A trace that goes on. Nothing is recorded before there is a process to follow.
-pub(crate) struct Recording {
+pub struct Recording {
     tracer: Tracer,
     storage: Storage,
     document: TraceDocument,
@@ -53,14 +53,14 @@ impl Sink for Storage {
 }
 
 /// A trace that has ended and lacks its document.
-pub(crate) struct Recorded {
+pub struct Recorded {
     writer: TraceWriter,
-    pub(crate) document: TraceDocument,
+    pub document: TraceDocument,
 }
 
 impl Recording {
     /// Attaches the tracer, and makes the folder of the trace.
-    pub(crate) fn start(
+    pub fn start(
         settings: Settings,
         target: TraceTarget,
         gap_bytes: Option<u64>,
@@ -93,21 +93,21 @@ impl Recording {
     }
 
     /// Traces one more process.
-    pub(crate) fn follow(&mut self, process: u32) -> Result<(), Error> {
+    pub fn follow(&mut self, process: u32) -> Result<(), Error> {
         self.tracer.follow(process)?;
         self.document.target.processes.push(process);
         Ok(())
     }
 
     /// Starts a program and traces it from its first instruction.
-    pub(crate) fn spawn(&mut self, command: &mut Command) -> Result<Child, Error> {
+    pub fn spawn(&mut self, command: &mut Command) -> Result<Child, Error> {
         let child = self.tracer.spawn(command)?;
         self.document.target.processes.push(child.id());
         Ok(child)
     }
 
     /// Takes what has happened, waiting for something to happen for at most `timeout`.
-    pub(crate) fn poll(&mut self, timeout: Duration) -> Result<(), Error> {
+    pub fn poll(&mut self, timeout: Duration) -> Result<(), Error> {
         self.tracer.poll(&mut self.storage, timeout)?;
         if self.kept.elapsed() >= KEEP {
             self.kept = Instant::now();
@@ -132,7 +132,7 @@ impl Recording {
     }
 
     /// Ends the trace and takes the rest.
-    pub(crate) fn stop(self) -> Result<Recorded, Error> {
+    pub fn stop(self) -> Result<Recorded, Error> {
         let Recording {
             tracer,
             mut storage,
@@ -165,13 +165,13 @@ impl Recording {
 
 impl Recorded {
     /// Says when it was watched, of a trace that was attached before.
-    pub(crate) fn set_window(&mut self, start_s: f64, end_s: f64) {
+    pub fn set_window(&mut self, start_s: f64, end_s: f64) {
         self.document.start_s = start_s;
         self.document.duration_s = (end_s - start_s).max(0.0);
     }
 
     /// Says what the files hold, and completes the folder.
-    pub(crate) fn finish(mut self, tables: &Tables) -> Result<TraceDocument, Error> {
+    pub fn finish(mut self, tables: &Tables) -> Result<TraceDocument, Error> {
         tables.name(&mut self.document.files);
         Ok(self.writer.finish(self.document)?)
     }

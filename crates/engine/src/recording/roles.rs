@@ -10,11 +10,11 @@ const MOST_COLLECTIONS: usize = 500;
 
 /// Files of collections and indexes as a server names them, without folder and ending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tables(BTreeMap<String, FileRole>);
+pub struct Tables(BTreeMap<String, FileRole>);
 
 impl Tables {
     /// Asks a server for the tables of all its collections. A server that does not tell gives none.
-    pub(crate) fn ask(control: &mut Control) -> Result<Tables, ControlError> {
+    pub fn ask(control: &mut Control) -> Result<Tables, ControlError> {
         let mut tables = Tables::default();
         let command = doc! { "listDatabases": 1, "nameOnly": true };
         let answer = control.run("admin", command)?;
@@ -42,7 +42,7 @@ impl Tables {
     }
 
     /// Takes the tables of another server too.
-    pub(crate) fn join(&mut self, other: Tables) {
+    pub fn join(&mut self, other: Tables) {
         self.0.extend(other.0);
     }
 
@@ -67,7 +67,7 @@ impl Tables {
     }
 
     /// Says of each file what it holds, as far as that is known.
-    pub(crate) fn name(&self, files: &mut [FileEntry]) {
+    pub fn name(&self, files: &mut [FileEntry]) {
         for file in files {
             let found = self.of(&file.name).or_else(|| by_name(&file.name));
             if found.is_some() {
@@ -113,7 +113,7 @@ fn role(kind: FileKind, namespace: Option<&str>, index: Option<&str>) -> FileRol
 
 /// What is known by name alone: WiredTiger's own files, and the tables that the embedded server has for all its
 /// collections together.
-pub(crate) fn by_name(path: &str) -> Option<FileRole> {
+pub fn by_name(path: &str) -> Option<FileRole> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let with_words = |kind, words: &str| FileRole {
         words: Some(words.to_owned()),

@@ -11,7 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 const RUN_BUFFER_BYTES: u32 = 16 << 20;
 
 /// The settings of a plan, on a clock with this zero.
-pub(crate) fn from_plan(plan: &IoTracePlan, zero_monotonic_ns: u64) -> Settings {
+pub fn from_plan(plan: &IoTracePlan, zero_monotonic_ns: u64) -> Settings {
     let operations = plan
         .operations
         .iter()
@@ -42,12 +42,12 @@ const WRITES: &[Operation] = &[Operation::Write];
 const SYNCS: &[Operation] = &[Operation::Sync];
 
 /// Where the zero of a run's clock is on the monotonic clock of the machine.
-pub(crate) fn zero_of(clock: Clock) -> u64 {
+pub fn zero_of(clock: Clock) -> u64 {
     monotonic_ns().saturating_sub(clock.now_ns())
 }
 
 /// The monotonic clock of the machine, which is that of the tracer too.
-pub(crate) fn monotonic_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |now| {
         now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
     })

@@ -7,7 +7,7 @@ use dyno_plan::model::DataPlan;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub enum Decision {
     /// Everything is there.
     Ready,
     /// Load all documents of this client; the collection is empty.
@@ -17,7 +17,7 @@ pub(crate) enum Decision {
 }
 
 /// Documents that this client loads and works on.
-pub(crate) fn own_documents(plan: &Plan) -> u64 {
+pub fn own_documents(plan: &Plan) -> u64 {
     let data = &plan.data;
     data.insert_count
         .unwrap_or(data.records.saturating_sub(data.insert_start))
@@ -25,13 +25,13 @@ pub(crate) fn own_documents(plan: &Plan) -> u64 {
 
 /// Size of so many documents of a data set, without keys and names of fields; `None` where the
 /// lengths follow a histogram.
-pub(crate) fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
+pub fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
     let document = data.mean_document_bytes()?;
     Some(documents.saturating_mul(document))
 }
 
 /// Decides, or says why the collection is not what the plan assumes.
-pub(crate) fn decide(
+pub fn decide(
     plan: &Plan,
     state: &CollectionState,
     no_load: bool,
@@ -60,7 +60,7 @@ pub(crate) fn decide(
 }
 
 /// After loading nothing may be missing.
-pub(crate) fn check_loaded(plan: &Plan, state: &CollectionState) -> Result<(), Error> {
+pub fn check_loaded(plan: &Plan, state: &CollectionState) -> Result<(), Error> {
     decide(plan, state, true).map(|_| ()).map_err(|failure| {
         failure.context("the load phase ended, and the collection is not complete")
     })

@@ -29,7 +29,7 @@ const CONTENT: [&str; 15] = [
 
 /// The folder of one run.
 #[derive(Debug)]
-pub(crate) struct RunDirectory {
+pub struct RunDirectory {
     path: PathBuf,
     /// Folders that were not there before, outermost first.
     made: Vec<PathBuf>,
@@ -37,7 +37,7 @@ pub(crate) struct RunDirectory {
 
 impl RunDirectory {
     /// Makes the folder that was asked for, or a new one below `runs`, and checks that it can be written.
-    pub(crate) fn create(asked: Option<&Path>, name: &str, now: Timestamp) -> Result<Self, Error> {
+    pub fn create(asked: Option<&Path>, name: &str, now: Timestamp) -> Result<Self, Error> {
         let (path, made) = match asked {
             Some(path) => (path.to_owned(), Vec::new()),
             None => claim_name(Path::new(RUNS), name, now)?,
@@ -54,7 +54,7 @@ impl RunDirectory {
     }
 
     /// Refuses a folder that holds a run, or is none.
-    pub(crate) fn check(asked: &Path) -> Result<(), Error> {
+    pub fn check(asked: &Path) -> Result<(), Error> {
         if asked.exists() && !asked.is_dir() {
             return Err(unusable(asked, std::io::ErrorKind::NotADirectory.into()));
         }
@@ -63,7 +63,7 @@ impl RunDirectory {
     }
 
     /// Its path, as it is shown.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -105,7 +105,7 @@ impl RunDirectory {
     }
 
     /// Removes what the run put there, and the folders that were made for it.
-    pub(crate) fn discard(self) {
+    pub fn discard(self) {
         for name in CONTENT {
             let path = self.path.join(name);
             let removed = if path.is_dir() {
@@ -153,7 +153,7 @@ fn create_folder(folder: &Path) -> Result<bool, Error> {
 /// Makes `PARENT/2026-08-22T10-15-00-NAME`; those of the same second are numbered. Gives the folder, and
 /// all that were made for it, outermost first. Making it is what claims the name: a look first would
 /// give two runs the same.
-pub(crate) fn claim_name(
+pub fn claim_name(
     parent: &Path,
     name: &str,
     now: Timestamp,

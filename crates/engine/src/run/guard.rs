@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Time between two times of bringing the record to the disk: what a loss of power may cost.
-pub(crate) const SYNC_EVERY: Duration = Duration::from_secs(60);
+pub const SYNC_EVERY: Duration = Duration::from_secs(60);
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct Guard {
+pub struct Guard {
     least_free: Bytes,
 }
 
 /// A guard at work.
 #[derive(Debug)]
-pub(crate) struct Watchman {
+pub struct Watchman {
     least_free: Bytes,
     folders: Vec<PathBuf>,
     looked: Option<Instant>,
@@ -29,12 +29,12 @@ pub(crate) struct Watchman {
 }
 
 impl Guard {
-    pub(crate) fn new(least_free: Bytes) -> Self {
+    pub fn new(least_free: Bytes) -> Self {
         Guard { least_free }
     }
 
     /// Begins to guard the disks of these folders.
-    pub(crate) fn watch(&self, folders: Vec<PathBuf>) -> Watchman {
+    pub fn watch(&self, folders: Vec<PathBuf>) -> Watchman {
         Watchman {
             least_free: self.least_free,
             folders,
@@ -46,7 +46,7 @@ impl Guard {
 
 impl Watchman {
     /// Why the run must end now, if it must.
-    pub(crate) fn fault(&mut self) -> Option<Error> {
+    pub fn fault(&mut self) -> Option<Error> {
         if self
             .looked
             .is_some_and(|looked| looked.elapsed() < LOOK_EVERY)
@@ -70,7 +70,7 @@ impl Watchman {
     }
 
     /// Whether it is time to bring the record to the disk.
-    pub(crate) fn sync_is_due(&mut self) -> bool {
+    pub fn sync_is_due(&mut self) -> bool {
         let is_due = self.synced.elapsed() >= SYNC_EVERY;
         if is_due {
             self.synced = Instant::now();

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Name of the file in the run directory.
-pub(crate) const LIVE: &str = "live.json";
+pub const LIVE: &str = "live.json";
 /// Folder of the entries in the state folder.
 const RUNNING: &str = "running";
 /// Points of the course of the rate. When there are more, neighbours are put together.
@@ -30,32 +30,32 @@ const MOST_NOTICES: usize = 200;
 
 /// The state of a run, as others see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LiveState {
-    pub(crate) name: String,
-    pub(crate) directory: PathBuf,
-    pub(crate) process: u32,
+pub struct LiveState {
+    pub name: String,
+    pub directory: PathBuf,
+    pub process: u32,
     /// RFC 3339 in UTC.
-    pub(crate) started_at: String,
-    pub(crate) phase: Option<PhaseKind>,
+    pub started_at: String,
+    pub phase: Option<PhaseKind>,
     /// Time in this phase.
-    pub(crate) elapsed_s: f64,
-    pub(crate) planned_s: Option<f64>,
-    pub(crate) planned_operations: Option<u64>,
+    pub elapsed_s: f64,
+    pub planned_s: Option<f64>,
+    pub planned_operations: Option<u64>,
     /// Operations of this phase, or documents of the load phase.
-    pub(crate) done: u64,
-    pub(crate) failed: u64,
+    pub done: u64,
+    pub failed: u64,
     /// Of the last ten windows.
-    pub(crate) rate_per_s: f64,
-    pub(crate) response_p50_us: Option<f64>,
-    pub(crate) response_p99_us: Option<f64>,
+    pub rate_per_s: f64,
+    pub response_p50_us: Option<f64>,
+    pub response_p99_us: Option<f64>,
     /// Rate over the phase so far, evenly spaced.
-    pub(crate) course_per_s: Vec<f64>,
+    pub course_per_s: Vec<f64>,
     /// What was noticed so far, such as changes of level.
-    pub(crate) notices: Vec<String>,
+    pub notices: Vec<String>,
 }
 
 /// Keeps the state of a run up to date.
-pub(crate) struct Live<'a> {
+pub struct Live<'a> {
     state: LiveState,
     path: PathBuf,
     entry: Option<PathBuf>,
@@ -119,7 +119,7 @@ struct Recent {
 impl<'a> Live<'a> {
     /// Will tell the world of a run once its first phase begins. Without a state folder, or if it cannot be written, it
     /// is known by its directory only: no reason not to measure.
-    pub(crate) fn new(
+    pub fn new(
         directory: &Path,
         name: &str,
         started_at: String,
@@ -285,7 +285,7 @@ impl Drop for Live<'_> {
 
 /// The rate over a phase in a bounded number of points of the same length.
 #[derive(Debug, Default)]
-pub(crate) struct Course {
+pub struct Course {
     /// Operations and seconds of each point.
     points: Vec<(f64, f64)>,
     windows_per_point: usize,
@@ -293,7 +293,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    pub(crate) fn add(&mut self, done: f64, duration_s: f64) {
+    pub fn add(&mut self, done: f64, duration_s: f64) {
         self.windows_per_point = self.windows_per_point.max(1);
         match self.points.last_mut() {
             Some(last) if self.windows < self.windows_per_point => {
@@ -320,14 +320,14 @@ impl Course {
         }
     }
 
-    pub(crate) fn per_s(&self) -> Vec<f64> {
+    pub fn per_s(&self) -> Vec<f64> {
         let rate = |(done, seconds): &(f64, f64)| if *seconds > 0.0 { done / seconds } else { 0.0 };
         self.points.iter().map(rate).collect()
     }
 }
 
 /// Bars for a line of text, from zero to the largest value; at most `width` of them.
-pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
+pub fn sparkline(values: &[f64], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let per_bar = values.len().div_ceil(width.max(1)).max(1);
     let means: Vec<f64> = values
@@ -352,7 +352,7 @@ fn make_entry(state_dir: &Path, directory: &Path) -> Option<PathBuf> {
 }
 
 /// The runs of this person that go on. Entries of processes that were killed are removed.
-pub(crate) fn running(state_dir: &Path) -> Vec<LiveState> {
+pub fn running(state_dir: &Path) -> Vec<LiveState> {
     let Ok(entries) = std::fs::read_dir(state_dir.join(RUNNING)) else {
         return Vec::new();
     };
@@ -372,7 +372,7 @@ pub(crate) fn running(state_dir: &Path) -> Vec<LiveState> {
 }
 
 /// The state of the run in a directory, if it goes on.
-pub(crate) fn read(directory: &Path) -> Option<LiveState> {
+pub fn read(directory: &Path) -> Option<LiveState> {
     let text = std::fs::read(directory.join(LIVE)).ok()?;
     let state = serde_json::from_slice(&text).ok()?;
     is_locked(directory).then_some(state)

@@ -19,7 +19,7 @@ use std::path::Path;
 const NOWHERE: &str = "runs/dry-run";
 
 /// What a run needs of this machine besides its servers.
-pub(crate) fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
+pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     let plan = &task.plan;
     trace::check(&plan.traces, context.environment.path.as_deref())?;
     observation::check(plan)?;
@@ -29,7 +29,7 @@ pub(crate) fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
 }
 
 /// What the start of the servers would refuse, or the way to one that runs. Those of a fleet are looked at on their hosts.
-pub(crate) fn servers(
+pub fn servers(
     task: &Task,
     embedded: Option<&Path>,
     context: Context<'_>,
@@ -49,7 +49,7 @@ pub(crate) fn servers(
 }
 
 /// The places of servers that are looked at and not started.
-pub(crate) fn places<'a>(embedded: Option<&'a Path>, context: Context<'a>) -> ServerPaths<'a> {
+pub fn places<'a>(embedded: Option<&'a Path>, context: Context<'a>) -> ServerPaths<'a> {
     ServerPaths {
         environment: context.environment,
         embedded,
@@ -58,7 +58,7 @@ pub(crate) fn places<'a>(embedded: Option<&'a Path>, context: Context<'a>) -> Se
 }
 
 /// All that is known of a run before it begins.
-pub(crate) fn of_run(
+pub fn of_run(
     task: &Task,
     options: &RunOptions<'_>,
     context: Context<'_>,
@@ -77,7 +77,7 @@ pub(crate) fn of_run(
 
 /// All that is known of the runs of an experiment before the first one. Of runs that differ in their load alone one is
 /// looked at.
-pub(crate) fn of_experiment(
+pub fn of_experiment(
     tasks: &[Task],
     embedded: Option<&Path>,
     context: Context<'_>,
@@ -115,13 +115,13 @@ fn page_cache(task: &Task, context: Context<'_>) -> Result<(), Error> {
 }
 
 /// The server is on a machine whose page cache is none of ours.
-pub(crate) fn page_cache_of_others() -> Error {
+pub fn page_cache_of_others() -> Error {
     let text = "`data.page_cache = \"drop\"` is about this machine, and the server is on another";
     Error::new(Kind::BadInput, text).with_hint("drop it there, and set `data.page_cache` to `keep`")
 }
 
 /// The page cache cannot be dropped.
-pub(crate) fn page_cache_stays(error: std::io::Error) -> Error {
+pub fn page_cache_stays(error: std::io::Error) -> Error {
     Error::from_cause(Kind::Environment, error)
         .context("cannot drop the page cache of this machine, as `data.page_cache` wants")
         .with_hint("run it as root, or set `data.page_cache` to `keep`")

@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 /// Logical operations of the measure phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) succeeded: u64,
-    pub(crate) failed: u64,
+pub struct Totals {
+    pub succeeded: u64,
+    pub failed: u64,
 }
 
 impl Totals {
     /// Share of the operations that failed; 0 without operations.
-    pub(crate) fn failed_ratio(self) -> f64 {
+    pub fn failed_ratio(self) -> f64 {
         let finished = self.succeeded + self.failed;
         if finished == 0 {
             0.0
@@ -30,7 +30,7 @@ impl Totals {
 }
 
 /// The sink of the engine's windows.
-pub(crate) struct Recorder<'a> {
+pub struct Recorder<'a> {
     writer: RunWriter,
     observer: Box<dyn Observer + 'a>,
     phases: Vec<PhaseRecord>,
@@ -94,7 +94,7 @@ struct Current {
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(writer: RunWriter, observer: Box<dyn Observer + 'a>) -> Self {
+    pub fn new(writer: RunWriter, observer: Box<dyn Observer + 'a>) -> Self {
         Recorder {
             writer,
             observer,
@@ -112,18 +112,18 @@ impl<'a> Recorder<'a> {
     }
 
     /// Writes this many windows as one from now on.
-    pub(crate) fn join_windows(&mut self, windows_per_row: u64) {
+    pub fn join_windows(&mut self, windows_per_row: u64) {
         self.joint.windows_per_row = windows_per_row.max(1);
     }
 
     /// Brings what was written to the disk.
-    pub(crate) fn sync(&mut self) -> Result<(), RecordError> {
+    pub fn sync(&mut self) -> Result<(), RecordError> {
         self.writer.sync()
     }
 
     /// Phases that follow each other under one load begin. The first of them is `expected[0]`. The skew
     /// of the keys is that of `workload`; several workloads have none in common.
-    pub(crate) fn begin(
+    pub fn begin(
         &mut self,
         workload: Option<Arc<Workload>>,
         expected: Vec<Expectation>,
@@ -142,7 +142,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// One window.
-    pub(crate) fn record(
+    pub fn record(
         &mut self,
         interval: &IntervalRecord,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -205,7 +205,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The phases have ended. A row that cannot be written is lost; the totals have it.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         if let Some(row) = self.joint.close() {
             let _ = self.writer.record(&row);
         }
@@ -222,23 +222,23 @@ impl<'a> Recorder<'a> {
     }
 
     /// Saves the document with the phases that have ended so far.
-    pub(crate) fn save(&mut self, document: &mut RunDocument) -> Result<(), RecordError> {
+    pub fn save(&mut self, document: &mut RunDocument) -> Result<(), RecordError> {
         document.phases.clone_from(&self.phases);
         self.writer.set_document(document)
     }
 
     /// Brings everything to the disk.
-    pub(crate) fn finish(self, document: &RunDocument) -> Result<(), RecordError> {
+    pub fn finish(self, document: &RunDocument) -> Result<(), RecordError> {
         self.writer.finish(document)
     }
 
     /// Whether anything was recorded.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.windows == 0
     }
 
     /// Operations of a phase so far.
-    pub(crate) fn totals(&self, kind: PhaseKind) -> Totals {
+    pub fn totals(&self, kind: PhaseKind) -> Totals {
         self.totals
             .iter()
             .find(|(known, _)| *known == kind)
@@ -247,7 +247,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Phases that have ended.
-    pub(crate) fn phases(&self) -> &[PhaseRecord] {
+    pub fn phases(&self) -> &[PhaseRecord] {
         &self.phases
     }
 }

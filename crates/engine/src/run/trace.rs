@@ -3,10 +3,10 @@
 
 mod check;
 mod group;
-pub(crate) mod io;
+pub mod io;
 mod program;
 
-pub(crate) use check::check;
+pub use check::check;
 
 use dyno_load::clock::Clock;
 use dyno_plan::model::{TracePhase, TracePlan};
@@ -22,24 +22,24 @@ const TRACES: &str = "traces";
 
 /// What became of a watching program.
 #[derive(Debug)]
-pub(crate) struct Watched {
-    pub(crate) record: TraceRecord,
+pub struct Watched {
+    pub record: TraceRecord,
     /// What went wrong, with what the program printed last; `None` if it did what it was for.
-    pub(crate) fault: Option<String>,
+    pub fault: Option<String>,
 }
 
 /// What the watching programs are told.
 #[derive(Clone, Debug)]
-pub(crate) struct Subject {
+pub struct Subject {
     /// Run directory.
-    pub(crate) run: PathBuf,
+    pub run: PathBuf,
     /// Process ids of the servers that were started for the run.
-    pub(crate) servers: Vec<u32>,
-    pub(crate) clock: Clock,
+    pub servers: Vec<u32>,
+    pub clock: Clock,
 }
 
 /// The programs of phases that run under one load.
-pub(crate) struct Watchers {
+pub struct Watchers {
     threads: Vec<JoinHandle<Watched>>,
     /// The trace of file I/O, before and after its window is known.
     attached: Option<io::Attached>,
@@ -74,7 +74,7 @@ impl Over {
 
 impl Watchers {
     /// None yet, and perhaps a trace of file I/O.
-    pub(crate) fn new(attached: Option<io::Attached>) -> Self {
+    pub fn new(attached: Option<io::Attached>) -> Self {
         Watchers {
             threads: Vec::new(),
             attached,
@@ -84,7 +84,7 @@ impl Watchers {
     }
 
     /// Programs for the phases that are about to start: their kinds and starts by the run's clock.
-    pub(crate) fn start(
+    pub fn start(
         &mut self,
         traces: &[TracePlan],
         phases: &[(PhaseKind, u64)],
@@ -109,7 +109,7 @@ impl Watchers {
     }
 
     /// Ends what still runs and returns what became of each, and the trace of file I/O, which is to be finished.
-    pub(crate) fn end(self) -> (Vec<Watched>, Option<io::RunTrace>) {
+    pub fn end(self) -> (Vec<Watched>, Option<io::RunTrace>) {
         self.over.end();
         let ended = self.threads.into_iter().map(JoinHandle::join);
         (ended.filter_map(Result::ok).collect(), self.traced)

@@ -13,7 +13,7 @@ const LISTENING: &str = "listening on ";
 
 /// A running responder.
 #[derive(Debug)]
-pub(crate) struct ResponderProcess {
+pub struct ResponderProcess {
     child: Child,
     /// Open as long as the responder shall live.
     input: Option<ChildStdin>,
@@ -22,7 +22,7 @@ pub(crate) struct ResponderProcess {
 
 impl ResponderProcess {
     /// Starts a responder that answers everything at once.
-    pub(crate) fn start(executable: &Path) -> Result<Self, Error> {
+    pub fn start(executable: &Path) -> Result<Self, Error> {
         let mut child = Command::new(executable)
             .arg("responder")
             .stdin(Stdio::piped())
@@ -69,7 +69,7 @@ impl ResponderProcess {
     }
 
     /// Where it listens.
-    pub(crate) fn target(&self) -> &Target {
+    pub fn target(&self) -> &Target {
         &self.target
     }
 }

@@ -25,7 +25,7 @@ const RATES_PER_S: [f64; 3] = [1_000.0, 10_000.0, 20_000.0];
 const WARMUP: Duration = Duration::from_millis(500);
 
 /// Does all measurements, each of the given length.
-pub(crate) fn measure(
+pub fn measure(
     duration: Duration,
     clients: u32,
     context: Context<'_>,
@@ -78,7 +78,7 @@ fn drive(
         Schedule::Constant { rate_per_s, .. } => Some(rate_per_s),
         _ => None,
     };
-    let stop = context.cancel.stop_flag()?;
+    let stop = context.cancel.phase_flag();
     let phase = |kind, duration| PhaseSpec {
         kind,
         duration: Some(duration),
@@ -100,7 +100,7 @@ fn drive(
             phase(PhaseKind::Measure, duration),
         ],
         schedule,
-        stop: stop.flag(),
+        stop: stop,
         usage,
         ..Job::from_plan(&plan, vec![pair])
     };

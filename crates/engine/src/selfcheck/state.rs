@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "selfcheck.json";
 
 /// Keeps a result.
-pub(crate) fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<PathBuf, Error> {
+pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<PathBuf, Error> {
     std::fs::create_dir_all(folder).map_err(|error| {
         Error::from_cause(Kind::Environment, error)
             .context(format!("cannot make the folder `{}`", folder.display()))
@@ -21,7 +21,7 @@ pub(crate) fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<PathBuf, Err
 }
 
 /// The kept result as it goes into a run, if there is one and it is of this machine.
-pub(crate) fn read(folder: &Path, context: Context<'_>) -> Option<serde_json::Value> {
+pub fn read(folder: &Path, context: Context<'_>) -> Option<serde_json::Value> {
     let path = folder.join(FILE);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,

@@ -5,7 +5,7 @@ use dyno_record::quantity::Quantity;
 use std::fmt::Write as _;
 
 /// The kept document, with a line end.
-pub(crate) fn json(selfcheck: &Selfcheck) -> String {
+pub fn json(selfcheck: &Selfcheck) -> String {
     let mut text =
         serde_json::to_string_pretty(selfcheck).expect("numbers and texts can be written");
     text.push('\n');
@@ -13,7 +13,7 @@ pub(crate) fn json(selfcheck: &Selfcheck) -> String {
 }
 
 /// A table for people.
-pub(crate) fn human(selfcheck: &Selfcheck) -> String {
+pub fn human(selfcheck: &Selfcheck) -> String {
     let closed = &selfcheck.closed_loop;
     let mut text = String::new();
     let mut line = |label: &str, value: String| {

@@ -10,6 +10,7 @@ use dyno_load::clock::Clock;
 use dyno_plan::Plan;
 use dyno_plan::io_trace::IoTracePlan;
 use dyno_record::io_trace::document::TraceTarget;
+use dyno_record::io_trace::FOLDER;
 use dyno_record::model::{PhaseKind, TraceRecord};
 use dyno_results::{AnalysedTrace, TraceOptions};
 use dyno_trace::LiveKernel;
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(50);
 
 /// Refuses a trace that cannot be had, before anything is started.
-pub(crate) fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
+pub fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
     let Some(trace) = &plan.trace else {
         return Ok(());
     };
@@ -40,7 +41,7 @@ pub(crate) fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
 }
 
 /// A trace that is attached and waits for its window.
-pub(crate) struct Attached {
+pub struct Attached {
     recording: Recording,
     plan: IoTracePlan,
     processes: Vec<u32>,
@@ -50,7 +51,7 @@ pub(crate) struct Attached {
 
 impl Attached {
     /// Attaches it, if the plan wants one and its window is in one of the phases.
-    pub(crate) fn new(
+    pub fn new(
         plan: &Plan,
         phases: &[PhaseKind],
         processes: Vec<u32>,
@@ -126,19 +127,19 @@ impl Attached {
 }
 
 /// A trace whose window has come, or will.
-pub(crate) struct RunTrace {
+pub struct RunTrace {
     run: PathBuf,
     thread: JoinHandle<Taken>,
 }
 
 /// A trace that is complete.
-pub(crate) struct Completed {
+pub struct Completed {
     /// What became of it.
-    pub(crate) record: TraceRecord,
+    pub record: TraceRecord,
     /// What went wrong.
-    pub(crate) fault: Option<String>,
+    pub fault: Option<String>,
     /// What it means, if it can be read.
-    pub(crate) trace: Option<AnalysedTrace>,
+    pub trace: Option<AnalysedTrace>,
 }
 
 /// What a trace has when its phases are over.
@@ -150,7 +151,7 @@ struct Taken {
 
 impl RunTrace {
     /// Completes the trace after the end of the phases: names of its files, and what it means.
-    pub(crate) fn finish(self, tables: impl FnOnce() -> Tables) -> Completed {
+    pub fn finish(self, tables: impl FnOnce() -> Tables) -> Completed {
         let mut record = TraceRecord {
             name: FOLDER.to_owned(),
             command: Vec::new(),
