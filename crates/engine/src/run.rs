@@ -3,14 +3,14 @@
 
 pub mod collection;
 pub mod directory;
-mod document;
+pub(crate) mod document;
 mod documents;
 pub mod guard;
 #[cfg(test)]
 mod hour;
 mod instance;
 pub mod live;
-mod observation;
+pub(crate) mod observation;
 mod phases;
 pub mod preflight;
 pub mod recorder;
