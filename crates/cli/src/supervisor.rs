@@ -50,7 +50,7 @@ pub(crate) fn spawn(
     let path = folder.join(PLAN);
     std::fs::write(&path, dyno_plan::file::to_toml(plan))
         .map_err(|error| unusable(&path, error))?;
-    let executable = invocation.environment.executable.as_deref();
+    let executable = invocation.environment().executable.as_deref();
     let executable =
         executable.ok_or_else(|| Failure::new(Exit::Internal, "the path of `dyno` is unknown"))?;
     let mut command = Command::new(executable);
@@ -123,7 +123,7 @@ pub(crate) fn supervise(
     let plan = dyno_plan::file::parse(&text, &path.to_string_lossy())
         .map_err(|error| Failure::of(Exit::Internal, error))?;
     let paths = ServerPaths {
-        environment: invocation.environment,
+        environment: invocation.environment(),
         embedded,
         folder,
     };
@@ -206,7 +206,7 @@ fn ended_badly((name, stopped): &(String, MemberStopped)) -> Option<String> {
 /// It is for those who look at the folder; that it cannot be written must not keep the servers.
 fn write_problem(folder: &Path, name: &str, text: &str) {
     if let Err(error) = write_file(&folder.join(name), text) {
-        tracing::warn!(error = %error.error, "not noted: {text}");
+        tracing::warn!(error = %error, "not noted: {text}");
     }
 }
 

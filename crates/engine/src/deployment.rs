@@ -350,11 +350,7 @@ pub fn check(
 }
 
 /// Refuses a connection string that cannot be used, as far as that is known before anybody is asked.
-pub fn check_remote(
-    plan: &Plan,
-    remote: &Remote,
-    paths: &ServerPaths<'_>,
-) -> Result<(), Error> {
+pub fn check_remote(plan: &Plan, remote: &Remote, paths: &ServerPaths<'_>) -> Result<(), Error> {
     // The name service has the rest of the string.
     if remote.target.srv.is_some() {
         return Ok(());

@@ -290,7 +290,8 @@ impl DetachedDeployment {
     }
 }
 
-fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
+/// A folder or a file of the state folder that cannot be used.
+pub fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
     Error::from_cause(Kind::Environment, error)
         .context(format!("cannot use `{}`", path.display()))
         .with_hint("check its permissions, or choose another `--state-dir`")

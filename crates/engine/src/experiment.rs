@@ -150,6 +150,19 @@ pub fn check(
     out.map_or(Ok(()), ExperimentFolder::check)
 }
 
+/// Refuses plans of single runs that are not valid. Nothing else is looked at.
+///
+/// # Errors
+/// The first plan that is not valid.
+pub fn check_plans(
+    document: &Experiment,
+    tasks: &Tasks,
+    options: &ExperimentOptions<'_>,
+) -> Result<(), Error> {
+    let tasks = tasks.iter().cloned().collect();
+    campaign::planned(document, &tasks, (options.fresh, options.no_load)).map(drop)
+}
+
 fn check_planned(
     document: &Experiment,
     tasks: &BTreeMap<Option<Side>, Task>,

@@ -2,8 +2,8 @@
 
 use crate::context::Context;
 use crate::error::Error;
-use dyno_load::clock::Clock;
 use dyno_load::Sink;
+use dyno_load::clock::Clock;
 use dyno_observe::watch::{Board, Keep};
 use dyno_plan::Plan;
 use dyno_plan::task::{Remote, Threads};

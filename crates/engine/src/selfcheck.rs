@@ -5,7 +5,6 @@
 mod child;
 pub mod measure;
 pub mod state;
-pub mod text;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +25,16 @@ pub struct Selfcheck {
     pub closed_loop: ClosedLoop,
     /// At given rates.
     pub constant_rates: Vec<ConstantRate>,
+}
+
+impl Selfcheck {
+    /// The content of the kept file, with a line end.
+    pub fn to_json(&self) -> String {
+        let mut text =
+            serde_json::to_string_pretty(self).expect("numbers and texts can be written");
+        text.push('\n');
+        text
+    }
 }
 
 /// What tells machines apart.

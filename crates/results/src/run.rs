@@ -93,7 +93,11 @@ pub fn find_caveats(run: &mut Run, known: Vec<Caveat>) {
     run.document.caveats = found;
 }
 
-fn analyse(run: &Run) -> Result<Option<RunAnalysis>, ResultsError> {
+/// What a run means, whose caveats are known by now; `None` if it measured nothing.
+///
+/// # Errors
+/// [`ResultsError::Record`] if the latencies of the run cannot be read.
+pub fn analyse(run: &Run) -> Result<Option<RunAnalysis>, ResultsError> {
     let mut phases = run.document.phases.iter();
     if !phases.any(|phase| phase.name == PhaseKind::Measure) {
         return Ok(None);

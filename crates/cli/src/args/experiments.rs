@@ -264,3 +264,14 @@ pub(crate) enum ExperimentFormat {
     /// One JSON document
     Json,
 }
+
+impl From<ExperimentFormat> for dyno_report::experiment::ExperimentFormat {
+    fn from(format: ExperimentFormat) -> Self {
+        match format {
+            ExperimentFormat::Human => Self::Human,
+            ExperimentFormat::Markdown => Self::Markdown,
+            ExperimentFormat::Html => Self::Html,
+            ExperimentFormat::Json => Self::Json,
+        }
+    }
+}

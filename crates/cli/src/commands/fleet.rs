@@ -4,11 +4,11 @@ use crate::args::{FleetArguments, FleetCommand, HostArguments, RenderArguments, 
 use crate::commands::{ab, resume, run, slo, soak, sweep, xmax};
 use crate::exit::{Exit, Failure};
 use crate::fleet::{Fleet, check_run};
+use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::session::choice;
-use crate::session::execute::Hands;
-use crate::session::output;
+use crate::reports;
 use crate::surroundings::{ServerHome, Surroundings};
+use dyno_engine::deployment::choice;
 use dyno_fleet::kubernetes;
 use dyno_fleet::names::RunName;
 use dyno_plan::resolve::{self, Overrides};
@@ -18,29 +18,29 @@ use std::path::Path;
 pub(crate) fn fleet(
     arguments: &FleetArguments,
     state_dir: Option<&Path>,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
     match &arguments.command {
-        FleetCommand::Run(on) => on_hosts(&on.hosts, hands, |hands| {
-            run::run(&on.verb, state_dir, hands)
+        FleetCommand::Run(on) => on_hosts(&on.hosts, invocation, |invocation| {
+            run::run(&on.verb, state_dir, invocation)
         }),
-        FleetCommand::Soak(on) => on_hosts(&on.hosts, hands, |hands| {
-            soak::soak(&on.verb, state_dir, hands)
+        FleetCommand::Soak(on) => on_hosts(&on.hosts, invocation, |invocation| {
+            soak::soak(&on.verb, state_dir, invocation)
         }),
-        FleetCommand::Sweep(on) => on_hosts(&on.hosts, hands, |hands| {
-            sweep::sweep(&on.verb, state_dir, hands)
+        FleetCommand::Sweep(on) => on_hosts(&on.hosts, invocation, |invocation| {
+            sweep::sweep(&on.verb, state_dir, invocation)
         }),
-        FleetCommand::Xmax(on) => on_hosts(&on.hosts, hands, |hands| {
-            xmax::xmax(&on.verb, state_dir, hands)
+        FleetCommand::Xmax(on) => on_hosts(&on.hosts, invocation, |invocation| {
+            xmax::xmax(&on.verb, state_dir, invocation)
         }),
-        FleetCommand::Slo(on) => on_hosts(&on.hosts, hands, |hands| {
-            slo::slo(&on.verb, state_dir, hands)
+        FleetCommand::Slo(on) => on_hosts(&on.hosts, invocation, |invocation| {
+            slo::slo(&on.verb, state_dir, invocation)
         }),
-        FleetCommand::Ab(on) => {
-            on_hosts(&on.hosts, hands, |hands| ab::ab(&on.verb, state_dir, hands))
-        }
-        FleetCommand::Resume(on) => on_hosts(&on.hosts, hands, |hands| {
-            resume::resume(&on.verb, state_dir, hands)
+        FleetCommand::Ab(on) => on_hosts(&on.hosts, invocation, |invocation| {
+            ab::ab(&on.verb, state_dir, invocation)
+        }),
+        FleetCommand::Resume(on) => on_hosts(&on.hosts, invocation, |invocation| {
+            resume::resume(&on.verb, state_dir, invocation)
         }),
         FleetCommand::Render(arguments) => render(arguments),
     }
@@ -49,26 +49,26 @@ pub(crate) fn fleet(
 /// Does a verb, and takes everything away from the hosts whatever came of it.
 fn on_hosts(
     hosts: &HostArguments,
-    hands: Hands<'_>,
-    verb: impl FnOnce(Hands<'_>) -> Result<Exit, Failure>,
+    invocation: Invocation<'_>,
+    verb: impl FnOnce(Invocation<'_>) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let surroundings = Surroundings {
         home: match hosts.kubernetes {
             true => ServerHome::Pods,
             false => ServerHome::Hosts,
         },
-        ..hands.surroundings.clone()
+        ..invocation.surroundings.clone()
     };
-    let hands = Hands {
+    let invocation = Hands {
         surroundings: &surroundings,
-        ..hands
+        ..invocation
     };
     let fleet = Fleet::new(hosts, &surroundings);
     let result = verb(Hands {
         fleet: Some(&fleet),
-        ..hands
+        ..invocation
     });
-    fleet.close(hands);
+    fleet.close(invocation);
     result
 }
 
@@ -103,7 +103,7 @@ fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
             Failure::of(Exit::Environment, error)
                 .context(format!("cannot make `{}`", folder.display()))
         })?;
-        output::write_file(&path, &manifest.text)?;
+        reports::write_file(&path, &manifest.text)?;
         written.push_str(&format!("{}\n", path.display()));
     }
     print_data(&written)?;

@@ -5,8 +5,8 @@ use crate::exit::{Exit, Failure};
 use crate::experiment::folder::ExperimentFolder;
 use crate::index_build::reports::AnalysedBuilds;
 use crate::index_build::{check, perform};
+use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::session::execute::Hands;
 use crate::session::{output, task};
 use dyno_plan::Plan;
 use jiff::Timestamp;
@@ -15,16 +15,16 @@ use std::path::Path;
 /// See the module.
 pub(crate) fn index_build(
     arguments: &IndexBuildArguments,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
-    let task = task::of_index_build(arguments, hands.surroundings)?;
-    task::tell(&task, hands.messages);
+    let task = task::of_index_build(arguments, invocation.surroundings)?;
+    task::tell(&task, invocation.messages);
     let embedded = arguments.start.embedded_server.as_deref();
     if arguments.dry_run {
         print_data(&task.plan_text())?;
     }
     // Before documents are loaded for minutes.
-    check(&task, embedded, hands)?;
+    check(&task, embedded, invocation)?;
     check_folders(&task.plan, arguments.out.as_deref())?;
     if arguments.dry_run {
         return Ok(Exit::Done);
@@ -33,11 +33,14 @@ pub(crate) fn index_build(
     let folder = ExperimentFolder::create(arguments.out.as_deref(), &name, Timestamp::now())?;
     folder.save_plan("plan.toml", &task)?;
     let path = folder.path().to_owned();
-    let failure = perform(&task, hands, embedded, folder)?;
+    let failure = perform(&task, invocation, embedded, folder)?;
     let analysed = AnalysedBuilds::of(&path)?;
-    output::present(&path, arguments.format.into(), hands, |format, options| {
-        analysed.render(format, options)
-    })?;
+    reports::present(
+        &path,
+        arguments.format.into(),
+        invocation,
+        |format, options| analysed.render(format, options),
+    )?;
     failure.map_or(Ok(Exit::Done), Err)
 }
 

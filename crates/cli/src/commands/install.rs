@@ -2,8 +2,8 @@
 
 use crate::args::{ServerFormat, ServerInstallArguments};
 use crate::exit::{Exit, Failure};
+use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::session::execute::Hands;
 use crate::surroundings::Surroundings;
 use dyno_servers::{
     Edition, Installed, InstalledServer, InstalledServers, Installer, LICENCE, Machine, PINS, Pin,
@@ -19,13 +19,13 @@ const MAINTAINED: &str = "8.0.4";
 /// See the module.
 pub(crate) fn install(
     arguments: &ServerInstallArguments,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
-    let folder = folder(hands.surroundings)?;
-    let messages = hands.messages;
+    let folder = folder(invocation.surroundings)?;
+    let messages = invocation.messages;
     let installer = Installer {
         folder: &folder,
-        interrupted: &|| hands.interrupt.requested(),
+        interrupted: &|| invocation.cancel.requested(),
         waiting: &|| messages.note("waiting for another installation to end"),
         now: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     };
@@ -64,7 +64,7 @@ fn is_pinned(server: &InstalledServer) -> bool {
 }
 
 fn folder(surroundings: &Surroundings) -> Result<PathBuf, Failure> {
-    let installed = InstalledServers::of(surroundings.data_dir.as_deref());
+    let installed = InstalledServers::of(surroundings.environment.data_dir.as_deref());
     let folder = installed.folder().map(PathBuf::from);
     folder.ok_or_else(|| {
         Failure::new(Exit::BadInput, "there is no folder for what is installed")
@@ -104,7 +104,7 @@ fn maintained(system: &str) -> String {
 
 /// Shows what is installed.
 pub(crate) fn list(format: ServerFormat, surroundings: &Surroundings) -> Result<Exit, Failure> {
-    let installed = InstalledServers::of(surroundings.data_dir.as_deref());
+    let installed = InstalledServers::of(surroundings.environment.data_dir.as_deref());
     let servers = installed.list();
     print_data(&match format {
         ServerFormat::Json => json(&servers),

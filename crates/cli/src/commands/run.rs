@@ -1,0 +1,138 @@
+//! `dyno run`: from a workload to a saved run and its report.
+
+use crate::args::{RunArguments, RunFormat};
+use crate::exit::{Exit, Failure};
+use crate::invocation::Invocation;
+use crate::messages::print_data;
+use crate::metrics::{Endpoint, Metrics};
+use crate::progress::Progress;
+use crate::reports::{self, ReportFiles};
+use crate::session::task;
+use dyno_engine::observer::Shared;
+use dyno_engine::run::guard::Guard;
+use dyno_engine::run::preflight;
+use dyno_engine::{Finished, RunOptions, selfcheck};
+use dyno_plan::task::Task;
+use dyno_report::Format;
+
+/// See the module.
+pub(crate) fn run(arguments: &RunArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+    let task = task::of_run(arguments, invocation.surroundings)?;
+    perform(&task, arguments, None, invocation)
+}
+
+/// Does what was typed after `dyno run`, or `dyno soak`.
+pub(crate) fn perform(
+    task: &Task,
+    arguments: &RunArguments,
+    guard: Option<Guard>,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
+    dyno_engine::task::check_loads_what_it_drops(&task.plan, arguments.no_load)?;
+    let mut messages = invocation.messages;
+    let options = RunOptions {
+        environment: invocation.environment().clone(),
+        no_load: arguments.no_load,
+        fresh: arguments.data.fresh,
+        abort_load: true,
+        out: arguments.output.out.clone(),
+        embedded_server: arguments.target.start.embedded_server.clone(),
+        selfcheck: selfcheck::state::for_run(invocation.environment(), &Shared::new(&mut messages)),
+        guard,
+        source: invocation.source,
+        ..RunOptions::default()
+    };
+    if arguments.output.dry_run {
+        return dry_run(task, &options, invocation);
+    }
+    let finished = observe(task, &options, endpoint, invocation)?;
+    let finished =
+        finished.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;
+    let tolerated_error_ratio = task.plan.client.tolerated_error_ratio;
+    end(
+        finished,
+        arguments.output.format,
+        tolerated_error_ratio,
+        invocation,
+    )
+}
+
+/// Prints the plan, and refuses what the run would refuse.
+pub(crate) fn dry_run(
+    task: &Task,
+    options: &RunOptions<'_>,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    let mut messages = invocation.messages;
+    task::tell(task, messages);
+    print_data(&task.plan_text())?;
+    preflight::check_run(task, options, &mut messages, invocation.cancel)?;
+    Ok(Exit::Done)
+}
+
+/// Does a run that is shown on the terminal, and to those who read metrics.
+pub(crate) fn observe(
+    task: &Task,
+    options: &RunOptions<'_>,
+    endpoint: Option<Endpoint>,
+    invocation: Invocation<'_>,
+) -> Result<Option<Finished>, Failure> {
+    let metrics = Metrics::serve(endpoint, invocation.messages)?;
+    let feed = metrics.as_ref().map(Metrics::feed);
+    let mut observer = (Progress::new(invocation.messages), (feed, ReportFiles));
+    Ok(dyno_engine::run(
+        task,
+        options,
+        &mut observer,
+        invocation.cancel,
+    )?)
+}
+
+/// Prints the result and judges it.
+pub(crate) fn end(
+    finished: Finished,
+    format: RunFormat,
+    tolerated_error_ratio: f64,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    let messages = invocation.messages;
+    let directory = &finished.results.run.directory;
+    let place = directory.display();
+    if let Some(fault) = finished.fault {
+        messages.note(&format!(
+            "what was recorded is in `{place}`, `dyno report {place}` shows it"
+        ));
+        return Err(fault.into());
+    }
+    let format = match format {
+        RunFormat::Human => Format::Human,
+        RunFormat::Json => Format::Json,
+        RunFormat::Ycsb => Format::Ycsb,
+        RunFormat::Kpi => Format::Kpi,
+    };
+    print_data(&reports::run_text(
+        &finished.results,
+        format,
+        &reports::terminal_options(invocation.surroundings),
+    )?)?;
+    messages.note(&format!(
+        "report: {}",
+        directory.join(reports::HTML).display()
+    ));
+    if finished.interrupted {
+        messages.warning(&format!("interrupted; the partial run is in `{place}`"));
+        return Ok(Exit::Interrupted);
+    }
+    let ratio = finished.totals.failed_ratio();
+    if ratio > tolerated_error_ratio {
+        let totals = finished.totals;
+        messages.warning(&format!(
+            "{} of {} operations failed, a share of {ratio:.6}; tolerated are {tolerated_error_ratio}",
+            totals.failed,
+            totals.failed + totals.succeeded
+        ));
+        return Ok(Exit::CheckFailed);
+    }
+    Ok(Exit::Done)
+}

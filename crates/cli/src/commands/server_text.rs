@@ -1,9 +1,9 @@
 //! Deployments as text.
 
-use super::state::{MemberState, State};
-use super::{Place, Standing};
-use dyno_plan::task::Remote;
+use dyno_engine::detached::state::{MemberState, State};
+use dyno_engine::detached::{DetachedDeployment, Status};
 use dyno_load::connect::Connector;
+use dyno_plan::task::Remote;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ impl Answer {
 }
 
 fn ask(member: &MemberState) -> Result<String, String> {
-    let mut remote = Remote::parse(&member.uri).map_err(|failure| failure.cause.to_string())?;
+    let mut remote = Remote::parse(&member.uri).map_err(|error| error.to_string())?;
     let limit_ms = u64::try_from(ANSWER_LIMIT.as_millis()).unwrap_or(u64::MAX);
     remote.target.options.connect_timeout_ms = Some(limit_ms);
     let connector = Connector::new(&remote.target, None).map_err(|error| error.to_string())?;
@@ -139,25 +139,25 @@ struct Listed<'a> {
     deployment: Option<&'a State>,
 }
 
-fn state_name(standing: &Standing) -> (&'static str, Option<&State>) {
+fn state_name(standing: &Status) -> (&'static str, Option<&State>) {
     match standing {
-        Standing::Up(state) => ("up", Some(state)),
-        Standing::Degraded(state, _) => ("degraded", Some(state)),
-        Standing::Starting => ("starting", None),
-        Standing::Unreadable(_) => ("unreadable", None),
-        Standing::Gone => ("ended", None),
+        Status::Up(state) => ("up", Some(state)),
+        Status::Degraded(state, _) => ("degraded", Some(state)),
+        Status::Starting => ("starting", None),
+        Status::Unreadable(_) => ("unreadable", None),
+        Status::Gone => ("ended", None),
     }
 }
 
-fn problem(standing: &Standing) -> Option<&str> {
+fn problem(standing: &Status) -> Option<&str> {
     match standing {
-        Standing::Degraded(_, problem) | Standing::Unreadable(problem) => Some(problem),
-        Standing::Up(_) | Standing::Starting | Standing::Gone => None,
+        Status::Degraded(_, problem) | Status::Unreadable(problem) => Some(problem),
+        Status::Up(_) | Status::Starting | Status::Gone => None,
     }
 }
 
 /// All deployments as JSON.
-pub(crate) fn list_json(all: &[(Place, Standing)]) -> String {
+pub(crate) fn list_json(all: &[(DetachedDeployment, Status)]) -> String {
     let listed: Vec<_> = all
         .iter()
         .map(|(place, standing)| {
@@ -174,7 +174,7 @@ pub(crate) fn list_json(all: &[(Place, Standing)]) -> String {
 }
 
 /// All deployments for people.
-pub(crate) fn list(all: &[(Place, Standing)]) -> String {
+pub(crate) fn list(all: &[(DetachedDeployment, Status)]) -> String {
     if all.is_empty() {
         return "no deployments; `dyno server start` starts one\n".into();
     }

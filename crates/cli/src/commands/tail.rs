@@ -3,22 +3,22 @@
 use crate::args::TailArguments;
 use crate::exit::{Exit, Failure};
 use crate::experiment::folder::ExperimentFolder;
+use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::session::execute::Hands;
 use crate::session::{output, task};
 use crate::tail::reports::AnalysedTail;
 use crate::tail::{check, perform};
 use jiff::Timestamp;
 
 /// See the module.
-pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
-    let task = task::of_tail(arguments, hands.surroundings)?;
-    task::tell(&task, hands.messages);
+pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+    let task = task::of_tail(arguments, invocation.surroundings)?;
+    task::tell(&task, invocation.messages);
     if arguments.dry_run {
         print_data(&task.plan_text())?;
         let out = arguments.out.as_deref();
         out.map_or(Ok(()), ExperimentFolder::check)?;
-        check(&task, arguments, hands)?;
+        check(&task, arguments, invocation)?;
         return Ok(Exit::Done);
     }
     let folder = ExperimentFolder::create(
@@ -31,10 +31,13 @@ pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, 
     )?;
     folder.save_plan("plan.toml", &task)?;
     let path = folder.path().to_owned();
-    let failure = perform(&task, arguments, hands, folder)?;
+    let failure = perform(&task, arguments, invocation, folder)?;
     let analysed = AnalysedTail::of(&path)?;
-    output::present(&path, arguments.format.into(), hands, |format, options| {
-        analysed.render(format, options)
-    })?;
+    reports::present(
+        &path,
+        arguments.format.into(),
+        invocation,
+        |format, options| analysed.render(format, options),
+    )?;
     failure.map_or(Ok(Exit::Done), Err)
 }

@@ -4,8 +4,8 @@ use crate::exit::Failure;
 use crate::export::rows::started;
 use dyno_analyze::course::{CourseChange, CourseSeries};
 use dyno_record::model::{CaveatKind, PhaseRecord, RunDocument};
-use dyno_record::reader::Run;
 use dyno_record::quantity::Quantity;
+use dyno_record::reader::Run;
 use serde::Serialize;
 
 /// One annotation: of a time, or of the time from one to another.

@@ -1,6 +1,5 @@
 //! One build of the index: caches made cold, the tracer attached, the command, and what everybody did meanwhile.
 
-use dyno_record::quantity::Quantity;
 use super::disk::Limit;
 use super::figures::{self, Counters};
 use super::place::Place;
@@ -13,6 +12,7 @@ use dyno_load::connect::{Control, ControlError};
 use dyno_plan::index_build::{IndexBuildPlan, Start};
 use dyno_record::index_build::{BuildRecord, IndexBuildCaveat};
 use dyno_record::io_trace::document::TraceTarget;
+use dyno_record::quantity::Quantity;
 use dyno_trace::Settings;
 use jiff::Timestamp;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! counts more, and what then has no effect is told.
 
 use crate::args::TargetArguments;
-use crate::exit::{Exit, Failure};
 use crate::surroundings::Surroundings;
+use dyno_engine::{Error, Kind};
 use dyno_plan::builtin;
 use dyno_plan::model::{Plan, ServerKind};
 use dyno_plan::problem::Problem;
@@ -18,7 +18,7 @@ pub(crate) fn lay_below(
     arguments: &TargetArguments,
     overrides: &mut Overrides,
     surroundings: &Surroundings,
-) -> Result<Option<WsfSettings>, Failure> {
+) -> Result<Option<WsfSettings>, Error> {
     if !arguments.wsf {
         return Ok(None);
     }
@@ -97,7 +97,7 @@ fn prepend(typed: &mut Vec<(String, String)>, settings: &[Setting]) {
 }
 
 /// Names the parameters behind what is wrong with the plan.
-pub(crate) fn explain(error: PlanError, settings: Option<&WsfSettings>) -> Failure {
+pub(crate) fn explain(error: PlanError, settings: Option<&WsfSettings>) -> Error {
     let Some(settings) = settings else {
         return error.into();
     };
@@ -109,21 +109,19 @@ pub(crate) fn explain(error: PlanError, settings: Option<&WsfSettings>) -> Failu
         PlanError::Properties(problems) => PlanError::Properties(named(problems)).into(),
         PlanError::Invalid(problems) => PlanError::Invalid(named(problems)).into(),
         error => match settings.workload_variable {
-            Some(variable) => {
-                Failure::from(error).context(format!("`{variable}` names no workload"))
-            }
+            Some(variable) => Error::from(error).context(format!("`{variable}` names no workload")),
             None => error.into(),
         },
     }
 }
 
-fn failure_of(problems: &[Problem]) -> Failure {
+fn failure_of(problems: &[Problem]) -> Error {
     let list: String = problems
         .iter()
         .map(|problem| format!("\n  {problem}"))
         .collect();
-    Failure::new(
-        Exit::BadInput,
+    Error::new(
+        Kind::BadInput,
         format!("the parameters in the environment cannot be used:{list}"),
     )
 }

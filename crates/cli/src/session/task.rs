@@ -6,10 +6,13 @@ use crate::args::{
     ObserveArguments, RemedyName, RunArguments, ScheduleName, ServerName, SoakArguments,
     StartArguments, TailArguments, TailModeName, TargetArguments, WorkerArguments,
 };
-use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
-use crate::session::{choice, framework, lab, locality, place};
+use crate::session::framework;
 use crate::surroundings::Surroundings;
+use dyno_engine::deployment::{self, choice, locality};
+use dyno_engine::environment::ServerHome;
+use dyno_engine::task::{aim, check};
+use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::builtin;
 use dyno_plan::model::{
@@ -40,7 +43,7 @@ const SOAK_GIVE_UP: Span = Span::from_secs(300);
 pub(crate) fn of_soak(
     arguments: &SoakArguments,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let mut task = resolve_run(&arguments.run, surroundings, |_| {})?;
     let usual = usual_phases(arguments.run.target.workload.as_deref());
     let phases = &mut task.plan.phases;
@@ -76,10 +79,7 @@ fn says_how_long(arguments: &RunArguments) -> bool {
 }
 
 /// Resolves what was typed after `dyno run`.
-pub(crate) fn of_run(
-    arguments: &RunArguments,
-    surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+pub(crate) fn of_run(arguments: &RunArguments, surroundings: &Surroundings) -> Result<Task, Error> {
     resolve_run(arguments, surroundings, |_| {})
 }
 
@@ -87,7 +87,7 @@ fn resolve_run(
     arguments: &RunArguments,
     surroundings: &Surroundings,
     adjust: impl FnOnce(&mut Overrides),
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let mut overrides = Overrides {
         operations: arguments.operations,
         duration: arguments.duration,
@@ -184,7 +184,7 @@ pub(crate) fn of_load(
     client: &ClientArguments,
     data: &DataArguments,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let mut overrides = overrides(target, client, data);
     let framework = framework::lay_below(target, &mut overrides, surroundings)?;
     resolve_task(target, overrides, surroundings, framework.as_ref())
@@ -226,15 +226,15 @@ fn worker_overrides(
 pub(crate) fn of_experiment(
     arguments: &ExperimentArguments,
     settings: &[(String, String)],
-    schedule: Option<(ScheduleName, f64)>,
+    schedule: Option<(ScheduleKind, f64)>,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let mut target = arguments.target.clone();
     target.start.settings = settings.to_vec();
     let mut overrides = Overrides {
         duration: arguments.duration,
         warmup: arguments.warmup,
-        schedule: schedule.map(|(name, _)| schedule_kind(name)),
+        schedule: schedule.map(|(kind, _)| kind),
         rate_per_s: schedule.map(|(_, rate_per_s)| rate_per_s),
         ..worker_overrides(&target, &arguments.worker, &arguments.data)
     };
@@ -246,7 +246,7 @@ pub(crate) fn of_experiment(
 pub(crate) fn of_index_build(
     arguments: &IndexBuildArguments,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
     let mut overrides = Overrides {
         records: arguments.records,
@@ -297,7 +297,7 @@ fn on_one_server(
     given: Option<Remote>,
     start: &StartArguments,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let remote = match given {
         Some(remote) => Some(remote),
         None => plan.server.uri.as_deref().map(Remote::parse).transpose()?,
@@ -309,7 +309,7 @@ fn on_one_server(
     let server = settle_server(&mut plan, start, surroundings, &mut notes)?;
     absolute(&mut plan, start)?;
     check(&plan)?;
-    lab::settle_topology(&mut plan)?;
+    deployment::settle_topology(&mut plan)?;
     if remote.is_none() && plan.server.pairs > 1 {
         let text = match plan.tail {
             Some(_) => {
@@ -317,7 +317,7 @@ fn on_one_server(
             }
             None => "an index is built on one server or one deployment, not on several at once",
         };
-        return Err(Failure::new(Exit::BadInput, text).with_hint("leave `--pairs` out"));
+        return Err(Error::new(Kind::BadInput, text).with_hint("leave `--pairs` out"));
     }
     Ok(Task {
         threads: Threads::Given(plan.client.threads),
@@ -333,7 +333,7 @@ fn on_one_server(
 pub(crate) fn of_tail(
     arguments: &TailArguments,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
     let mut overrides = Overrides {
         seed: arguments.seed,
@@ -394,14 +394,14 @@ pub(crate) fn of_tail(
 }
 
 /// Refuses the plan of an index build or of messages where a load is asked for.
-fn check_is_load(plan: &Plan) -> Result<(), Failure> {
+fn check_is_load(plan: &Plan) -> Result<(), Error> {
     let (what, command) = match (&plan.index_build, &plan.tail) {
         (None, None) => return Ok(()),
         (Some(_), _) => ("an index build (`index_build`)", "dyno index-build"),
         (None, Some(_)) => ("messages (`tail`)", "dyno tail"),
     };
     let hint = format!("give it to `{command}`, or take the table out");
-    Err(Failure::new(Exit::BadInput, format!("the plan is one of {what}")).with_hint(hint))
+    Err(Error::new(Kind::BadInput, format!("the plan is one of {what}")).with_hint(hint))
 }
 
 /// What the options say about the servers that are started.
@@ -426,21 +426,21 @@ pub(crate) fn of_server(
     workload: Option<&str>,
     start: &StartArguments,
     surroundings: &Surroundings,
-) -> Result<Plan, Failure> {
+) -> Result<Plan, Error> {
     let mut resolved = resolve::resolve(workload.unwrap_or(ANY_WORKLOAD), &start_overrides(start))?;
     let server = &mut resolved.plan.server;
     if server.kind == ServerKind::Uri {
         let text = "the plan aims at a server that runs already, so that there is nothing to start";
-        return Err(Failure::new(Exit::BadInput, text).with_hint("give `--server auto`"));
+        return Err(Error::new(Kind::BadInput, text).with_hint("give `--server auto`"));
     }
     choice::settle(
         &mut resolved.plan,
         start.embedded_server.as_deref(),
-        surroundings,
+        &surroundings.environment,
     )?;
     absolute(&mut resolved.plan, start)?;
     check(&resolved.plan)?;
-    lab::settle_topology(&mut resolved.plan)?;
+    deployment::settle_topology(&mut resolved.plan)?;
     Ok(resolved.plan)
 }
 
@@ -448,7 +448,7 @@ pub(crate) fn of_server(
 const ANY_WORKLOAD: &str = "a";
 
 /// Takes over the data folder, and makes paths valid in every working folder.
-fn absolute(plan: &mut Plan, start: &StartArguments) -> Result<(), Failure> {
+fn absolute(plan: &mut Plan, start: &StartArguments) -> Result<(), Error> {
     let server = &mut plan.server;
     if let Some(folder) = &start.data_dir {
         server.data_dir = Some(folder.clone());
@@ -457,11 +457,11 @@ fn absolute(plan: &mut Plan, start: &StartArguments) -> Result<(), Failure> {
     let paths = paths.into_iter().flatten().chain(&mut server.data_dirs);
     for path in paths {
         let full = std::path::absolute(&*path).map_err(|error| {
-            Failure::of(Exit::Environment, error).context(format!("cannot use `{path}`"))
+            Error::from_cause(Kind::Environment, error).context(format!("cannot use `{path}`"))
         })?;
         *path = full.into_os_string().into_string().map_err(|path| {
             let path = path.display().to_string();
-            Failure::new(Exit::BadInput, format!("`{path}` is no UTF-8 text"))
+            Error::new(Kind::BadInput, format!("`{path}` is no UTF-8 text"))
         })?;
     }
     Ok(())
@@ -491,7 +491,7 @@ fn toml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn schedule_kind(name: ScheduleName) -> ScheduleKind {
+pub(crate) fn schedule_kind(name: ScheduleName) -> ScheduleKind {
     match name {
         ScheduleName::Closed => ScheduleKind::Closed,
         ScheduleName::Constant => ScheduleKind::Constant,
@@ -504,7 +504,7 @@ fn resolve_task(
     mut overrides: Overrides,
     surroundings: &Surroundings,
     framework: Option<&WsfSettings>,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let workload = match framework {
         Some(framework) => framework.workload.as_str(),
         None => arguments.workload.as_deref().unwrap_or_default(),
@@ -514,13 +514,13 @@ fn resolve_task(
     };
     let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
     overrides.uri = given.as_ref().map(|remote| remote.target.to_string());
-    overrides.thread_limit = Some(local_threads(surroundings.cores));
+    overrides.thread_limit = Some(local_threads(surroundings.environment.cores));
     let resolved = resolve(&overrides)?;
     let gives_threads = resolved.gives_threads;
     let mut plan = resolved.plan;
     check_is_load(&plan)?;
     let mut warnings = resolved.warnings;
-    let mut cores = local_threads(surroundings.cores);
+    let mut cores = local_threads(surroundings.environment.cores);
     let mut notes = Vec::new();
     if let Some(framework) = framework {
         warnings.splice(0..0, framework.warnings.iter().cloned());
@@ -533,8 +533,8 @@ fn resolve_task(
     };
     if let Some(remote) = &remote {
         aim(&mut plan, remote);
-        if !locality::is_local(remote, surroundings.hostname.as_deref()) {
-            cores = surroundings.cores;
+        if !locality::is_local(remote, surroundings.environment.hostname.as_deref()) {
+            cores = surroundings.environment.cores;
             overrides.thread_limit = Some(cores);
             plan.client.threads = resolve(&overrides)?.plan.client.threads;
         }
@@ -550,7 +550,7 @@ fn resolve_task(
     }
     let server = settle_server(&mut plan, &arguments.start, surroundings, &mut notes)?;
     check(&plan)?;
-    lab::settle_topology(&mut plan)?;
+    deployment::settle_topology(&mut plan)?;
     if remote.is_none() && plan.server.pairs > 1 {
         // The clients share what one would have, unless somebody says how many threads there shall be.
         overrides.thread_limit = Some(Threads::Shared(cores).most(plan.server.pairs));
@@ -576,9 +576,13 @@ fn settle_server(
     start: &StartArguments,
     surroundings: &Surroundings,
     notes: &mut Vec<String>,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, Error> {
     let is_open = plan.server.kind == ServerKind::Auto;
-    let server = choice::settle(plan, start.embedded_server.as_deref(), surroundings)?;
+    let server = choice::settle(
+        plan,
+        start.embedded_server.as_deref(),
+        &surroundings.environment,
+    )?;
     if is_open && let Some(server) = &server {
         notes.push(format!("server: {server}"));
     }
@@ -602,14 +606,14 @@ pub(crate) fn limit_clients(plan: &mut Plan, target: &Target) -> Option<String> 
 }
 
 /// Refuses to load into a server that is thrown away afterwards.
-pub(crate) fn check_data_stays(plan: &Plan) -> Result<(), Failure> {
+pub(crate) fn check_data_stays(plan: &Plan) -> Result<(), Error> {
     let server = &plan.server;
     let is_kept = server.data_dir.is_some() || !server.data_dirs.is_empty();
     if server.kind == ServerKind::Uri || is_kept {
         return Ok(());
     }
-    let failure = Failure::new(
-        Exit::BadInput,
+    let failure = Error::new(
+        Kind::BadInput,
         "the data would be loaded into a server that is removed at once",
     );
     Err(failure.with_hint("aim at a server with `--uri`, or keep the data with `--data-dir DIR`"))
@@ -622,7 +626,7 @@ mod tests {
     use crate::surroundings::ServerHome;
     use clap::Parser;
 
-    fn task(cores: u32, arguments: &[&str]) -> Result<Task, Failure> {
+    fn task(cores: u32, arguments: &[&str]) -> Result<Task, Error> {
         let all = ["dyno", "run", "a"].iter().chain(arguments);
         let Command::Run(run) = Arguments::parse_from(all).command else {
             panic!("not a run")
@@ -786,8 +790,8 @@ mod tests {
         assert_eq!(
             check_data_stays(&plan)
                 .expect_err("nothing would stay")
-                .exit,
-            Exit::BadInput
+                .kind,
+            Kind::BadInput
         );
         let kept = task(2, &["--data-dir", "/d"]).expect("it is valid").plan;
         assert!(check_data_stays(&kept).is_ok());

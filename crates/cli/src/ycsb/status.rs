@@ -4,7 +4,8 @@ use super::hdr_files::HdrFiles;
 use super::java_format::{remaining, two_decimals};
 use super::measured::{Block, Measured};
 use crate::exit::Failure;
-use crate::session::recorder::{Expectation, Watch};
+use dyno_engine::Observer;
+use dyno_engine::observer::Expectation;
 use dyno_plan::ycsb::{MeasurementType, YcsbClientOptions};
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord};
@@ -158,7 +159,7 @@ impl Counts {
     }
 }
 
-impl Watch for Status {
+impl Observer for Status {
     fn phase_started(&mut self, expected: &Expectation) {
         self.counts = Counts {
             planned: expected.operations,
@@ -167,7 +168,7 @@ impl Watch for Status {
         self.report();
     }
 
-    fn interval(&mut self, interval: &IntervalRecord) {
+    fn window(&mut self, interval: &IntervalRecord) {
         let documents: u64 = interval
             .operations
             .iter()

@@ -66,11 +66,7 @@ pub struct ServerUnderTest {
 
 impl ServerUnderTest {
     /// Reaches a server that runs already.
-    pub fn running(
-        plan: &Plan,
-        remote: Remote,
-        paths: &ServerPaths<'_>,
-    ) -> Result<Self, Error> {
+    pub fn running(plan: &Plan, remote: Remote, paths: &ServerPaths<'_>) -> Result<Self, Error> {
         let local = locality::is_local(&remote, paths.environment.hostname.as_deref());
         Self::reach(plan, remote, local, None)
     }
@@ -145,11 +141,7 @@ impl ServerUnderTest {
     }
 
     /// What the server says of itself.
-    pub fn describe(
-        &self,
-        control: &mut Control,
-        plan: &Plan,
-    ) -> Result<ServerRecord, Error> {
+    pub fn describe(&self, control: &mut Control, plan: &Plan) -> Result<ServerRecord, Error> {
         let facts = prepare::server_facts(control)?;
         check_durable(plan, facts.product.as_deref())?;
         let topology = self

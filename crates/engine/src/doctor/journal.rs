@@ -199,11 +199,7 @@ impl Journal {
     }
 
     /// Takes everything back, the last change first. What somebody else has changed is left alone.
-    pub fn revert(
-        &mut self,
-        root: &Path,
-        observer: &dyn SharedObserver,
-    ) -> Result<Outcome, Error> {
+    pub fn revert(&mut self, root: &Path, observer: &dyn SharedObserver) -> Result<Outcome, Error> {
         let mut outcome = Outcome::default();
         let mut kept = Vec::new();
         while let Some(undo) = self.content.entries.pop() {

@@ -174,11 +174,7 @@ pub fn product_of(product: Option<&str>) -> Product {
 }
 
 /// Times empty commands; `None` if the server does not answer them.
-pub fn round_trip(
-    control: &mut Control,
-    count: usize,
-    limit: Duration,
-) -> Option<RoundTrip> {
+pub fn round_trip(control: &mut Control, count: usize, limit: Duration) -> Option<RoundTrip> {
     let times = probe::round_trips(control, count, limit).ok()?;
     Some(RoundTrip {
         count: times.count,

@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A program that runs. It does not outlive this.
 #[derive(Debug)]
-pub struct Program(pub(crate) Child);
+pub struct Program(pub Child);
 
 impl Program {
     /// Its status, once it has ended.

@@ -37,9 +37,12 @@ pub fn from_plan(plan: &IoTracePlan, zero_monotonic_ns: u64) -> Settings {
     }
 }
 
-const READS: &[Operation] = &[Operation::Read, Operation::Fault];
-const WRITES: &[Operation] = &[Operation::Write];
-const SYNCS: &[Operation] = &[Operation::Sync];
+/// What a trace of reads holds: accesses to mapped files are reads, too.
+pub const READS: &[Operation] = &[Operation::Read, Operation::Fault];
+/// What a trace of writes holds.
+pub const WRITES: &[Operation] = &[Operation::Write];
+/// What a trace of syncs holds.
+pub const SYNCS: &[Operation] = &[Operation::Sync];
 
 /// Where the zero of a run's clock is on the monotonic clock of the machine.
 pub fn zero_of(clock: Clock) -> u64 {

@@ -31,11 +31,7 @@ pub fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
 }
 
 /// Decides, or says why the collection is not what the plan assumes.
-pub fn decide(
-    plan: &Plan,
-    state: &CollectionState,
-    no_load: bool,
-) -> Result<Decision, Error> {
+pub fn decide(plan: &Plan, state: &CollectionState, no_load: bool) -> Result<Decision, Error> {
     let (found, planned) = (state.documents, plan.data.records);
     if found > planned {
         return Err(too_many(plan, found));

@@ -1,14 +1,18 @@
 //! What is looked at before anything is made: by a run, and by a dry run, which refuses what the run would refuse as far as
 //! that is known without a server that runs.
 
+use crate::cancel::Cancel;
+use crate::context::Context;
+use crate::deployment;
 use crate::deployment::locality;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
+use crate::environment::Environment;
 use crate::error::{Error, Kind};
+use crate::observer::{Observer, Shared};
 use crate::run::directory::RunDirectory;
 use crate::run::steering::Steering;
-use crate::run::{Context, RunOptions};
-use crate::run::{deployment, observation, trace};
+use crate::run::{RunOptions, observation, trace};
 use dyno_observe::environment;
 use dyno_plan::Plan;
 use dyno_plan::model::PageCache;
@@ -29,40 +33,51 @@ pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
 }
 
 /// What the start of the servers would refuse, or the way to one that runs. Those of a fleet are looked at on their hosts.
-pub fn servers(
-    task: &Task,
-    embedded: Option<&Path>,
-    context: Context<'_>,
-) -> Result<(), Error> {
+pub fn servers(task: &Task, embedded: Option<&Path>, context: Context<'_>) -> Result<(), Error> {
     if context.source.is_some() {
         return Ok(());
     }
-    let places = places(embedded, context);
+    let paths = paths(embedded, context.environment);
     match &task.remote {
-        Some(remote) => deployment::check_remote(&task.plan, remote, &places),
+        Some(remote) => deployment::check_remote(&task.plan, remote, &paths),
         None => deployment::check(
             &task.plan,
-            &places,
+            &paths,
             HostPlacement::from_plan(&task.plan)?.as_ref(),
         ),
     }
 }
 
-/// The places of servers that are looked at and not started.
-pub fn places<'a>(embedded: Option<&'a Path>, context: Context<'a>) -> ServerPaths<'a> {
+/// The paths of servers that are looked at and not started.
+pub fn paths<'a>(embedded: Option<&'a Path>, environment: &'a Environment) -> ServerPaths<'a> {
     ServerPaths {
-        environment: context.environment,
+        environment,
         embedded,
         folder: Path::new(NOWHERE),
     }
 }
 
-/// All that is known of a run before it begins.
-pub fn of_run(
+/// Refuses what a run would refuse, as far as that is known before it begins.
+///
+/// # Errors
+/// What the machine, the folders or the servers lack.
+pub fn check_run(
     task: &Task,
     options: &RunOptions<'_>,
-    context: Context<'_>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
 ) -> Result<(), Error> {
+    let observer = Shared::new(observer);
+    let context = Context {
+        environment: &options.environment,
+        cancel,
+        observer: &observer,
+        source: options.source,
+    };
+    of_run(task, options, context)
+}
+
+fn of_run(task: &Task, options: &RunOptions<'_>, context: Context<'_>) -> Result<(), Error> {
     machine(task, context)?;
     if let Some(out) = &options.out {
         RunDirectory::check(out)?;

@@ -84,12 +84,7 @@ impl Watchers {
     }
 
     /// Programs for the phases that are about to start: their kinds and starts by the run's clock.
-    pub fn start(
-        &mut self,
-        traces: &[TracePlan],
-        phases: &[(PhaseKind, u64)],
-        subject: &Subject,
-    ) {
+    pub fn start(&mut self, traces: &[TracePlan], phases: &[(PhaseKind, u64)], subject: &Subject) {
         if let Some(attached) = self.attached.take() {
             self.traced = attached.start(phases, &self.over);
         }

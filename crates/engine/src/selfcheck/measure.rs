@@ -3,8 +3,11 @@
 use super::child::ResponderProcess;
 use super::{ClosedLoop, ConstantRate, Machine, SCHEMA_VERSION, Selfcheck, StartDelay};
 use crate::VERSION;
+use crate::cancel::Cancel;
 use crate::context::Context;
+use crate::environment::Environment;
 use crate::error::{Error, Kind};
+use crate::observer::{Observer, Shared};
 use crate::run::usage;
 use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
@@ -25,11 +28,23 @@ const RATES_PER_S: [f64; 3] = [1_000.0, 10_000.0, 20_000.0];
 const WARMUP: Duration = Duration::from_millis(500);
 
 /// Does all measurements, each of the given length.
+///
+/// # Errors
+/// The responder cannot be started or reads fail, and [`Kind::Interrupted`].
 pub fn measure(
     duration: Duration,
     clients: u32,
-    context: Context<'_>,
+    environment: &Environment,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
 ) -> Result<Selfcheck, Error> {
+    let observer = Shared::new(observer);
+    let context = Context {
+        environment,
+        cancel,
+        observer: &observer,
+        source: None,
+    };
     let executable = context.environment.executable.as_deref();
     let executable = executable.ok_or_else(|| {
         Error::new(

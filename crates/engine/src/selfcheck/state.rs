@@ -1,9 +1,10 @@
 //! Keeps the result of a selfcheck between runs, and takes it back for runs on the same machine.
 
 use super::{Machine, SCHEMA_VERSION, Selfcheck};
-use crate::context::Context;
+use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use crate::files::write_file;
+use crate::observer::SharedObserver;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "selfcheck.json";
@@ -16,18 +17,26 @@ pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<PathBuf, Error> {
             .with_hint("choose another one with `--state-dir`, or pass `--no-save`")
     })?;
     let path = folder.join(FILE);
-    write_file(&path, &super::text::json(selfcheck))?;
+    write_file(&path, &selfcheck.to_json())?;
     Ok(path)
 }
 
+/// The result that was kept on this machine, as it goes into a run; `None` if there is none that can be used.
+pub fn for_run(
+    environment: &Environment,
+    observer: &dyn SharedObserver,
+) -> Option<serde_json::Value> {
+    read(environment.state_dir.as_deref()?, observer)
+}
+
 /// The kept result as it goes into a run, if there is one and it is of this machine.
-pub fn read(folder: &Path, context: Context<'_>) -> Option<serde_json::Value> {
+pub fn read(folder: &Path, observer: &dyn SharedObserver) -> Option<serde_json::Value> {
     let path = folder.join(FILE);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => {
-            context.warning(format!("cannot read `{}`: {error}", path.display()));
+            observer.warning(&format!("cannot read `{}`: {error}", path.display()));
             return None;
         }
     };
@@ -35,7 +44,7 @@ pub fn read(folder: &Path, context: Context<'_>) -> Option<serde_json::Value> {
         Ok(selfcheck) => serde_json::to_value(selfcheck).ok(),
         Err(reason) => {
             let place = path.display();
-            context.warning(format!(
+            observer.warning(&format!(
                 "the selfcheck in `{place}` is not used: {reason}; `dyno selfcheck` makes a new one"
             ));
             None

@@ -103,7 +103,7 @@ fn changes(history: &History) -> Vec<String> {
             lines.push(format!(
                 "{mark}{} changed by {} at {} (`{}`): {} before, {} after (p = {:.3})",
                 one.name,
-                change(change.change_ratio),
+                relative_change(change.change_ratio),
                 run.started_at,
                 run.directory,
                 quantity(one)(change.before_mean),
@@ -146,7 +146,7 @@ fn loss_in_parts(history: &History, one: &HistoryStatistic) -> Option<String> {
         format!(
             "{REGRESSION}{} is {} against its best level, which it left at {} (`{}`): {} then, {} now",
             one.name,
-            change(loss.change_ratio),
+            relative_change(loss.change_ratio),
             run.started_at,
             run.directory,
             quantity(one)(loss.best_mean),
@@ -192,7 +192,7 @@ fn level(value: f64) -> Quantity {
     Quantity::new(value, Unit::Parameter)
 }
 
-fn change(ratio: f64) -> Quantity {
+fn relative_change(ratio: f64) -> Quantity {
     Quantity::ratio(ratio).signed()
 }
 
@@ -214,7 +214,7 @@ fn figures(history: &History) -> Vec<Figure> {
             .collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let since = |ratio, position: usize| {
-            format!("{} since {}", change(ratio), day(&history.runs[position]))
+            format!("{} since {}", relative_change(ratio), day(&history.runs[position]))
         };
         let note = match (one.loss, last) {
             (Some(loss), _) => since(loss.change_ratio, loss.position),
@@ -296,7 +296,7 @@ fn pictures(history: &History) -> Vec<SeriesPicture> {
             .map(|change| PictureChange {
                 position: change.position,
                 is_worse: (change.change_ratio < 0.0) == one.larger_is_better,
-                label: change(change.change_ratio).to_string(),
+                label: relative_change(change.change_ratio).to_string(),
             })
             .collect(),
     };
@@ -320,7 +320,7 @@ fn table(history: &History) -> Section {
                 None => Tone::Plain,
             };
             Cell::new(quantity(one)(*value).to_string(), tone).with_detail(
-                change.map(|change| format!("{} from here on", change(change.change_ratio))),
+                change.map(|change| format!("{} from here on", relative_change(change.change_ratio))),
             )
         }));
         cells

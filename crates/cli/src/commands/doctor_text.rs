@@ -1,7 +1,7 @@
 //! Verdicts as text.
 
-use super::journal::Outcome;
-use super::tracing::Tracing;
+use dyno_engine::doctor::journal::Outcome;
+use dyno_engine::doctor::tracing::Tracing;
 use dyno_observe::doctor::change::Undo;
 use dyno_record::verdict::{Level, Verdict};
 use serde::Serialize;

@@ -1,19 +1,11 @@
-//! A selfcheck as text.
+//! A selfcheck as a table for people.
 
-use super::Selfcheck;
+use dyno_engine::selfcheck::Selfcheck;
 use dyno_record::quantity::Quantity;
 use std::fmt::Write as _;
 
-/// The kept document, with a line end.
-pub fn json(selfcheck: &Selfcheck) -> String {
-    let mut text =
-        serde_json::to_string_pretty(selfcheck).expect("numbers and texts can be written");
-    text.push('\n');
-    text
-}
-
 /// A table for people.
-pub fn human(selfcheck: &Selfcheck) -> String {
+pub(crate) fn human(selfcheck: &Selfcheck) -> String {
     let closed = &selfcheck.closed_loop;
     let mut text = String::new();
     let mut line = |label: &str, value: String| {
