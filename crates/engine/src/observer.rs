@@ -6,8 +6,8 @@ use dyno_observe::watch::Board;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunStatus};
 use dyno_results::AnalysedRun;
-use std::cell::RefCell;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// What a phase will do, for estimates.
@@ -56,8 +56,8 @@ pub struct Notice {
     pub text: String,
 }
 
-/// Is told what happens. All methods are called on the thread that does the work, and hold it up: they should be quick.
-pub trait Observer {
+/// Is told what happens. All methods are called by a thread that does the work, and hold it up: they should be quick.
+pub trait Observer: Send {
     /// A run begins.
     fn run_started(&mut self, _run: &RunFacts) {}
     /// What the sources of the run report can be read from `board` from now on; `None` once they have ended.
@@ -195,7 +195,7 @@ impl<T: Observer + ?Sized> Observer for &mut T {
 }
 
 /// An observer that many parts of the engine tell in turn.
-pub trait SharedObserver {
+pub trait SharedObserver: Sync {
     /// Does something with the observer. Not to be called from within itself.
     fn with(&self, tell: &mut dyn FnMut(&mut dyn Observer));
 
@@ -227,18 +227,18 @@ impl SharedObserver for Unobserved {
 }
 
 /// Makes an observer a shared one.
-pub struct Shared<'a>(RefCell<&'a mut dyn Observer>);
+pub struct Shared<'a>(Mutex<&'a mut dyn Observer>);
 
 impl<'a> Shared<'a> {
     /// Shares an observer as long as this lives.
     pub fn new(observer: &'a mut dyn Observer) -> Self {
-        Shared(RefCell::new(observer))
+        Shared(Mutex::new(observer))
     }
 }
 
 impl SharedObserver for Shared<'_> {
     fn with(&self, tell: &mut dyn FnMut(&mut dyn Observer)) {
-        tell(&mut **self.0.borrow_mut());
+        tell(&mut **self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 

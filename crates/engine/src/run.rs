@@ -10,7 +10,7 @@ pub mod guard;
 mod hour;
 mod instance;
 pub mod live;
-pub(crate) mod observation;
+pub mod observation;
 mod phases;
 pub mod preflight;
 pub mod recorder;

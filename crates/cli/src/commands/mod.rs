@@ -8,7 +8,7 @@ pub(crate) mod experiments;
 pub(crate) mod export;
 //HOLD pub(crate) mod fleet;
 pub(crate) mod history;
-//HOLD pub(crate) mod index_build;
+pub(crate) mod index_build;
 pub(crate) mod install;
 pub(crate) mod load;
 pub(crate) mod man;
@@ -22,7 +22,7 @@ mod server_text;
 pub(crate) mod soak;
 pub(crate) mod status;
 pub(crate) mod stop;
-//HOLD pub(crate) mod tail;
+pub(crate) mod tail;
 pub(crate) mod trace;
 pub(crate) mod ycsb;
 
@@ -80,8 +80,8 @@ pub(crate) fn dispatch(
         //HOLD Command::Fleet(fleet) => fleet::fleet(&fleet, invocation),
         //HOLD Command::Agent(agent) => fleet::agent(&agent, invocation),
         Command::Trace(trace) => trace::trace(&trace, invocation),
-        //HOLD Command::IndexBuild(build) => index_build::index_build(&build, invocation),
-        //HOLD Command::Tail(arguments) => tail::tail(&arguments, invocation),
+        Command::IndexBuild(build) => index_build::index_build(&build, invocation),
+        Command::Tail(arguments) => tail::tail(&arguments, invocation),
         Command::Server(arguments) => server::server(&arguments, invocation),
         Command::Responder(responder) => responder::responder(&responder, &cancel),
         _ => todo!(),

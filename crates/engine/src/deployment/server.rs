@@ -408,7 +408,7 @@ mod tests {
             Connector::new(&control_target(&target, Backend::Wire), None)
                 .expect_err("not honoured"),
         );
-        assert_eq!(failure.kind, crate::exit::Kind::BadInput);
+        assert_eq!(failure.kind, crate::error::Kind::BadInput);
         assert!(failure.cause.to_string().contains("readPreference"));
     }
 }

@@ -1,7 +1,8 @@
 //! An hour of a soak, as fast as it can be recorded: what it leaves, and what it takes.
 
 use crate::run::live::Live;
-use crate::run::recorder::{Expectation, Recorder, Unwatched};
+use crate::observer::Expectation;
+use crate::run::recorder::Recorder;
 use dyno_load::workload::{Concerns, Workload};
 use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
 use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
@@ -139,7 +140,7 @@ fn an_hour_takes_a_bounded_memory_and_less_than_20_mib() {
         "a",
         started.to_string(),
         None,
-        Box::new(Unwatched),
+        Box::new(()),
     );
     let mut recorder = Recorder::new(writer, Box::new(live));
     let workload = Workload::mix(&plan, &Concerns::default()).expect("the plan is valid");

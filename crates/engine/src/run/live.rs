@@ -386,7 +386,6 @@ fn is_locked(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::recorder::Unwatched;
 
     fn window(index: u64, succeeded: u64) -> IntervalRecord {
         IntervalRecord {
@@ -408,7 +407,7 @@ mod tests {
             "a",
             "2026-01-01T00:00:00Z".into(),
             Some(state_dir.path()),
-            Box::new(Unwatched),
+            Box::new(()),
         );
         live.phase_started(&Expectation {
             kind: PhaseKind::Measure,

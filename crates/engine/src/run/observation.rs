@@ -27,12 +27,13 @@ const QUESTION_LIMIT: Duration = Duration::from_secs(2);
 const MOST_ROWS: f64 = 7200.0;
 
 /// A server that is asked while the load runs.
-pub(crate) struct WatchedServer {
+pub struct WatchedServer {
     /// Name of its metrics.
-    pub(crate) name: String,
+    pub name: String,
     /// Address without credentials.
-    pub(crate) address: String,
-    pub(crate) connector: Connector,
+    pub address: String,
+    /// Makes connections to it.
+    pub connector: Connector,
 }
 
 /// Starts what the plan wants watched; nothing if it wants nothing.

@@ -257,15 +257,16 @@ mod tests {
     use super::*;
     use dyno_load::workload::Concerns;
     use dyno_record::reader::Run;
+    use std::time::Duration;
 
     #[derive(Default)]
     struct Log(Vec<String>);
 
-    impl Watch for Log {
+    impl Observer for Log {
         fn phase_started(&mut self, expected: &Expectation) {
             self.0.push(format!("start {}", expected.kind.as_str()));
         }
-        fn interval(&mut self, interval: &IntervalRecord) {
+        fn window(&mut self, interval: &IntervalRecord) {
             self.0
                 .push(format!("{} {}", interval.phase.as_str(), interval.index));
         }

@@ -1,31 +1,31 @@
 //! Messages through a database: the server is started or reached, and each combination of drivers, bound and pool is
 //! measured by itself, one after the other.
 
-mod cells;
-pub(crate) mod reports;
-
-use crate::args::TailArguments;
-use crate::exit::{Exit, Failure};
-use crate::experiment::folder::ExperimentFolder;
-use crate::session::document::VERSION;
-use crate::session::execute::Hands;
-use crate::session::lab::{Lab, describe};
-use crate::session::preflight;
-use crate::session::server::ServerPlaces;
-use crate::tail::reports::CELLS;
+use crate::TailError;
+use crate::cells;
+use crate::document;
+use crate::driver::{Found, find_some};
+use crate::run::{Bench, run};
+use crate::sums::what_is_wrong;
 use dyno_analyze::messages::record::{
     Cell, CellStatus, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument,
 };
+use dyno_engine::VERSION;
+use dyno_engine::context::Context;
+use dyno_engine::deployment::server::ServerPaths;
+use dyno_engine::deployment::{DeploymentUnderTest, describe};
+use dyno_engine::environment::Environment;
+use dyno_engine::experiment::folder::ExperimentFolder;
+use dyno_engine::observer::{Shared, SharedObserver};
+use dyno_engine::run::preflight;
+use dyno_engine::{Cancel, Observer};
+use dyno_engine::{Error, Kind};
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
 use dyno_record::model::RunStatus;
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
-use dyno_tail::TailError;
-use dyno_tail::document;
-use dyno_tail::driver::{Found, find_some};
-use dyno_tail::run::{Bench, run};
-use dyno_tail::sums::what_is_wrong;
+use dyno_results::messages::CELLS;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 
@@ -35,18 +35,98 @@ const SERVER_DATA: &str = "server-data";
 /// The clock where processes are on several hosts.
 const CLOCKS_OF_HOSTS: &str = "CLOCK_REALTIME of each host, brought to that of this one";
 
-/// Does what the plan says, in this folder, which is discarded with an error if nothing was measured. Gives what is wrong
-/// with what was measured, if something is.
-pub(crate) fn perform(
+/// How messages are sent, besides what the plan says.
+#[derive(Clone, Debug, Default)]
+pub struct TailOptions {
+    /// The place that it is done in.
+    pub environment: Environment,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+    /// The folder of the experiment; a new one below `experiments` if none is named.
+    pub out: Option<PathBuf>,
+    /// Folder of the drivers; `None` for the one here or beside the program.
+    pub drivers: Option<PathBuf>,
+    /// Connection string of a server that runs already, with its password.
+    pub uri: Option<String>,
+}
+
+/// An experiment with messages whose document is written.
+#[derive(Debug)]
+pub struct FinishedTail {
+    /// The folder of the experiment.
+    pub folder: PathBuf,
+    /// What is wrong with what was measured, if something is.
+    pub fault: Option<Error>,
+}
+
+/// Refuses what [`perform`] would refuse, as far as that is known before the server runs.
+///
+/// # Errors
+/// Drivers that are not there, and what the server or the folder lacks.
+pub fn check(
     task: &Task,
-    arguments: &TailArguments,
-    hands: Hands<'_>,
-    folder: ExperimentFolder,
-) -> Result<Option<Failure>, Failure> {
+    options: &TailOptions,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let observer = Shared::new(observer);
+    let context = context(options, &observer, cancel);
+    let out = options.out.as_deref();
+    out.map_or(Ok(()), ExperimentFolder::check)?;
+    chosen(task, options, context)?;
+    preflight::servers(task, options.embedded_server.as_deref(), context)
+}
+
+fn context<'a>(
+    options: &'a TailOptions,
+    observer: &'a dyn SharedObserver,
+    cancel: &'a Cancel,
+) -> Context<'a> {
+    Context {
+        environment: &options.environment,
+        cancel,
+        observer,
+        source: None,
+    }
+}
+
+/// Measures every combination of the plan, one after the other.
+///
+/// # Errors
+/// Nothing was measured, and nothing is left behind.
+pub fn perform(
+    task: &Task,
+    options: &TailOptions,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<FinishedTail, Error> {
+    let observer = Shared::new(observer);
+    let context = context(options, &observer, cancel);
+    let name = match task.plan.name.as_str() {
+        name if name.starts_with("tail") => name.to_owned(),
+        name => format!("tail-{name}"),
+    };
+    let folder = ExperimentFolder::create(options.out.as_deref(), &name, Timestamp::now())?;
+    folder.save_plan("plan.toml", task)?;
     let path = folder.path().to_owned();
-    let embedded = arguments.start.embedded_server.as_deref();
+    let fault = measure_in(task, options, context, folder)?;
+    Ok(FinishedTail {
+        folder: path,
+        fault,
+    })
+}
+
+/// Measures in a folder, which is discarded with an error if nothing was measured.
+fn measure_in(
+    task: &Task,
+    options: &TailOptions,
+    context: Context<'_>,
+    folder: ExperimentFolder,
+) -> Result<Option<Error>, Error> {
+    let path = folder.path().to_owned();
+    let embedded = options.embedded_server.as_deref();
     let mut document = empty(task);
-    let result = measure(task, arguments, hands, embedded, &path, &mut document);
+    let result = measure(task, options, context, embedded, &path, &mut document);
     let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
     let measured = document.cells.iter().any(|cell| cell.measured.is_some());
     match result {
@@ -57,11 +137,11 @@ pub(crate) fn perform(
             Err(failure)
         }
         Err(failure) => {
-            document.status = match failure.exit {
-                Exit::Interrupted => RunStatus::Partial,
+            document.status = match failure.kind {
+                Kind::Interrupted => RunStatus::Partial,
                 _ => RunStatus::Failed,
             };
-            document.status_reason = Some(format!("{:#}", failure.error));
+            document.status_reason = Some(format!("{:#}", failure.cause));
             document::write(&document, &path)?;
             Ok(Some(failure))
         }
@@ -73,16 +153,6 @@ pub(crate) fn perform(
     }
 }
 
-/// Refuses what [`perform`] would refuse, as far as that is known before the server runs.
-pub(crate) fn check(
-    task: &Task,
-    arguments: &TailArguments,
-    hands: Hands<'_>,
-) -> Result<(), Failure> {
-    chosen(task, arguments, hands)?;
-    preflight::servers(task, arguments.start.embedded_server.as_deref(), hands)
-}
-
 /// What is measured, and by whom.
 struct Chosen {
     drivers: PathBuf,
@@ -92,24 +162,24 @@ struct Chosen {
 }
 
 /// Asks the drivers what they can, and says which are left out.
-fn chosen(task: &Task, arguments: &TailArguments, hands: Hands<'_>) -> Result<Chosen, Failure> {
+fn chosen(task: &Task, options: &TailOptions, context: Context<'_>) -> Result<Chosen, Error> {
     let plan = task.plan.tail.clone().unwrap_or_default();
-    hands.messages.note("asking the drivers what they are");
+    context.note("asking the drivers what they are");
     let named = |name: &str| {
         let mut names = plan.producers.iter().chain(&plan.consumers);
         plan.producers.is_empty() || names.any(|wanted| wanted == name)
     };
-    let drivers = drivers_folder(arguments)?;
+    let drivers = drivers_folder(options)?;
     let drivers = std::path::absolute(&drivers).unwrap_or(drivers);
     let found = find_some(&drivers, named)?;
     let (wanted, skipped) = cells::cells(&task.plan, &plan, &found)?;
     for skipped in &skipped {
         let text = format!("`{}` is left out: {}", skipped.name, skipped.reason);
-        hands.messages.warning(&text);
+        context.warning(&text);
     }
     if wanted.is_empty() {
         return Err(
-            Failure::new(Exit::Environment, "no driver that is wanted can run")
+            Error::new(Kind::Environment, "no driver that is wanted can run")
                 .with_hint("`make drivers` builds them, and says what is missing"),
         );
     }
@@ -123,18 +193,18 @@ fn chosen(task: &Task, arguments: &TailArguments, hands: Hands<'_>) -> Result<Ch
 
 fn measure(
     task: &Task,
-    arguments: &TailArguments,
-    hands: Hands<'_>,
+    options: &TailOptions,
+    context: Context<'_>,
     embedded: Option<&Path>,
     path: &Path,
     document: &mut TailDocument,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let Chosen {
         drivers,
         found,
         wanted,
         skipped,
-    } = chosen(task, arguments, hands)?;
+    } = chosen(task, options, context)?;
     document.skipped = skipped;
     if wanted.iter().any(|cell| !cell.settings.is_here()) {
         document.clock = CLOCKS_OF_HOSTS.to_owned();
@@ -142,57 +212,67 @@ fn measure(
     let host_drivers = task.plan.tail.as_ref();
     let host_drivers = host_drivers.and_then(|plan| plan.host_drivers.as_ref());
     let host_drivers = host_drivers.map_or(drivers, PathBuf::from);
-    hands.messages.note("starting the server");
-    let places = ServerPlaces {
-        surroundings: hands.surroundings,
+    context.note("starting the server");
+    let paths = ServerPaths {
+        environment: context.environment,
         embedded,
         folder: path,
     };
-    let mut lab = Lab::open(&task.plan, task.remote.as_ref(), &places, None, hands)?;
-    let result = in_lab(
+    let mut deployment =
+        DeploymentUnderTest::open(&task.plan, task.remote.as_ref(), &paths, None, context)?;
+    let result = on_servers(
         task,
-        arguments,
-        hands,
+        options,
+        context,
         path,
         document,
-        &mut lab,
+        &mut deployment,
         (&found, &host_drivers, wanted),
     );
-    let result = result.map_err(|failure| lab.explain(failure));
-    let (stopped, caveats) = lab.stop();
+    let result = result.map_err(|failure| deployment.explain(failure));
+    let (stopped, caveats) = deployment.stop();
     for caveat in caveats {
-        hands.messages.warning(&caveat.message);
+        context.warning(&caveat.message);
     }
     result.and(stopped)
 }
 
-fn in_lab(
+fn on_servers(
     task: &Task,
-    arguments: &TailArguments,
-    hands: Hands<'_>,
+    options: &TailOptions,
+    context: Context<'_>,
     path: &Path,
     document: &mut TailDocument,
-    lab: &mut Lab,
+    deployment: &mut DeploymentUnderTest,
     (found, host_drivers, wanted): (&Found, &Path, Vec<Cell>),
-) -> Result<(), Failure> {
-    let uri = match (lab.uri(&task.plan), &arguments.uri, &task.plan.server.uri) {
+) -> Result<(), Error> {
+    let uri = match (
+        deployment.uri(&task.plan),
+        &options.uri,
+        &task.plan.server.uri,
+    ) {
         (Some(uri), ..) => uri,
         (None, Some(uri), _) | (None, None, Some(uri)) => uri.trim().to_owned(),
         (None, None, None) => {
-            return Err(Failure::new(Exit::Internal, "a server without an address"));
+            return Err(Error::new(Kind::Internal, "a server without an address"));
         }
     };
-    let server = lab
+    let server = deployment
         .servers
         .first()
-        .ok_or_else(|| Failure::new(Exit::Internal, "a deployment without servers"))?;
-    let started = lab.uri(&task.plan).is_some();
-    document.server = describe(&mut server.control()?, &task.plan, Some(lab), started)?;
+        .ok_or_else(|| Error::new(Kind::Internal, "a deployment without servers"))?;
+    let started = deployment.uri(&task.plan).is_some();
+    document.server = describe(
+        &mut server.control()?,
+        &task.plan,
+        Some(deployment),
+        started,
+    )?;
     // Java's drivers refuse the heartbeats that it streams: see `drivers/README.md`.
     document.polls_heartbeats = document.server.product.starts_with("secantus")
         && !has_option(&uri, "serverMonitoringMode");
-    let processes = lab.processes();
-    let interrupted = || hands.interrupt.requested();
+    let processes = deployment.processes();
+    let interrupted = || context.cancel.requested();
     let bench = Bench {
         uri: &uri,
         found,
@@ -204,14 +284,12 @@ fn in_lab(
     let all = wanted.len();
     let mut failed = Vec::new();
     for (place, mut cell) in wanted.into_iter().enumerate() {
-        hands.interrupt.check()?;
+        context.cancel.check()?;
         let name = cell.name.clone();
-        hands
-            .messages
-            .note(&format!("{} of {all}: {name}", place + 1));
+        context.note(format!("{} of {all}: {name}", place + 1));
         let folder = path.join(CELLS).join(&name);
         std::fs::create_dir_all(&folder).map_err(|error| {
-            Failure::of(Exit::Environment, error)
+            Error::from_cause(Kind::Environment, error)
                 .context(format!("cannot use `{}`", folder.display()))
         })?;
         match run(&bench, &cell.settings, &folder) {
@@ -222,38 +300,38 @@ fn in_lab(
                     (None, _) => CellStatus::Complete,
                     (Some(_), _) => CellStatus::Failed,
                 };
-                hands.messages.note(&in_short(&measured));
+                context.note(&in_short(&measured));
                 cell.measured = Some(measured);
             }
             Err(TailError::Interrupted) => {
                 let _ = std::fs::remove_dir_all(&folder);
-                return Err(Failure::new(Exit::Interrupted, "interrupted"));
+                return Err(Error::new(Kind::Interrupted, "interrupted"));
             }
             Err(error) => {
-                let failure = Failure::from(error);
+                let failure = Error::from(error);
                 cell.status = CellStatus::Failed;
-                cell.reason = Some(format!("{:#}", failure.error));
-                if lab.ended().is_some() || all == 1 {
+                cell.reason = Some(format!("{:#}", failure.cause));
+                if deployment.ended().is_some() || all == 1 {
                     document.cells.push(cell);
                     return Err(failure);
                 }
             }
         }
         if let Some(reason) = &cell.reason {
-            hands.messages.warning(&format!("{name}: {reason}"));
+            context.warning(format!("{name}: {reason}"));
             failed.push(format!("{name}: {reason}"));
         }
         document.cells.push(cell);
         // A process that is killed leaves what is known.
         document::write(document, path)?;
-        hands.interrupt.check()?;
+        context.cancel.check()?;
     }
     match failed.as_slice() {
         [] => Ok(()),
-        [only] => Err(Failure::new(Exit::CheckFailed, only.clone())),
+        [only] => Err(Error::new(Kind::CheckFailed, only.clone())),
         several => {
             let text = format!("{} of {all} failed: {}", several.len(), several.join("; "));
-            Err(Failure::new(Exit::CheckFailed, text))
+            Err(Error::new(Kind::CheckFailed, text))
         }
     }
 }
@@ -279,35 +357,35 @@ fn in_short(measured: &Measured) -> String {
 }
 
 /// Where the drivers are.
-fn drivers_folder(arguments: &TailArguments) -> Result<PathBuf, Failure> {
-    if let Some(folder) = &arguments.drivers {
+fn drivers_folder(options: &TailOptions) -> Result<PathBuf, Error> {
+    if let Some(folder) = &options.drivers {
         return Ok(folder.clone());
     }
     let holds_drivers = |folder: &PathBuf| folder.join("README.md").is_file() && folder.is_dir();
     let here = PathBuf::from("drivers");
-    let program = std::env::current_exe().ok();
+    let program = options.environment.executable.as_deref();
     let beside = program.iter().flat_map(|program| program.ancestors());
     let beside = beside.map(|folder| folder.join("drivers"));
     let mut places = std::iter::once(here).chain(beside);
     places.find(holds_drivers).ok_or_else(|| {
-        Failure::new(Exit::Environment, "there is no folder of drivers here")
+        Error::new(Kind::Environment, "there is no folder of drivers here")
             .with_hint("name it: `--drivers DIR`, or the variable `DYNO_DRIVERS`")
     })
 }
 
-impl From<TailError> for Failure {
+impl From<TailError> for Error {
     fn from(error: TailError) -> Self {
-        let exit = match &error {
-            TailError::Interrupted => Exit::Interrupted,
-            TailError::Driver { .. } | TailError::Settings(_) | TailError::Uri(_) => Exit::BadInput,
+        let kind = match &error {
+            TailError::Interrupted => Kind::Interrupted,
+            TailError::Driver { .. } | TailError::Settings(_) | TailError::Uri(_) => Kind::BadInput,
             TailError::Sum(_)
             | TailError::Contract { .. }
             | TailError::Stamps { .. }
             | TailError::Ended { .. }
-            | TailError::Deadline { .. } => Exit::CheckFailed,
-            _ => Exit::Environment,
+            | TailError::Deadline { .. } => Kind::CheckFailed,
+            _ => Kind::Environment,
         };
-        Failure::of(exit, error)
+        Error::from_cause(kind, error)
     }
 }
 
@@ -336,9 +414,9 @@ mod tests {
 
     #[test]
     fn a_wrong_sum_is_a_check_and_a_wrong_driver_is_bad_input() {
-        let exit = |error: TailError| Failure::from(error).exit;
-        assert_eq!(exit(TailError::Sum("no".into())), Exit::CheckFailed);
-        assert_eq!(exit(TailError::Interrupted), Exit::Interrupted);
-        assert_eq!(exit(TailError::Settings("no".into())), Exit::BadInput);
+        let kind = |error: TailError| Error::from(error).kind;
+        assert_eq!(kind(TailError::Sum("no".into())), Kind::CheckFailed);
+        assert_eq!(kind(TailError::Interrupted), Kind::Interrupted);
+        assert_eq!(kind(TailError::Settings("no".into())), Kind::BadInput);
     }
 }

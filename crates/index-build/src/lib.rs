@@ -4,19 +4,21 @@
 mod build;
 mod disk;
 mod figures;
-pub(crate) mod place;
-pub(crate) mod reports;
+pub mod layout;
+mod server;
 
-use crate::exit::{Exit, Failure};
-use crate::experiment::folder::ExperimentFolder;
-use crate::index_build::build::{Builder, Built, INDEX};
-use crate::index_build::disk::Disk;
-use crate::index_build::place::Place;
-use crate::messages::Messages;
-use crate::session::document::VERSION;
-use crate::session::execute::Hands;
-use crate::session::preflight;
-use dyno_layout::{Bench, Collection, LayoutError, Units};
+use crate::build::{Builder, Built, INDEX};
+use crate::disk::Disk;
+use crate::layout::{Access, Collection, LayoutError, Units};
+use crate::server::Server;
+use dyno_engine::VERSION;
+use dyno_engine::context::Context;
+use dyno_engine::environment::Environment;
+use dyno_engine::experiment::folder::ExperimentFolder;
+use dyno_engine::observer::{Shared, SharedObserver};
+use dyno_engine::run::preflight;
+use dyno_engine::{Cancel, Observer};
+use dyno_engine::{Error, Kind};
 use dyno_load::connect::Control;
 use dyno_plan::Plan;
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy, Start};
@@ -28,7 +30,7 @@ use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
 use dyno_trace::LiveKernel;
 use jiff::Timestamp;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -48,8 +50,55 @@ const DEFAULT_CACHE: u64 = 4 << 30;
 /// And at least this one.
 const LEAST_CACHE_FOR_NAME: u64 = 512 << 20;
 
-/// Refuses what [`perform`] would refuse, as far as that is known before the server runs.
-pub(crate) fn check(task: &Task, embedded: Option<&Path>, hands: Hands<'_>) -> Result<(), Failure> {
+/// How an index build is done, besides what its plan says.
+#[derive(Clone, Debug, Default)]
+pub struct IndexBuildOptions {
+    /// The place that it is done in.
+    pub environment: Environment,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+    /// The folder of the experiment; a new one below `experiments` if none is named.
+    pub out: Option<PathBuf>,
+}
+
+/// An index build whose document is written.
+#[derive(Debug)]
+pub struct FinishedIndexBuild {
+    /// The folder of the experiment.
+    pub folder: PathBuf,
+    /// What ended it early, after an index was built.
+    pub fault: Option<Error>,
+}
+
+/// Refuses what [`run`] would refuse, as far as that is known before the server runs.
+///
+/// # Errors
+/// What the machine, the server or the folders lack.
+pub fn check(
+    task: &Task,
+    options: &IndexBuildOptions,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let observer = Shared::new(observer);
+    check_task(task, options, context(options, &observer, cancel))
+}
+
+fn context<'a>(
+    options: &'a IndexBuildOptions,
+    observer: &'a dyn SharedObserver,
+    cancel: &'a Cancel,
+) -> Context<'a> {
+    Context {
+        environment: &options.environment,
+        cancel,
+        observer,
+        source: None,
+    }
+}
+
+fn check_task(task: &Task, options: &IndexBuildOptions, context: Context<'_>) -> Result<(), Error> {
+    let embedded = options.embedded_server.as_deref();
     let plan = task.plan.index_build.clone().unwrap_or_default();
     if let Some(refusal) = dyno_trace::possibilities(&LiveKernel::new()).refusal {
         return Err(refusal.into());
@@ -57,45 +106,86 @@ pub(crate) fn check(task: &Task, embedded: Option<&Path>, hands: Hands<'_>) -> R
     if plan.start == Start::Cold {
         dyno_observe::environment::may_drop_page_cache().map_err(build::page_cache_stays)?;
     }
-    let place = Place::new(task, hands, embedded, Path::new(SERVER_DATA));
+    let server = Server::new(task, context, embedded, Path::new(SERVER_DATA));
     if plan.disk_iops.is_some() {
-        check_disk(&place)?;
+        check_disk(&server)?;
     }
-    place.check()?;
-    if plan.layout == Layout::Existing && place.is_own() && !place.has_data() {
+    server.check()?;
+    if plan.layout == Layout::Existing && server.is_own() && !server.has_data() {
         let text = "`existing` is about documents that are there, and a new server has none";
-        return Err(Failure::new(Exit::BadInput, text).with_hint(
+        return Err(Error::new(Kind::BadInput, text).with_hint(
             "name the server with `--uri`, or its data with `--data-dir`, and `--collection`; or take a layout that loads documents",
         ));
     }
-    preflight::servers(task, embedded, hands)
+    preflight::servers(task, embedded, context)?;
+    check_folders(&task.plan, options.out.as_deref())
+}
+
+/// The folder of the experiment is tidied up at the end, and data that is kept must not be in it.
+fn check_folders(plan: &Plan, out: Option<&Path>) -> Result<(), Error> {
+    let Some(out) = out else { return Ok(()) };
+    ExperimentFolder::check(out)?;
+    let Some(data) = &plan.server.data_dir else {
+        return Ok(());
+    };
+    let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
+    if !Path::new(data).starts_with(&out) {
+        return Ok(());
+    }
+    let text = format!("the data folder `{data}` is inside the folder of the experiment");
+    Err(Error::new(Kind::BadInput, text).with_hint("choose another `--out`"))
+}
+
+/// Does what the plan says: loads documents, builds the index under trace, and again after a remedy.
+///
+/// # Errors
+/// No index was built, and nothing is left behind.
+pub fn run(
+    task: &Task,
+    options: &IndexBuildOptions,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<FinishedIndexBuild, Error> {
+    let observer = Shared::new(observer);
+    let context = context(options, &observer, cancel);
+    // Before documents are loaded for minutes.
+    check_task(task, options, context)?;
+    let name = format!("index-build-{}", task.plan.name);
+    let folder = ExperimentFolder::create(options.out.as_deref(), &name, Timestamp::now())?;
+    folder.save_plan("plan.toml", task)?;
+    let path = folder.path().to_owned();
+    let fault = perform(task, context, options.embedded_server.as_deref(), folder)?;
+    Ok(FinishedIndexBuild {
+        folder: path,
+        fault,
+    })
 }
 
 /// A disk for the data is made before there are any.
-fn check_disk(place: &Place<'_>) -> Result<(), Failure> {
-    if place.can_restart && place.data().is_none() {
+fn check_disk(server: &Server<'_>) -> Result<(), Error> {
+    if server.can_restart && server.data().is_none() {
         return Ok(());
     }
     let text =
         "a disk of its own can be had by one server that is started for it, without a data folder";
-    Err(Failure::new(Exit::BadInput, text)
+    Err(Error::new(Kind::BadInput, text)
         .with_hint("leave out `--iops`, or `--uri`, `--topology` and `--data-dir`"))
 }
 
 /// Does what the plan says, in this folder, which is discarded with an error if no index was built. Gives what ended it
 /// early after that, if something did.
-pub(crate) fn perform(
+fn perform(
     task: &Task,
-    hands: Hands<'_>,
+    context: Context<'_>,
     embedded: Option<&Path>,
     folder: ExperimentFolder,
-) -> Result<Option<Failure>, Failure> {
+) -> Result<Option<Error>, Error> {
     let plan = task.plan.index_build.clone().unwrap_or_default();
     let path = folder.path().to_owned();
     let mut experiment = Experiment {
         task,
-        hands,
-        place: Place::new(task, hands, embedded, &path),
+        context,
+        server: Server::new(task, context, embedded, &path),
         collection: Collection::new(&*task.plan.data.database, &*task.plan.data.collection),
         document: empty(&task.plan),
         path: &path,
@@ -128,11 +218,11 @@ pub(crate) fn perform(
             Err(failure)
         }
         Some(failure) => {
-            document.status = match failure.exit {
-                Exit::Interrupted => RunStatus::Partial,
+            document.status = match failure.kind {
+                Kind::Interrupted => RunStatus::Partial,
                 _ => RunStatus::Failed,
             };
-            document.status_reason = Some(format!("{:#}", failure.error));
+            document.status_reason = Some(format!("{:#}", failure.cause));
             document.write(&path)?;
             Ok(Some(failure))
         }
@@ -142,8 +232,8 @@ pub(crate) fn perform(
 /// One experiment under way.
 struct Experiment<'a> {
     task: &'a Task,
-    hands: Hands<'a>,
-    place: Place<'a>,
+    context: Context<'a>,
+    server: Server<'a>,
     collection: Collection,
     document: IndexBuildDocument,
     path: &'a Path,
@@ -157,7 +247,7 @@ struct Experiment<'a> {
 }
 
 impl Experiment<'_> {
-    fn run(&mut self) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<(), Error> {
         self.prepare()?;
         self.load()?;
         self.build("before")?;
@@ -169,20 +259,20 @@ impl Experiment<'_> {
     }
 
     /// Makes sure of what can be known before the work begins, and brings the server up.
-    fn prepare(&mut self) -> Result<(), Failure> {
+    fn prepare(&mut self) -> Result<(), Error> {
         if self.plan.start == Start::Cold {
             build::drop_page_cache()?;
         }
         if self.plan.disk_iops.is_some() {
             self.make_disk()?;
-        } else if self.place.can_restart && self.place.data().is_none() {
-            self.place.set_data(&self.path.join(SERVER_DATA));
+        } else if self.server.can_restart && self.server.data().is_none() {
+            self.server.set_data(&self.path.join(SERVER_DATA));
             self.owns_data = true;
         }
         self.say("starting the server");
-        self.place.open()?;
-        self.document.server = self.place.describe()?;
-        self.document.disk = self.place.data().map(|data| DiskFacts {
+        self.server.open()?;
+        self.document.server = self.server.describe()?;
+        self.document.disk = self.server.data().map(|data| DiskFacts {
             device: figures::device_of(&data).unwrap_or_default(),
             file_system: file_system_of(&data),
             made: self.plan.disk_iops.is_some(),
@@ -191,8 +281,8 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    fn make_disk(&mut self) -> Result<(), Failure> {
-        check_disk(&self.place)?;
+    fn make_disk(&mut self) -> Result<(), Error> {
+        check_disk(&self.server)?;
         let documents = self.task.plan.data.records * self.plan.mean_document_bytes();
         let bytes = match self.plan.disk_size {
             Some(bytes) => bytes.0,
@@ -200,17 +290,17 @@ impl Experiment<'_> {
         };
         self.say("making a disk for the data");
         let disk = Disk::make(self.path, bytes)?;
-        self.place.set_data(&disk.data());
+        self.server.set_data(&disk.data());
         self._disk = Some(disk);
         Ok(())
     }
 
-    fn load(&mut self) -> Result<(), Failure> {
-        let (connect, patient) = (self.place.connector(), self.place.patient());
-        let mut control = self.place.control()?;
+    fn load(&mut self) -> Result<(), Error> {
+        let (connect, patient) = (self.server.connector(), self.server.patient());
+        let mut control = self.server.control()?;
         match self.plan.layout {
             Layout::Existing => self.check_existing(&mut control)?,
-            _ if !self.place.is_own() => self.say(&format!(
+            _ if !self.server.is_own() => self.say(&format!(
                 "the documents are loaded into `{}` of this server, and stay there",
                 self.collection.namespace()
             )),
@@ -221,24 +311,24 @@ impl Experiment<'_> {
             self.plan.shortest_string,
             self.plan.longest_string,
         );
-        let speaker = Speaker::new(self.hands.messages);
-        let interrupted = || self.hands.interrupt.requested();
-        let bench = Bench {
+        let notes = ProgressNotes::new(self.context.observer);
+        let interrupted = || self.context.cancel.requested();
+        let access = Access {
             connect: &connect,
             patient: &patient,
             interrupted: &interrupted,
-            progress: &|what, done, all| speaker.tell(what, done, all),
+            progress: &|what, done, all| notes.progress(what, done, all),
         };
         let began = Instant::now();
         let layout = self.plan.layout;
         let records = self.task.plan.data.records;
-        dyno_layout::load(&bench, &self.collection, layout, units, records)
-            .map_err(|error| self.place.explain(error.into()))?;
+        crate::layout::load(&access, &self.collection, layout, units, records)
+            .map_err(|error| self.server.explain(error.into()))?;
         let load_s = (layout != Layout::Existing).then(|| began.elapsed().as_secs_f64());
-        let contents = dyno_layout::contents(&bench, &self.collection, "reading what is there")?;
+        let contents = crate::layout::contents(&access, &self.collection, "reading what is there")?;
         if contents.documents == 0 {
             let text = format!("`{}` has no documents", self.collection.namespace());
-            return Err(Failure::new(Exit::BadInput, text));
+            return Err(Error::new(Kind::BadInput, text));
         }
         self.document.collection = CollectionFacts {
             namespace: self.collection.namespace(),
@@ -250,12 +340,12 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    fn check_existing(&self, control: &mut Control) -> Result<(), Failure> {
+    fn check_existing(&self, control: &mut Control) -> Result<(), Error> {
         let shape = match self.plan.remedy {
             // Before an index was built for nothing.
-            Some(_) => dyno_layout::check(control, &self.collection)?,
+            Some(_) => crate::layout::check(control, &self.collection)?,
             None => self.collection.shape(control)?.ok_or_else(|| {
-                Failure::from(LayoutError::Missing {
+                Error::from(LayoutError::Missing {
                     namespace: self.collection.namespace(),
                 })
             })?,
@@ -271,7 +361,7 @@ impl Experiment<'_> {
                 "drop it: `db.getCollection(\"{}\").dropIndex(\"{INDEX}\")`",
                 self.collection.name
             );
-            return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
         }
         let keys = build::keys(self.plan);
         let is_there = |index: &&bson::Document| {
@@ -286,21 +376,21 @@ impl Experiment<'_> {
             "`{}` has an index on these fields already: `{name}`",
             self.collection.namespace()
         );
-        Err(Failure::new(Exit::BadInput, text).with_hint("choose other fields with `--keys`"))
+        Err(Error::new(Kind::BadInput, text).with_hint("choose other fields with `--keys`"))
     }
 
     /// Builds the index, and takes it away again: what follows finds the collection without it.
-    fn build(&mut self, name: &str) -> Result<(), Failure> {
+    fn build(&mut self, name: &str) -> Result<(), Error> {
         let builder = Builder {
-            hands: self.hands,
+            context: self.context,
             plan: self.plan,
             collection: &self.collection,
             folder: self.path,
             documents_bytes: self.document.collection.bytes,
         };
         self.must_remove_index = true;
-        let Built { record, caveats } = builder.build(&mut self.place, name)?;
-        builder.take_back(&self.place)?;
+        let Built { record, caveats } = builder.build(&mut self.server, name)?;
+        builder.take_back(&self.server)?;
         self.must_remove_index = false;
         self.document.builds.push(record);
         self.document.caveats.extend(caveats);
@@ -309,34 +399,34 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    fn remedy(&mut self, remedy: Remedy) -> Result<(), Failure> {
+    fn remedy(&mut self, remedy: Remedy) -> Result<(), Error> {
         let kind = serde_json::to_value(remedy).expect("it is a word");
         let kind = kind.as_str().unwrap_or_default().to_owned();
         let documents = &self.document.collection;
         let mut cache_bytes = None;
-        if self.place.copies_for_a_name() && remedy != Remedy::Compact {
+        if self.server.copies_for_a_name() && remedy != Remedy::Compact {
             let needed = (documents.bytes * CACHE_FOR_NAME).max(LEAST_CACHE_FOR_NAME);
-            if self.place.cache().unwrap_or(DEFAULT_CACHE) < needed {
+            if self.server.cache().unwrap_or(DEFAULT_CACHE) < needed {
                 cache_bytes = Some(needed);
                 self.say("restarting the server with a larger cache: it copies a collection that gets another name in one transaction");
-                self.place.restart(cache_bytes)?;
+                self.server.restart(cache_bytes)?;
             }
         }
         self.say(&format!("remedy: {kind}"));
         let began = Instant::now();
         let applied = {
-            let (connect, patient) = (self.place.connector(), self.place.patient());
-            let speaker = Speaker::new(self.hands.messages);
-            let interrupted = || self.hands.interrupt.requested();
-            let bench = Bench {
+            let (connect, patient) = (self.server.connector(), self.server.patient());
+            let notes = ProgressNotes::new(self.context.observer);
+            let interrupted = || self.context.cancel.requested();
+            let access = Access {
                 connect: &connect,
                 patient: &patient,
                 interrupted: &interrupted,
-                progress: &|what, done, all| speaker.tell(what, done, all),
+                progress: &|what, done, all| notes.progress(what, done, all),
             };
-            dyno_layout::apply(&bench, &self.collection, remedy, self.path)
+            crate::layout::apply(&access, &self.collection, remedy, self.path)
         };
-        let applied = applied.map_err(|error| self.place.explain(error.into()))?;
+        let applied = applied.map_err(|error| self.server.explain(error.into()))?;
         self.document.remedy = Some(RemedyRecord {
             kind,
             duration_s: began.elapsed().as_secs_f64(),
@@ -348,7 +438,7 @@ impl Experiment<'_> {
             cache_bytes,
         });
         if cache_bytes.is_some() && self.plan.start == Start::Warm {
-            self.place.restart(None)?;
+            self.server.restart(None)?;
             self.document.caveats.push(IndexBuildCaveat {
                 message: "the server was restarted after the remedy, so that its cache was not as warm as before".into(),
                 hint: Some("compare builds from a cold cache: leave `--warm` out".into()),
@@ -372,24 +462,24 @@ impl Experiment<'_> {
     }
 
     /// Leaves a collection that is kept without the index, and the machine without the server.
-    fn end(&mut self) -> Result<(), Failure> {
-        let is_kept = !self.place.is_own() || self.task.plan.server.data_dir.is_some();
+    fn end(&mut self) -> Result<(), Error> {
+        let is_kept = !self.server.is_own() || self.task.plan.server.data_dir.is_some();
         let mut result = Ok(());
-        if self.must_remove_index && is_kept && self.place.is_open() {
+        if self.must_remove_index && is_kept && self.server.is_open() {
             let taken = self
-                .place
+                .server
                 .control()
                 .and_then(|mut control| Ok(self.collection.drop_index(&mut control, INDEX)?));
             result = taken.map_err(|failure| {
                 failure.context(format!("the index `{INDEX}` may be left behind"))
             });
         }
-        let stopped = self.place.stop();
+        let stopped = self.server.stop();
         result.and(stopped)
     }
 
     fn say(&self, text: &str) {
-        self.hands.messages.note(text);
+        self.context.note(text);
     }
 }
 
@@ -445,49 +535,49 @@ fn empty(plan: &Plan) -> IndexBuildDocument {
 }
 
 /// Says how far something is, now and then.
-struct Speaker {
-    messages: Messages,
+struct ProgressNotes<'a> {
+    observer: &'a dyn SharedObserver,
     said: Mutex<Instant>,
 }
 
-impl Speaker {
-    fn new(messages: Messages) -> Speaker {
-        Speaker {
-            messages,
+impl<'a> ProgressNotes<'a> {
+    fn new(observer: &'a dyn SharedObserver) -> Self {
+        ProgressNotes {
+            observer,
             said: Mutex::new(Instant::now()),
         }
     }
 
-    fn tell(&self, what: &str, done: u64, all: u64) {
+    fn progress(&self, what: &str, done: u64, all: u64) {
         let Ok(mut said) = self.said.lock() else {
             return;
         };
         if said.elapsed() >= SAY_EVERY {
             *said = Instant::now();
-            self.messages
+            self.observer
                 .note(&format!("{what}: {done} of {all} documents"));
         }
     }
 }
 
-impl From<LayoutError> for Failure {
+impl From<LayoutError> for Error {
     fn from(error: LayoutError) -> Self {
         let hint = error.hint();
-        let exit = match &error {
-            LayoutError::Interrupted => Exit::Interrupted,
-            LayoutError::NotIdentical(_) => Exit::CheckFailed,
+        let kind = match &error {
+            LayoutError::Interrupted => Kind::Interrupted,
+            LayoutError::NotIdentical(_) => Kind::CheckFailed,
             LayoutError::Missing { .. }
             | LayoutError::NotOrdinary { .. }
             | LayoutError::NotEmpty { .. }
             | LayoutError::Routed { .. }
-            | LayoutError::CopyExists { .. } => Exit::BadInput,
-            _ => Exit::Environment,
+            | LayoutError::CopyExists { .. } => Kind::BadInput,
+            _ => Kind::Environment,
         };
         let failure = match error {
             LayoutError::Connect(source) => {
-                Failure::from(*source).context("cannot connect to the server")
+                Error::from(*source).context("cannot connect to the server")
             }
-            other => Failure::of(exit, other),
+            other => Error::from_cause(kind, other),
         };
         match hint {
             Some(hint) => failure.with_hint(hint),
@@ -498,7 +588,7 @@ impl From<LayoutError> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
     use bson::doc;
 
     #[test]
@@ -520,12 +610,12 @@ mod tests {
         let missing = LayoutError::Missing {
             namespace: "a.b".into(),
         };
-        let failure = Failure::from(missing);
-        assert_eq!(failure.exit, Exit::BadInput);
+        let failure = Error::from(missing);
+        assert_eq!(failure.kind, Kind::BadInput);
         assert!(failure.hint.is_some());
         assert_eq!(
-            Failure::from(LayoutError::Interrupted).exit,
-            Exit::Interrupted
+            Error::from(LayoutError::Interrupted).exit,
+            Kind::Interrupted
         );
     }
 }

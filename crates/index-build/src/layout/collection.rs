@@ -1,6 +1,6 @@
 //! One collection: what it is, its documents in batches, and the commands on it.
 
-use crate::LayoutError;
+use crate::layout::LayoutError;
 use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, cstr, doc, rawdoc};
 use dyno_load::connect::{Control, ControlError};
 

@@ -1,13 +1,13 @@
 //! One build of the index: caches made cold, the tracer attached, the command, and what everybody did meanwhile.
 
-use super::disk::Limit;
-use super::figures::{self, Counters};
-use super::place::Place;
-use crate::exit::{Exit, Failure};
-use crate::io_trace::recording::Recording;
-use crate::session::execute::Hands;
+use crate::disk::Limit;
+use crate::figures::{self, Counters};
+use crate::layout::Collection;
+use crate::server::Server;
 use bson::{Document, doc};
-use dyno_layout::Collection;
+use dyno_engine::context::Context;
+use dyno_engine::recording::recording::Recording;
+use dyno_engine::{Error, Kind};
 use dyno_load::connect::{Control, ControlError};
 use dyno_plan::index_build::{IndexBuildPlan, Start};
 use dyno_record::index_build::{BuildRecord, IndexBuildCaveat};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const ROLLED_BACK: &str =
     "wiredTiger.transaction.oldest pinned transaction ID rolled back for eviction";
 /// Name of the index.
-pub(super) const INDEX: &str = "dyno_index_build";
+pub(crate) const INDEX: &str = "dyno_index_build";
 /// Memory for events on their way: random reads come in the tens of thousands per second.
 const BUFFER_BYTES: u32 = 32 << 20;
 /// Longest wait for events before it is seen whether the build has ended.
@@ -35,24 +35,24 @@ const READ_FOR_INDEX: f64 = 0.9;
 const READ_AT_START: f64 = 0.1;
 
 /// What all builds of an experiment have in common.
-pub(super) struct Builder<'a> {
-    pub(super) hands: Hands<'a>,
-    pub(super) plan: &'a IndexBuildPlan,
-    pub(super) collection: &'a Collection,
-    pub(super) folder: &'a Path,
+pub(crate) struct Builder<'a> {
+    pub(crate) context: Context<'a>,
+    pub(crate) plan: &'a IndexBuildPlan,
+    pub(crate) collection: &'a Collection,
+    pub(crate) folder: &'a Path,
     /// Size of the documents as BSON.
-    pub(super) documents_bytes: u64,
+    pub(crate) documents_bytes: u64,
 }
 
 /// A build that came to its end.
-pub(super) struct Built {
-    pub(super) record: BuildRecord,
-    pub(super) caveats: Vec<IndexBuildCaveat>,
+pub(crate) struct Built {
+    pub(crate) record: BuildRecord,
+    pub(crate) caveats: Vec<IndexBuildCaveat>,
 }
 
 impl Builder<'_> {
     /// Builds the index under trace, which goes into the folder `name` of the experiment. The index stays.
-    pub(super) fn build(&self, place: &mut Place<'_>, name: &str) -> Result<Built, Failure> {
+    pub(crate) fn build(&self, server: &mut Server<'_>, name: &str) -> Result<Built, Error> {
         let mut caveats = Vec::new();
         let mut caveat = |message: String, hint: &str| {
             caveats.push(IndexBuildCaveat {
@@ -62,21 +62,21 @@ impl Builder<'_> {
             });
         };
         let is_cold = self.plan.start == Start::Cold;
-        let restarted = is_cold && place.can_restart;
+        let restarted = is_cold && server.can_restart;
         if restarted {
             self.say("restarting the server, with a cold page cache");
-            place.stop()?;
+            server.stop()?;
             drop_page_cache()?;
         }
-        place.open()?;
+        server.open()?;
         let read_at_start = restarted
-            .then(|| figures::read_bytes(place.processes()))
+            .then(|| figures::read_bytes(server.processes()))
             .flatten();
         if is_cold {
             // What the server has read at its start.
             drop_page_cache()?;
         }
-        let data = place.data();
+        let data = server.data();
         let files = data.as_deref().map(figures::files_of);
         let data_bytes = files.as_deref().map(figures::table_bytes);
         let cached_bytes = files.as_deref().and_then(figures::cached_bytes);
@@ -88,12 +88,12 @@ impl Builder<'_> {
         }
         let device = data.as_deref().and_then(figures::device_of);
         let limit = match (self.plan.disk_iops, &data) {
-            (Some(per_s), Some(data)) => Some(Limit::set(data, per_s, place.processes())?),
+            (Some(per_s), Some(data)) => Some(Limit::set(data, per_s, server.processes())?),
             _ => None,
         };
-        let result = self.traced(place, name, device.as_deref());
+        let result = self.traced(server, name, device.as_deref());
         drop(limit);
-        let (started_at, duration_s, grown) = result.map_err(|failure| place.explain(failure))?;
+        let (started_at, duration_s, grown) = result.map_err(|failure| server.explain(failure))?;
         let read = grown.process.map(|process| process.read_bytes);
         if let (Some(at_start), Some(read)) = (read_at_start, read)
             && may_have_been_cached(at_start, read, self.documents_bytes)
@@ -135,10 +135,10 @@ impl Builder<'_> {
 
     fn traced(
         &self,
-        place: &Place<'_>,
+        server: &Server<'_>,
         name: &str,
         device: Option<&str>,
-    ) -> Result<(String, f64, figures::Grown), Failure> {
+    ) -> Result<(String, f64, figures::Grown), Error> {
         self.say(&format!("building the index ({name})"));
         let folder = self.folder.join(name);
         let target = TraceTarget {
@@ -150,29 +150,29 @@ impl Builder<'_> {
             ring_bytes: BUFFER_BYTES,
             ..Settings::default()
         };
-        let mut asking = place.control()?;
-        let mut building = place.control()?;
+        let mut asking = server.control()?;
+        let mut building = server.control()?;
         building.set_limit(None);
-        building.set_patience(self.hands.interrupt.patience());
+        building.set_patience(self.context.cancel.patience());
         let mut recording = Recording::start(settings, target, None, &folder)?;
-        for process in place.processes() {
+        for process in server.processes() {
             recording.follow(*process)?;
         }
-        let before = Counters::read(place.processes(), device, &mut asking);
+        let before = Counters::read(server.processes(), device, &mut asking);
         let started_at = Timestamp::now().to_string();
         let (result, duration, fault) = self.command_under(&mut building, &mut recording);
-        let after = Counters::read(place.processes(), device, &mut asking);
+        let after = Counters::read(server.processes(), device, &mut asking);
         let recorded = recording.stop()?;
-        let document = recorded.finish(&place.tables())?;
+        let document = recorded.finish(&server.tables())?;
         for caveat in &document.caveats {
-            self.hands.messages.warning(&caveat.message);
+            self.context.warning(&caveat.message);
         }
         if let Err(error) = result {
             // The server may go on with it, and a later build would find it there.
-            let taken_back = self.take_back(place);
-            if self.hands.interrupt.requested() {
+            let taken_back = self.take_back(server);
+            if self.context.cancel.requested() {
                 let failure =
-                    Failure::new(Exit::Interrupted, "interrupted while the index was built");
+                    Error::new(Kind::Interrupted, "interrupted while the index was built");
                 return Err(match taken_back {
                     Ok(()) => failure,
                     Err(_) => failure.with_hint(format!(
@@ -181,7 +181,9 @@ impl Builder<'_> {
                     )),
                 });
             }
-            return Err(Failure::of(Exit::Environment, error).context("cannot build the index"));
+            return Err(
+                Error::from_cause(Kind::Environment, error).context("cannot build the index")
+            );
         }
         if let Some(fault) = fault {
             return Err(fault);
@@ -194,7 +196,7 @@ impl Builder<'_> {
         &self,
         control: &mut Control,
         recording: &mut Recording,
-    ) -> (Result<Document, ControlError>, Duration, Option<Failure>) {
+    ) -> (Result<Document, ControlError>, Duration, Option<Error>) {
         let command = doc! {
             "createIndexes": &self.collection.name,
             "indexes": [{ "key": keys(self.plan), "name": INDEX }],
@@ -224,19 +226,19 @@ impl Builder<'_> {
     }
 
     /// Drops the index, so that the collection is as it was.
-    pub(super) fn take_back(&self, place: &Place<'_>) -> Result<(), Failure> {
-        let mut control = place.control()?;
+    pub(crate) fn take_back(&self, server: &Server<'_>) -> Result<(), Error> {
+        let mut control = server.control()?;
         control.set_limit(Some(TAKE_BACK_LIMIT));
         Ok(self.collection.drop_index(&mut control, INDEX)?)
     }
 
     fn say(&self, text: &str) {
-        self.hands.messages.note(text);
+        self.context.note(text);
     }
 }
 
 /// The fields of the index as a server takes them.
-pub(super) fn keys(plan: &IndexBuildPlan) -> Document {
+pub(crate) fn keys(plan: &IndexBuildPlan) -> Document {
     let keys = plan.index_keys().unwrap_or_default();
     keys.into_iter()
         .map(|(name, direction)| (name, direction.into()))
@@ -244,13 +246,13 @@ pub(super) fn keys(plan: &IndexBuildPlan) -> Document {
 }
 
 /// Before it is known whether it can be done, nothing is loaded.
-pub(super) fn drop_page_cache() -> Result<(), Failure> {
+pub(crate) fn drop_page_cache() -> Result<(), Error> {
     dyno_observe::environment::drop_page_cache().map_err(page_cache_stays)
 }
 
 /// The page cache cannot be dropped.
-pub(super) fn page_cache_stays(error: std::io::Error) -> Failure {
-    Failure::of(Exit::Environment, error)
+pub(crate) fn page_cache_stays(error: std::io::Error) -> Error {
+    Error::from_cause(Kind::Environment, error)
         .context("cannot drop the page cache of this machine")
         .with_hint("run it as root, or build from a warm cache with `--warm`")
 }
@@ -263,7 +265,7 @@ fn may_have_been_cached(at_start: u64, for_index: u64, documents: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn what_was_read_for_the_index_was_not_in_the_cache() {

@@ -1,14 +1,14 @@
 //! What is measured: every combination of what the plan lists, as far as the drivers can do it.
 
-use crate::exit::{Exit, Failure};
+use crate::driver::{Driver, Found};
 use dyno_analyze::messages::InFlight;
 use dyno_analyze::messages::record::{
     Arrive, Cell, CellStatus, Mode, Schedule, Settings, SkippedDriver,
 };
+use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::tail::{TailArrivals, TailMode, TailPlan};
-use dyno_tail::driver::{Driver, Found};
 
 /// Largest collection of the embedded server unless somebody says another size: some 700 messages.
 const MOST_OF_EMBEDDED: u64 = 128 << 10;
@@ -16,11 +16,11 @@ const MOST_OF_EMBEDDED: u64 = 128 << 10;
 const POINTS: usize = 200;
 
 /// The cells in their order, without anything measured, and the drivers that cannot take part.
-pub(super) fn cells(
+pub(crate) fn cells(
     plan: &Plan,
     tail: &TailPlan,
     found: &Found,
-) -> Result<(Vec<Cell>, Vec<SkippedDriver>), Failure> {
+) -> Result<(Vec<Cell>, Vec<SkippedDriver>), Error> {
     let mut skipped = Vec::new();
     let producers = match tail.producers.is_empty() {
         true => {
@@ -49,7 +49,7 @@ pub(super) fn cells(
                 let in_flight = match TailPlan::bound(in_flight) {
                     Ok(Some(bound)) => InFlight::Bounded(bound),
                     Ok(None) => InFlight::Unbounded,
-                    Err(reason) => return Err(Failure::new(Exit::BadInput, reason)),
+                    Err(reason) => return Err(Error::new(Kind::BadInput, reason)),
                 };
                 let kind = match in_flight {
                     InFlight::Bounded(1) => "one",
@@ -98,7 +98,7 @@ fn wanted<'a>(
     role: &str,
     found: &'a Found,
     skipped: &mut Vec<SkippedDriver>,
-) -> Result<Vec<&'a Driver>, Failure> {
+) -> Result<Vec<&'a Driver>, Error> {
     let mut drivers = Vec::new();
     for name in names {
         match found.skipped.iter().find(|driver| driver.name == *name) {
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    fn of(change: impl FnOnce(&mut TailPlan)) -> Result<(Vec<String>, Vec<String>), Failure> {
+    fn of(change: impl FnOnce(&mut TailPlan)) -> Result<(Vec<String>, Vec<String>), Error> {
         let mut tail = TailPlan {
             consumers: vec!["a".into()],
             ..TailPlan::default()
@@ -275,6 +275,6 @@ mod tests {
         let (names, skipped) = of(|tail| tail.producers = vec!["c".into(), "b".into()]).unwrap();
         assert_eq!((names.len(), skipped.len()), (1, 1));
         let unknown = of(|tail| tail.producers = vec!["d".into()]).unwrap_err();
-        assert_eq!(unknown.exit, Exit::BadInput);
+        assert_eq!(unknown.kind, Kind::BadInput);
     }
 }

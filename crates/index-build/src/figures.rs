@@ -16,7 +16,7 @@ const MOST_COUNTERS: usize = 400;
 
 /// Counters at one moment.
 #[derive(Clone, Debug)]
-pub(super) struct Counters {
+pub(crate) struct Counters {
     at: Instant,
     process: Option<IoFigures>,
     device: Option<Device>,
@@ -31,15 +31,15 @@ struct Device {
 }
 
 /// How much they grew.
-pub(super) struct Grown {
-    pub(super) process: Option<IoFigures>,
-    pub(super) device: Option<IoFigures>,
-    pub(super) server: BTreeMap<String, f64>,
+pub(crate) struct Grown {
+    pub(crate) process: Option<IoFigures>,
+    pub(crate) device: Option<IoFigures>,
+    pub(crate) server: BTreeMap<String, f64>,
 }
 
 impl Counters {
     /// Reads all that can be read.
-    pub(super) fn read(processes: &[u32], device: Option<&str>, control: &mut Control) -> Counters {
+    pub(crate) fn read(processes: &[u32], device: Option<&str>, control: &mut Control) -> Counters {
         Counters {
             process: processes_io(processes),
             device: device.and_then(device_io),
@@ -49,7 +49,7 @@ impl Counters {
     }
 
     /// How much they grew until `later`.
-    pub(super) fn until(&self, later: &Counters) -> Grown {
+    pub(crate) fn until(&self, later: &Counters) -> Grown {
         let between = |from: IoFigures, to: IoFigures| IoFigures {
             reads: to.reads.saturating_sub(from.reads),
             read_bytes: to.read_bytes.saturating_sub(from.read_bytes),
@@ -115,7 +115,7 @@ fn processes_io(processes: &[u32]) -> Option<IoFigures> {
 }
 
 /// Bytes that processes have read from devices so far.
-pub(super) fn read_bytes(processes: &[u32]) -> Option<u64> {
+pub(crate) fn read_bytes(processes: &[u32]) -> Option<u64> {
     processes_io(processes).map(|figures| figures.read_bytes)
 }
 
@@ -158,7 +158,7 @@ fn parse_stat(text: &str) -> Option<Device> {
 }
 
 /// The kernel's name of the device that holds a folder; `None` for file systems without one.
-pub(super) fn device_of(folder: &Path) -> Option<String> {
+pub(crate) fn device_of(folder: &Path) -> Option<String> {
     let number = fs::metadata(folder).ok()?.dev();
     let (major, minor) = (nix::sys::stat::major(number), nix::sys::stat::minor(number));
     let link = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
@@ -207,7 +207,7 @@ fn flatten(document: &Document, prefix: &str, into: &mut BTreeMap<String, f64>) 
 }
 
 /// The files in a folder and below, with their sizes.
-pub(super) fn files_of(folder: &Path) -> Vec<(PathBuf, u64)> {
+pub(crate) fn files_of(folder: &Path) -> Vec<(PathBuf, u64)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -223,7 +223,7 @@ pub(super) fn files_of(folder: &Path) -> Vec<(PathBuf, u64)> {
 }
 
 /// Bytes of tables of WiredTiger among files.
-pub(super) fn table_bytes(files: &[(PathBuf, u64)]) -> u64 {
+pub(crate) fn table_bytes(files: &[(PathBuf, u64)]) -> u64 {
     tables(files).map(|(_, bytes)| bytes).sum()
 }
 
@@ -234,7 +234,7 @@ fn tables(files: &[(PathBuf, u64)]) -> impl Iterator<Item = &(PathBuf, u64)> {
 }
 
 /// Bytes of these tables that are in the page cache; `None` if one of them does not tell.
-pub(super) fn cached_bytes(files: &[(PathBuf, u64)]) -> Option<u64> {
+pub(crate) fn cached_bytes(files: &[(PathBuf, u64)]) -> Option<u64> {
     tables(files)
         .map(|(path, bytes)| cached(path, *bytes))
         .sum()
@@ -275,7 +275,7 @@ fn cached(path: &Path, bytes: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
     use std::io::Write;
 
     #[test]

@@ -1,8 +1,8 @@
 //! What a collection holds, in a form that can be compared: number, size and hash of its documents, whatever their
 //! order.
 
-use crate::collection::Collection;
-use crate::{Bench, LayoutError};
+use crate::layout::collection::Collection;
+use crate::layout::{Access, LayoutError};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
@@ -71,19 +71,19 @@ impl Contents {
 /// # Errors
 /// [`LayoutError::Interrupted`], or what a command failed with.
 pub fn contents(
-    bench: &Bench<'_>,
+    access: &Access<'_>,
     collection: &Collection,
     what: &str,
 ) -> Result<Contents, LayoutError> {
-    let mut control = (bench.connect)()?;
+    let mut control = (access.connect)()?;
     let all = collection.count(&mut control)?;
     let mut found = Contents::default();
     collection.read(&mut control, None, &mut |documents| {
-        bench.check()?;
+        access.check()?;
         for document in documents {
             found.add(document.as_bytes());
         }
-        (bench.progress)(what, found.documents, all);
+        (access.progress)(what, found.documents, all);
         Ok(())
     })?;
     Ok(found)

@@ -20,7 +20,7 @@ pub use remedies::{Applied, apply, check, copy_prefix};
 use dyno_load::connect::Control;
 
 /// What loading and remedies work with.
-pub struct Bench<'a> {
+pub struct Access<'a> {
     /// Makes a connection on which commands end once it is asked to end.
     pub connect: &'a (dyn Fn() -> Result<Control, LayoutError> + Sync),
     /// Makes a connection on which commands come to their end all the same, to leave things in order.
@@ -31,7 +31,7 @@ pub struct Bench<'a> {
     pub progress: &'a (dyn Fn(&str, u64, u64) + Sync),
 }
 
-impl Bench<'_> {
+impl Access<'_> {
     fn check(&self) -> Result<(), LayoutError> {
         match (self.interrupted)() {
             true => Err(LayoutError::Interrupted),

@@ -1,8 +1,8 @@
 //! Loads the documents in the order that a layout has.
 
-use crate::collection::{Collection, Shape};
-use crate::documents::Units;
-use crate::{Bench, LayoutError};
+use crate::layout::collection::{Collection, Shape};
+use crate::layout::documents::Units;
+use crate::layout::{Access, LayoutError};
 use bson::Document;
 use dyno_load::connect::Control;
 use dyno_load::keys::Permutation;
@@ -22,7 +22,7 @@ const DELETED_OF: u64 = 10;
 /// [`LayoutError::NotEmpty`] if it has documents already; then, and only then, nothing was changed. After every other
 /// error a part of the documents may be there.
 pub fn load(
-    bench: &Bench<'_>,
+    access: &Access<'_>,
     collection: &Collection,
     layout: Layout,
     units: Units,
@@ -31,7 +31,7 @@ pub fn load(
     if layout == Layout::Existing {
         return Ok(());
     }
-    let mut control = (bench.connect)()?;
+    let mut control = (access.connect)()?;
     if collection.shape(&mut control)?.is_some() {
         let documents = collection.count(&mut control)?;
         if documents > 0 {
@@ -44,7 +44,7 @@ pub fn load(
         collection.create(&mut control, &Shape::default())?;
     }
     let loading = Loading {
-        bench,
+        access,
         collection,
         units,
         count,
@@ -67,7 +67,7 @@ pub fn load(
 }
 
 struct Loading<'a> {
-    bench: &'a Bench<'a>,
+    access: &'a Access<'a>,
     collection: &'a Collection,
     units: Units,
     count: u64,
@@ -77,7 +77,7 @@ struct Loading<'a> {
 
 impl Loading<'_> {
     fn tell(&self, what: &str, done: u64) {
-        (self.bench.progress)(what, done, self.count);
+        (self.access.progress)(what, done, self.count);
     }
 
     /// Inserts the documents with the numbers that `number_at` gives for `0..count`.
@@ -88,7 +88,7 @@ impl Loading<'_> {
         number_at: impl Fn(u64) -> u64,
     ) -> Result<(), LayoutError> {
         for batch in batches(count) {
-            self.bench.check()?;
+            self.access.check()?;
             let end = batch.end;
             let documents = batch.map(|place| self.units.unit(number_at(place)));
             self.collection.insert(control, documents.collect())?;
@@ -101,9 +101,9 @@ impl Loading<'_> {
     fn insert_at_once(&self) -> Result<(), LayoutError> {
         let next = AtomicU64::new(0);
         let work = || -> Result<(), LayoutError> {
-            let mut control = (self.bench.connect)()?;
+            let mut control = (self.access.connect)()?;
             loop {
-                self.bench.check()?;
+                self.access.check()?;
                 let first = next.fetch_add(BATCH, Ordering::Relaxed);
                 if first >= self.count {
                     return Ok(());
@@ -130,7 +130,7 @@ impl Loading<'_> {
     /// Loads short documents and some that go away again, in order, and lets the short ones grow in shuffled order.
     fn churn(&self, control: &mut Control) -> Result<(), LayoutError> {
         for batch in batches(self.count) {
-            self.bench.check()?;
+            self.access.check()?;
             let end = batch.end;
             let extra = batch
                 .clone()
@@ -143,7 +143,7 @@ impl Loading<'_> {
             self.tell("loading", end);
         }
         for batch in batches(self.count) {
-            self.bench.check()?;
+            self.access.check()?;
             let end = batch.end;
             let numbers: Vec<u64> = batch.map(|place| self.order.at(place)).collect();
             let grown = numbers.iter().map(|number| self.units.unit(*number));

@@ -4,7 +4,7 @@
 //! The file system is mounted in a mount namespace of our own, the file has no name once the loop device has it, and the
 //! limit is of a control group of our own. So when this process is killed, disk, file and limit are gone with it.
 
-use crate::exit::{Exit, Failure};
+use dyno_engine::{Error, Kind};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ const V1: &str = "/sys/fs/cgroup/blkio";
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
     /// Such as `/dev/loop0`.
     device: String,
     mounted: PathBuf,
@@ -31,7 +31,7 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Makes one of this size below `folder`. From here on this thread, and what it starts, have mounts of their own.
-    pub(super) fn make(folder: &Path, bytes: u64) -> Result<Disk, Failure> {
+    pub(crate) fn make(folder: &Path, bytes: u64) -> Result<Disk, Error> {
         let folder =
             std::path::absolute(folder).map_err(|error| failed("use the folder", error))?;
         own_mounts()?;
@@ -62,7 +62,7 @@ impl Disk {
     }
 
     /// The folder for the data.
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.mounted.join("data")
     }
 }
@@ -91,28 +91,28 @@ impl Drop for Disk {
 }
 
 /// Gives this thread mounts of its own; others see none of what it mounts.
-fn own_mounts() -> Result<(), Failure> {
+fn own_mounts() -> Result<(), Error> {
     let none = None::<&str>;
     unshare(CloneFlags::CLONE_NEWNS)
         .and_then(|()| mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none))
         .map_err(|error| failed("have mounts of its own", error.into()))
 }
 
-fn attach(image: &Path) -> Result<String, Failure> {
+fn attach(image: &Path) -> Result<String, Error> {
     let image = image.display().to_string();
     // With direct I/O the page cache of the file below answers nothing.
     run("losetup", &["--find", "--show", "--direct-io=on", &image])
         .or_else(|_| run("losetup", &["--find", "--show", &image]))
 }
 
-fn failed(what: &str, error: std::io::Error) -> Failure {
-    Failure::of(Exit::Environment, error)
+fn failed(what: &str, error: std::io::Error) -> Error {
+    Error::from_cause(Kind::Environment, error)
         .context(format!("cannot make a disk for the data: cannot {what}"))
         .with_hint("it needs root; leave `--iops` out to use the disk that is there")
 }
 
 /// What a program prints.
-fn run(program: &str, arguments: &[&str]) -> Result<String, Failure> {
+fn run(program: &str, arguments: &[&str]) -> Result<String, Error> {
     let output = Command::new(program)
         .args(arguments)
         .output()
@@ -132,7 +132,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Failure> {
 
 /// A limit of the requests per second that a device takes from some processes, reads and writes each.
 #[derive(Debug)]
-pub(super) struct Limit {
+pub(crate) struct Limit {
     group: PathBuf,
     /// Where the processes go when it ends.
     parent: PathBuf,
@@ -140,10 +140,10 @@ pub(super) struct Limit {
 
 impl Limit {
     /// Limits these processes at the device that holds `folder`.
-    pub(super) fn set(folder: &Path, per_s: u32, processes: &[u32]) -> Result<Limit, Failure> {
+    pub(crate) fn set(folder: &Path, per_s: u32, processes: &[u32]) -> Result<Limit, Error> {
         let device = super::figures::device_of(folder).ok_or_else(|| {
             let text = "the device of the data is not known, so that it cannot be limited";
-            Failure::new(Exit::Environment, text)
+            Error::new(Kind::Environment, text)
         })?;
         let number = fs::read_to_string(Path::new("/sys/class/block").join(&device).join("dev"))
             .map_err(|error| unlimited("find the number of the device", error))?;
@@ -194,10 +194,10 @@ impl Drop for Limit {
 }
 
 /// The group of this process in version 2, with limits of devices for its children.
-fn v2_group() -> Result<PathBuf, Failure> {
+fn v2_group() -> Result<PathBuf, Error> {
     let unsupported = || {
         let text = "this system has no control groups that limit the requests to a device";
-        Failure::new(Exit::Environment, text)
+        Error::new(Kind::Environment, text)
             .with_hint("it needs version 1 with `blkio`, or version 2 with `io`")
     };
     let root = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
@@ -213,8 +213,8 @@ fn v2_group() -> Result<PathBuf, Failure> {
     Ok(root.to_owned())
 }
 
-fn unlimited(what: &str, error: std::io::Error) -> Failure {
-    Failure::of(Exit::Environment, error)
+fn unlimited(what: &str, error: std::io::Error) -> Error {
+    Error::from_cause(Kind::Environment, error)
         .context(format!("cannot limit the disk: cannot {what}"))
         .with_hint(
             "it needs root and control groups with limits for block devices (`blkio` or `io`)",

@@ -1,9 +1,9 @@
 //! Gives the documents of a collection another order on the disk. Whatever happens, every document is in the
 //! collection, or in a verified copy with all of the others.
 
-use crate::collection::{Collection, Shape};
-use crate::contents::{Contents, contents};
-use crate::{Bench, LayoutError};
+use crate::layout::collection::{Collection, Shape};
+use crate::layout::contents::{Contents, contents};
+use crate::layout::{Access, LayoutError};
 use bson::{RawDocumentBuf, doc, rawdoc};
 use dyno_load::connect::Control;
 use dyno_plan::index_build::Remedy;
@@ -86,19 +86,19 @@ fn is_shard(control: &mut Control) -> bool {
 /// [`LayoutError`]. After all but [`LayoutError::NotIdentical`] and [`LayoutError::Unknown`] the collection holds what it
 /// held.
 pub fn apply(
-    bench: &Bench<'_>,
+    access: &Access<'_>,
     collection: &Collection,
     remedy: Remedy,
     folder: &Path,
 ) -> Result<Applied, LayoutError> {
-    let mut control = (bench.connect)()?;
+    let mut control = (access.connect)()?;
     let shape = check(&mut control, collection)?;
-    let before = contents(bench, collection, "reading what is there")?;
+    let before = contents(access, collection, "reading what is there")?;
     if remedy == Remedy::Compact {
         collection.compact(&mut control)?;
     } else {
         let job = Job {
-            bench,
+            access,
             collection,
             copy: collection.sibling(copy_name(&collection.name)),
             shape: &shape,
@@ -108,7 +108,7 @@ pub fn apply(
         job.replace(remedy)?;
     }
     // From here on it is what it is: only a look is left, and one that is broken off says nothing.
-    let after = contents(bench, collection, "verifying the result")?;
+    let after = contents(access, collection, "verifying the result")?;
     if let Some(difference) = before.difference(&after) {
         return Err(LayoutError::NotIdentical(difference));
     }
@@ -121,7 +121,7 @@ pub fn apply(
 }
 
 struct Job<'a> {
-    bench: &'a Bench<'a>,
+    access: &'a Access<'a>,
     collection: &'a Collection,
     copy: Collection,
     shape: &'a Shape,
@@ -131,13 +131,13 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn replace(&self, remedy: Remedy) -> Result<(), LayoutError> {
-        let mut control = (self.bench.connect)()?;
+        let mut control = (self.access.connect)()?;
         self.copy.create(&mut control, self.shape)?;
         if let Err(error) = self.fill_and_verify(&mut control, remedy) {
             return Err(self.drop_copy(error));
         }
         // One that is broken off leaves nobody knowing what became of it, so that no signal ends it.
-        let mut patient = (self.bench.patient)()?;
+        let mut patient = (self.access.patient)()?;
         match self.copy.replace(&mut patient, self.collection) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.after_failed_replacement(error)),
@@ -148,7 +148,7 @@ impl Job<'_> {
     fn drop_copy(&self, error: LayoutError) -> LayoutError {
         // The connection may be of no more use, and the person may have interrupted.
         let dropped =
-            (self.bench.patient)().and_then(|mut control| self.copy.drop_it(&mut control));
+            (self.access.patient)().and_then(|mut control| self.copy.drop_it(&mut control));
         match dropped {
             Ok(()) => error,
             Err(_) => LayoutError::CopyLeft {
@@ -160,15 +160,15 @@ impl Job<'_> {
 
     /// What is to be told when the server did not say that the copy took the place of the collection.
     fn after_failed_replacement(&self, error: LayoutError) -> LayoutError {
-        let looked = (self.bench.patient)().and_then(|mut control| {
+        let looked = (self.access.patient)().and_then(|mut control| {
             let copy = self.copy.shape(&mut control)?;
             let collection = self.collection.shape(&mut control)?;
             Ok(copy.is_some() && collection.is_some_and(|now| now.is_like(self.shape)))
         });
-        let patient = Bench {
-            connect: self.bench.patient,
+        let patient = Access {
+            connect: self.access.patient,
             interrupted: &|| false,
-            ..*self.bench
+            ..*self.access
         };
         let is_untouched = matches!(looked, Ok(true))
             && contents(&patient, self.collection, "reading what is there")
@@ -193,17 +193,17 @@ impl Job<'_> {
             Remedy::Rewrite | Remedy::Compact => self.copy_in(rawdoc! { "_id": 1 })?,
         }
         self.copy.create_indexes(control, &self.shape.indexes)?;
-        let copied = contents(self.bench, &self.copy, "verifying the copy")?;
+        let copied = contents(self.access, &self.copy, "verifying the copy")?;
         if let Some(difference) = self.before.difference(&copied) {
             // Either the copy is wrong or the collection has changed.
-            let now = contents(self.bench, self.collection, "reading what is there")?;
+            let now = contents(self.access, self.collection, "reading what is there")?;
             return Err(match self.before.difference(&now) {
                 Some(_) => self.changed(),
                 None => LayoutError::CopyDiffers(difference),
             });
         }
         // As late as can be: what others write from here on to the replacement is not seen.
-        let now = contents(self.bench, self.collection, "looking for changes")?;
+        let now = contents(self.access, self.collection, "looking for changes")?;
         if self.before.difference(&now).is_some() {
             return Err(self.changed());
         }
@@ -212,7 +212,7 @@ impl Job<'_> {
             _ => return Err(self.changed()),
         }
         match self.copy.shape(control)? {
-            Some(copied) if copied.is_like(self.shape) => self.bench.check(),
+            Some(copied) if copied.is_like(self.shape) => self.access.check(),
             _ => Err(LayoutError::CopyDiffers(
                 "its options or its indexes".into(),
             )),
@@ -227,17 +227,17 @@ impl Job<'_> {
 
     /// From the collection into the copy.
     fn copy_in(&self, order: RawDocumentBuf) -> Result<(), LayoutError> {
-        let mut from = (self.bench.connect)()?;
-        let mut to = Inserter::new((self.bench.connect)()?, &self.copy);
+        let mut from = (self.access.connect)()?;
+        let mut to = Inserter::new((self.access.connect)()?, &self.copy);
         let mut done = 0;
         self.collection
             .read(&mut from, Some(order), &mut |documents| {
                 for document in documents {
-                    self.bench.check()?;
+                    self.access.check()?;
                     to.add(document)?;
                     done += 1;
                 }
-                (self.bench.progress)("copying", done, self.before.documents);
+                (self.access.progress)("copying", done, self.before.documents);
                 Ok(())
             })?;
         to.finish()
@@ -257,17 +257,17 @@ impl Job<'_> {
         let failed = self.failed("write a dump in");
         let file = tempfile::tempfile_in(self.folder).map_err(&failed)?;
         let mut out = BufWriter::new(file);
-        let mut from = (self.bench.connect)()?;
+        let mut from = (self.access.connect)()?;
         let mut done = 0;
         let order = rawdoc! { "_id": 1 };
         self.collection
             .read(&mut from, Some(order), &mut |documents| {
                 for document in documents {
-                    self.bench.check()?;
+                    self.access.check()?;
                     out.write_all(document.as_bytes()).map_err(&failed)?;
                     done += 1;
                 }
-                (self.bench.progress)("dumping", done, self.before.documents);
+                (self.access.progress)("dumping", done, self.before.documents);
                 Ok(())
             })?;
         let mut file = out
@@ -283,17 +283,17 @@ impl Job<'_> {
     fn restore(&self, dump: File) -> Result<(), LayoutError> {
         let failed = self.failed("read the dump in");
         let mut file = BufReader::new(dump);
-        let mut to = Inserter::new((self.bench.connect)()?, &self.copy);
+        let mut to = Inserter::new((self.access.connect)()?, &self.copy);
         let mut done = 0;
         while let Some(bytes) = next_document(&mut file).map_err(&failed)? {
-            self.bench.check()?;
+            self.access.check()?;
             let document = RawDocumentBuf::from_bytes(bytes).map_err(|error| {
                 failed(std::io::Error::new(std::io::ErrorKind::InvalidData, error))
             })?;
             to.add(document)?;
             done += 1;
             if done % 1_000 == 0 || done == self.before.documents {
-                (self.bench.progress)("restoring", done, self.before.documents);
+                (self.access.progress)("restoring", done, self.before.documents);
             }
         }
         to.finish()

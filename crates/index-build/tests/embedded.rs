@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use bson::{RawBsonRef, RawDocumentBuf, cstr, doc, rawdoc};
-use dyno_layout::{
-    Bench, Collection, Contents, LayoutError, Units, apply, contents, copy_prefix, load,
+use dyno_index_build::layout::{
+    Access, Collection, Contents, LayoutError, Units, apply, contents, copy_prefix, load,
 };
 use dyno_load::connect::{Connector, Control};
 use dyno_plan::index_build::{Layout, Remedy};
@@ -35,14 +35,14 @@ impl Fixture {
         self.connector.control().unwrap()
     }
 
-    /// Calls `work` with a bench that goes on until `stop` says so; `seen` is told what is done.
+    /// Calls `work` with a access that goes on until `stop` says so; `seen` is told what is done.
     fn with<T>(
         &self,
         stop: &AtomicBool,
         seen: &(dyn Fn(&str, u64) + Sync),
-        work: impl FnOnce(&Bench<'_>) -> T,
+        work: impl FnOnce(&Access<'_>) -> T,
     ) -> T {
-        work(&Bench {
+        work(&Access {
             connect: &|| self.connector.control().map_err(LayoutError::from),
             patient: &|| self.connector.control().map_err(LayoutError::from),
             interrupted: &|| stop.load(Ordering::Relaxed),
@@ -50,16 +50,16 @@ impl Fixture {
         })
     }
 
-    fn quietly<T>(&self, work: impl FnOnce(&Bench<'_>) -> T) -> T {
+    fn quietly<T>(&self, work: impl FnOnce(&Access<'_>) -> T) -> T {
         self.with(&AtomicBool::new(false), &|_, _| (), work)
     }
 
     fn loaded(&self, name: &str, layout: Layout) -> (Collection, Contents) {
         let collection = Collection::new("t", name);
         let units = Units::new(7, 20, 200);
-        self.quietly(|bench| {
-            load(bench, &collection, layout, units, COUNT).unwrap();
-            let found = contents(bench, &collection, "look").unwrap();
+        self.quietly(|access| {
+            load(access, &collection, layout, units, COUNT).unwrap();
+            let found = contents(access, &collection, "look").unwrap();
             assert_eq!(found.documents, COUNT);
             (collection, found)
         })
@@ -98,9 +98,9 @@ fn every_layout_loads_the_same_documents() {
     }
     // What is there is left alone.
     let collection = Collection::new("t", "ordered");
-    let again = fixture.quietly(|bench| {
+    let again = fixture.quietly(|access| {
         load(
-            bench,
+            access,
             &collection,
             Layout::Shuffled,
             Units::new(7, 20, 200),
@@ -137,7 +137,7 @@ fn remedies_keep_every_document_and_every_index() {
         let mut control = fixture.control();
         collection.create_indexes(&mut control, &[index]).unwrap();
         let applied = fixture
-            .quietly(|bench| apply(bench, &collection, remedy, fixture.folder()))
+            .quietly(|access| apply(access, &collection, remedy, fixture.folder()))
             .unwrap();
         assert_eq!(applied.before, before, "{remedy:?}");
         assert_eq!(applied.after, before, "{remedy:?}");
@@ -173,8 +173,8 @@ fn a_remedy_that_is_interrupted_leaves_the_collection_and_no_copy() {
                     stop.store(true, Ordering::Relaxed);
                 }
             };
-            let result = fixture.with(&stop, &seen, |bench| {
-                apply(bench, &collection, remedy, fixture.folder())
+            let result = fixture.with(&stop, &seen, |access| {
+                apply(access, &collection, remedy, fixture.folder())
             });
             if !stop.load(Ordering::Relaxed) {
                 result.unwrap();
@@ -185,7 +185,7 @@ fn a_remedy_that_is_interrupted_leaves_the_collection_and_no_copy() {
                 "{moment}: {result:?}"
             );
             let after = fixture
-                .quietly(|bench| contents(bench, &collection, "look"))
+                .quietly(|access| contents(access, &collection, "look"))
                 .unwrap();
             assert_eq!(after, before, "{remedy:?} {moment}");
             assert!(
@@ -210,15 +210,15 @@ fn what_others_write_meanwhile_is_never_lost() {
             fixture.control().run("t", insert).unwrap();
         }
     };
-    let result = fixture.with(&AtomicBool::new(false), &seen, |bench| {
-        apply(bench, &collection, Remedy::Rewrite, fixture.folder())
+    let result = fixture.with(&AtomicBool::new(false), &seen, |access| {
+        apply(access, &collection, Remedy::Rewrite, fixture.folder())
     });
     assert!(
         matches!(result, Err(LayoutError::Changed { .. })),
         "{result:?}"
     );
     let after = fixture
-        .quietly(|bench| contents(bench, &collection, "look"))
+        .quietly(|access| contents(access, &collection, "look"))
         .unwrap();
     assert_eq!(after.documents, COUNT + 1);
     assert!(fixture.names("units.dyno-copy").is_empty());
@@ -233,7 +233,7 @@ fn the_copy_of_a_remedy_that_was_killed_is_left_to_the_person() {
     let left = doc! { "insert": "units.dyno-copy", "documents": [{ "_id": 1 }] };
     fixture.control().run("t", left).unwrap();
     let result =
-        fixture.quietly(|bench| apply(bench, &collection, Remedy::Rewrite, fixture.folder()));
+        fixture.quietly(|access| apply(access, &collection, Remedy::Rewrite, fixture.folder()));
     let error = result.unwrap_err();
     assert!(matches!(error, LayoutError::CopyExists { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("units.dyno-copy"));
@@ -253,7 +253,7 @@ fn a_collection_that_is_missing_is_an_error_and_is_not_made() {
     };
     let collection = Collection::new("t", "nothing");
     let result =
-        fixture.quietly(|bench| apply(bench, &collection, Remedy::Rewrite, fixture.folder()));
+        fixture.quietly(|access| apply(access, &collection, Remedy::Rewrite, fixture.folder()));
     assert!(
         matches!(result, Err(LayoutError::Missing { .. })),
         "{result:?}"
@@ -295,7 +295,7 @@ fn documents_that_no_driver_would_write_stay_as_they_are() {
     let collection = Collection::new("t", "odd");
     for remedy in [Remedy::Rewrite, Remedy::NaturalCopy, Remedy::Dump] {
         fixture
-            .quietly(|bench| apply(bench, &collection, remedy, fixture.folder()))
+            .quietly(|access| apply(access, &collection, remedy, fixture.folder()))
             .unwrap();
         assert_eq!(stored(&mut control), before, "{remedy:?}");
     }
@@ -327,13 +327,13 @@ fn what_others_do_to_the_copy_or_to_the_indexes_ends_the_remedy() {
                 meddle(what);
             }
         };
-        let result = fixture.with(&AtomicBool::new(false), &seen, |bench| {
-            apply(bench, &collection, Remedy::Rewrite, fixture.folder())
+        let result = fixture.with(&AtomicBool::new(false), &seen, |access| {
+            apply(access, &collection, Remedy::Rewrite, fixture.folder())
         });
         assert!(is_done.load(Ordering::Relaxed));
         assert!(result.is_err(), "{what}: {result:?}");
         let after = fixture
-            .quietly(|bench| contents(bench, &collection, "look"))
+            .quietly(|access| contents(access, &collection, "look"))
             .unwrap();
         assert_eq!(after, before, "{what}");
         assert!(fixture.names("units.dyno-copy").is_empty(), "{what}");
@@ -351,7 +351,7 @@ fn the_servers_own_collections_are_left_alone() {
     for (database, name) in [("admin", "x"), ("local", "oplog.rs"), ("t", "system.users")] {
         let collection = Collection::new(database, name);
         let result =
-            fixture.quietly(|bench| apply(bench, &collection, Remedy::Rewrite, fixture.folder()));
+            fixture.quietly(|access| apply(access, &collection, Remedy::Rewrite, fixture.folder()));
         assert!(
             matches!(result, Err(LayoutError::OfServer { .. })),
             "{result:?}"
