@@ -1,7 +1,7 @@
 //! Reads the machine of an agent while it works, and sends what it read to the controller.
 
-use dyno_fleet::agent::Readings;
-use dyno_fleet::clock::monotonic_ns;
+use crate::agent::Readings;
+use crate::clock::monotonic_ns;
 use dyno_observe::watch::{Account, Host, HostSubject, Source, thread_cpu_s};
 use dyno_plan::Plan;
 use std::path::Path;

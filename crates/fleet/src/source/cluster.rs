@@ -2,15 +2,15 @@
 //! ports, and everything is deleted again. The controller stays where it is, and so does the run directory.
 
 use super::program::{self, Call};
-use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
-use crate::session::execute::Hands;
-use crate::session::output;
-use dyno_fleet::endpoint::{Endpoint, EndpointSource};
-use dyno_fleet::kubernetes::{
+use crate::endpoint::{Endpoint, EndpointSource};
+use crate::kubernetes::{
     JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, pod_servers, render, server_pod, watch_run,
     watches_servers,
 };
+use dyno_engine::Cancel;
+use dyno_engine::context::Context;
+use dyno_engine::files::write_file;
+use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::fleet::{FleetPlan, KubernetesPlan, Mapping};
 use dyno_plan::model::ServerKind;
@@ -64,9 +64,9 @@ impl Cluster {
         run: &str,
         path: Option<OsString>,
         folder: &Path,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let fleet = plan.fleet.clone().unwrap_or_default();
-        let bad = |text: String| Failure::new(Exit::BadInput, text);
+        let bad = |text: String| Error::new(Kind::BadInput, text);
         let kubernetes = table(&fleet)?.clone();
         let starts_servers = plan.server.kind != ServerKind::Uri;
         let servers = pod_servers(&kubernetes).len();
@@ -92,16 +92,16 @@ impl Cluster {
         Ok(cluster)
     }
 
-    fn write(&self, plan: &Plan) -> Result<(), Failure> {
+    fn write(&self, plan: &Plan) -> Result<(), Error> {
         let manifests = render(plan, &self.run, self.starts);
-        for manifest in manifests.map_err(|error| Failure::of(Exit::BadInput, error))? {
+        for manifest in manifests.map_err(|error| Error::from_cause(Kind::BadInput, error))? {
             let path = self.folder.join(&manifest.path);
             let folder = path.parent().unwrap_or(&self.folder);
             std::fs::create_dir_all(folder).map_err(|error| {
-                Failure::of(Exit::Environment, error)
+                Error::from_cause(Kind::Environment, error)
                     .context(format!("cannot make `{}`", folder.display()))
             })?;
-            output::write_file(&path, &manifest.text)?;
+            write_file(&path, &manifest.text)?;
         }
         Ok(())
     }
@@ -113,13 +113,13 @@ impl Cluster {
 
     /// CPUs of a server on a node with so many, if that is known: without CPUs of its own it shares those of the node.
     pub(super) fn server_cpus(&self, server: &PodServer, of_node: Option<u32>) -> u32 {
-        match self.kubernetes.pin_cpus {
-            true => self.kubernetes.server_cpus,
-            false => of_node.map_or(self.kubernetes.server_cpus, |cpus| {
-                let disks = self.kubernetes.disks;
-                cpus / disks + u32::from(server.disk < cpus % disks)
-            }),
+        if self.kubernetes.pin_cpus {
+            return self.kubernetes.server_cpus;
         }
+        of_node.map_or(self.kubernetes.server_cpus, |cpus| {
+            let disks = self.kubernetes.disks;
+            cpus / disks + u32::from(server.disk < cpus % disks)
+        })
     }
 
     /// The servers that are started, in their order.
@@ -135,9 +135,9 @@ impl Cluster {
     }
 
     /// Makes the meeting point, and says where it is for this program. Its password is made here, and is in a `Secret` alone.
-    pub(super) fn meet(&mut self, interrupt: &Interrupt) -> Result<Endpoint, Failure> {
+    pub(super) fn meet(&mut self, cancel: &Cancel) -> Result<Endpoint, Error> {
         let namespace = self.kubernetes.namespace.clone();
-        let by = Some(interrupt);
+        let by = Some(cancel);
         let found = self.kubectl(
             &[
                 "get",
@@ -163,11 +163,11 @@ impl Cluster {
                 let hint = format!(
                     "choose another `fleet.kubernetes.namespace`, or `kubectl --namespace {namespace} delete {job}`"
                 );
-                return Err(Failure::new(Exit::Environment, text).with_hint(hint));
+                return Err(Error::new(Kind::Environment, text).with_hint(hint));
             }
         }
         let password = dyno_servers::random_text().map_err(|error| {
-            Failure::of(Exit::Environment, error).context("cannot make a password")
+            Error::from_cause(Kind::Environment, error).context("cannot make a password")
         })?;
         let secret = json!({
             "apiVersion": "v1",
@@ -194,19 +194,15 @@ impl Cluster {
     }
 
     /// Starts the clients, whose controller is there.
-    pub(super) fn start(&self, interrupt: &Interrupt) -> Result<(), Failure> {
-        self.apply("clients.yaml", Some(interrupt))
+    pub(super) fn start(&self, cancel: &Cancel) -> Result<(), Error> {
+        self.apply("clients.yaml", Some(cancel))
     }
 
     /// Writes what the plan says of servers, after those that run have been deleted with their volumes.
-    pub(super) fn prepare_servers(
-        &mut self,
-        plan: &Plan,
-        interrupt: &Interrupt,
-    ) -> Result<(), Failure> {
+    pub(super) fn prepare_servers(&mut self, plan: &Plan, cancel: &Cancel) -> Result<(), Error> {
         self.servers.clear();
         if self.has_servers {
-            self.delete("servers.yaml", Some(interrupt))?;
+            self.delete("servers.yaml", Some(cancel))?;
             self.has_servers = false;
             self.starts += 1;
         }
@@ -214,8 +210,8 @@ impl Cluster {
     }
 
     /// Starts the servers that were prepared.
-    pub(super) fn serve(&mut self, interrupt: &Interrupt) -> Result<Vec<Seen>, Failure> {
-        let by = Some(interrupt);
+    pub(super) fn serve(&mut self, cancel: &Cancel) -> Result<Vec<Seen>, Error> {
+        let by = Some(cancel);
         self.has_servers = true;
         self.apply("servers.yaml", by)?;
         self.rollout(&format!("statefulset/{SERVERS}"), by)?;
@@ -249,8 +245,8 @@ impl Cluster {
             .collect()
     }
 
-    /// Deletes everything, after its logs were kept where they are wanted. What could not be done is said.
-    pub(super) fn end(&mut self, logs: Option<&Path>, hands: Hands<'_>) {
+    /// Deletes everything, after its logs were kept where they are wanted. What could not be done is a warning.
+    pub(super) fn end(&mut self, logs: Option<&Path>, context: Context<'_>) {
         let mut results = Vec::new();
         if let Some(folder) = logs {
             results.extend(["client", "server", "redis"].map(|part| self.keep_logs(part, folder)));
@@ -267,12 +263,12 @@ impl Cluster {
         if self.made_namespace {
             results.push(self.delete("namespace.yaml", None));
         }
-        for failure in results.into_iter().filter_map(Result::err) {
-            hands.messages.warning(&format!("{:#}", failure.error));
+        for error in results.into_iter().filter_map(Result::err) {
+            context.warning(format!("{error:#}"));
         }
     }
 
-    fn keep_logs(&self, part: &str, folder: &Path) -> Result<(), Failure> {
+    fn keep_logs(&self, part: &str, folder: &Path) -> Result<(), Error> {
         let component = format!("app.kubernetes.io/component={part}");
         let text = self.kubectl(
             &[
@@ -287,19 +283,18 @@ impl Cluster {
             None,
         )?;
         std::fs::create_dir_all(folder).map_err(|error| {
-            Failure::of(Exit::Environment, error)
+            Error::from_cause(Kind::Environment, error)
                 .context(format!("cannot make `{}`", folder.display()))
         })?;
-        output::write_file(&folder.join(format!("{part}.log")), &text)
+        write_file(&folder.join(format!("{part}.log")), &text)
     }
 
-    fn apply(&self, file: &str, interrupt: Option<&Interrupt>) -> Result<(), Failure> {
+    fn apply(&self, file: &str, cancel: Option<&Cancel>) -> Result<(), Error> {
         let path = self.manifest(file);
-        self.kubectl(&["apply", "-f", &path], "", interrupt)
-            .map(drop)
+        self.kubectl(&["apply", "-f", &path], "", cancel).map(drop)
     }
 
-    fn delete(&self, file: &str, interrupt: Option<&Interrupt>) -> Result<(), Failure> {
+    fn delete(&self, file: &str, cancel: Option<&Cancel>) -> Result<(), Error> {
         let path = self.manifest(file);
         let words = [
             "delete",
@@ -310,32 +305,32 @@ impl Cluster {
             "--cascade=foreground",
             "--timeout=100s",
         ];
-        self.kubectl(&words, "", interrupt).map(drop)
+        self.kubectl(&words, "", cancel).map(drop)
     }
 
     fn manifest(&self, file: &str) -> String {
         self.folder.join("base").join(file).display().to_string()
     }
 
-    fn rollout(&self, what: &str, interrupt: Option<&Interrupt>) -> Result<(), Failure> {
+    fn rollout(&self, what: &str, cancel: Option<&Cancel>) -> Result<(), Error> {
         let timeout = format!("--timeout={}s", READY_WITHIN.as_secs());
         self.called(
             &["rollout", "status", what, &timeout],
             "",
             READY_WITHIN + WITHIN,
-            interrupt,
+            cancel,
         )
         .map(drop)
-        .map_err(|failure| failure.context(format!("`{what}` is not ready")))
+        .map_err(|error| error.context(format!("`{what}` is not ready")))
     }
 
     fn kubectl(
         &self,
         words: &[&str],
         input: &str,
-        interrupt: Option<&Interrupt>,
-    ) -> Result<String, Failure> {
-        self.called(words, input, WITHIN, interrupt)
+        cancel: Option<&Cancel>,
+    ) -> Result<String, Error> {
+        self.called(words, input, WITHIN, cancel)
     }
 
     fn called(
@@ -343,13 +338,13 @@ impl Cluster {
         words: &[&str],
         input: &str,
         within: Duration,
-        interrupt: Option<&Interrupt>,
-    ) -> Result<String, Failure> {
+        cancel: Option<&Cancel>,
+    ) -> Result<String, Error> {
         let call = Call {
             name: "kubectl",
             within,
             input,
-            interrupt,
+            cancel,
             hint: HINT,
         };
         let found = program::output(self.command(words), call)?;
@@ -358,7 +353,7 @@ impl Cluster {
         }
         let said = String::from_utf8_lossy(&found.stderr).trim().to_owned();
         let text = format!("`kubectl {}` failed: {said}", words.join(" "));
-        Err(Failure::new(Exit::Environment, text).with_hint(HINT))
+        Err(Error::new(Kind::Environment, text).with_hint(HINT))
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -372,7 +367,7 @@ impl Cluster {
     }
 
     /// Makes a port of a pod one of this machine, as long as the value lives.
-    fn forward(&self, what: &str, port: u16) -> Result<Forward, Failure> {
+    fn forward(&self, what: &str, port: u16) -> Result<Forward, Error> {
         let mut command = self.command(&["port-forward", what, &format!(":{port}")]);
         command
             .process_group(0)
@@ -387,7 +382,7 @@ impl Cluster {
             });
         }
         let mut child = command.spawn().map_err(|error| {
-            Failure::of(Exit::Environment, error)
+            Error::from_cause(Kind::Environment, error)
                 .context("cannot start `kubectl`")
                 .with_hint(HINT)
         })?;
@@ -407,7 +402,7 @@ impl Cluster {
         let mut forward = Forward { child, port: 0 };
         forward.port = own.ok_or_else(|| {
             let text = format!("`kubectl port-forward {what}` forwards no port");
-            Failure::new(Exit::Environment, text).with_hint(HINT)
+            Error::new(Kind::Environment, text).with_hint(HINT)
         })?;
         Ok(forward)
     }
@@ -427,9 +422,9 @@ impl Drop for Forward {
 }
 
 /// What the plan says of pods.
-pub(super) fn table(fleet: &FleetPlan) -> Result<&KubernetesPlan, Failure> {
+pub(super) fn table(fleet: &FleetPlan) -> Result<&KubernetesPlan, Error> {
     fleet.kubernetes.as_ref().ok_or_else(|| {
-        Failure::new(Exit::BadInput, "the plan has no table `[fleet.kubernetes]`")
+        Error::new(Kind::BadInput, "the plan has no table `[fleet.kubernetes]`")
             .with_hint("an empty one is enough, see docs/plans.md")
     })
 }

@@ -1,22 +1,21 @@
 //! `dyno agent --serve`: starts the servers of the plan on this host, keeps them while the run lasts, and takes them away,
 //! also when nobody is there any more to ask for it. With `--watch` somebody else starts them: it reads the host alone.
 
-use super::agent::is_alone;
 use super::watch::HostWatch;
-use crate::args::{AgentArguments, Watched};
-use crate::exit::{Exit, Failure};
-use crate::session::execute::Hands;
-use crate::session::lab::Lab;
-use crate::session::place::Place;
-use crate::session::server::{ServerPlaces, data_folder};
-use dyno_fleet::FleetError;
-use dyno_fleet::agent::Agent;
-use dyno_fleet::protocol::{Stage, Work};
+use crate::FleetError;
+use crate::agent::Agent;
+use crate::error::{leaves_agent_alone, reason_with_log};
+use crate::options::{WatchedServer, WorkerOptions};
+use crate::protocol::{Stage, StartedServers, Work};
+use dyno_engine::context::Context;
+use dyno_engine::deployment::DeploymentUnderTest;
+use dyno_engine::deployment::placement::HostPlacement;
+use dyno_engine::deployment::server::{ServerPaths, data_folder};
+use dyno_engine::{Error, Kind};
 use dyno_observe::doctor::network;
 use dyno_observe::health::Reading;
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -25,24 +24,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a server of somebody else listens.
 const LISTENING_WITHIN: Duration = Duration::from_secs(10);
 
-/// What was started.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Served {
-    /// Connection string, without credentials; empty where somebody else has started them.
-    pub(super) uri: String,
-}
-
-/// See the module.
+/// Serves until the controller has no more work, and takes everything away.
 pub(super) fn serve(
     agent: Agent,
-    arguments: &AgentArguments,
-    hands: Hands<'_>,
-) -> Result<(), Failure> {
+    options: &WorkerOptions,
+    context: Context<'_>,
+) -> Result<(), Error> {
     let mut host = ServerHost {
         agent,
-        arguments,
-        hands,
-        lab: None,
+        options,
+        context,
+        deployment: None,
         watch: None,
     };
     let result = host.serve();
@@ -50,22 +42,22 @@ pub(super) fn serve(
     let result = result.and(stopped);
     match &result {
         Ok(()) => host.agent.leave(),
-        Err(failure) if is_alone(failure) => drop(host.agent),
-        Err(failure) => host.agent.fail(&super::reason(failure)),
+        Err(error) if leaves_agent_alone(error) => drop(host.agent),
+        Err(error) => host.agent.fail(&reason_with_log(error)),
     }
     result
 }
 
 struct ServerHost<'a> {
     agent: Agent,
-    arguments: &'a AgentArguments,
-    hands: Hands<'a>,
-    lab: Option<Lab>,
+    options: &'a WorkerOptions,
+    context: Context<'a>,
+    deployment: Option<DeploymentUnderTest>,
     watch: Option<HostWatch>,
 }
 
 impl ServerHost<'_> {
-    fn serve(&mut self) -> Result<(), Failure> {
+    fn serve(&mut self) -> Result<(), Error> {
         loop {
             match self.agent.next_work(LOOK_EVERY) {
                 Ok(Some((work, _))) => {
@@ -79,15 +71,15 @@ impl ServerHost<'_> {
         }
     }
 
-    fn start(&mut self, work: &Work) -> Result<(), Failure> {
+    fn start(&mut self, work: &Work) -> Result<(), Error> {
         let plan = dyno_plan::file::parse(&work.plan, "the plan of the controller")
-            .map_err(|error| Failure::of(Exit::Internal, error))?;
-        let (uri, subject) = match self.arguments.watch.as_slice() {
+            .map_err(|error| Error::from_cause(Kind::Internal, error))?;
+        let (uri, subject) = match self.options.watch.as_slice() {
             [] => self.start_servers(work, plan.clone())?,
             watched => (String::new(), subject(watched)),
         };
         self.watch = HostWatch::start(&plan, subject, self.agent.readings());
-        let summary = serde_json::to_value(Served { uri }).expect("texts are plain data");
+        let summary = serde_json::to_value(StartedServers { uri }).expect("texts are plain data");
         self.agent.done(work.number, Stage::Serve, summary)?;
         Ok(())
     }
@@ -97,64 +89,66 @@ impl ServerHost<'_> {
         &mut self,
         work: &Work,
         mut plan: Plan,
-    ) -> Result<(String, HostSubject), Failure> {
+    ) -> Result<(String, HostSubject), Error> {
         self.agent.doing("starting servers")?;
-        plan.server.listen = work.servers.get(self.arguments.index as usize).cloned();
-        let places = ServerPlaces {
-            surroundings: self.hands.surroundings,
-            embedded: self.arguments.embedded_server.as_deref(),
-            folder: &self.arguments.folder,
+        plan.server.listen = work.servers.get(self.options.index as usize).cloned();
+        let paths = ServerPaths {
+            environment: self.context.environment,
+            embedded: self.options.embedded_server.as_deref(),
+            folder: &self.options.folder,
         };
-        let place = Place::of_plan(&plan)?;
-        let lab = Lab::open(&plan, None, &places, place.as_ref(), self.hands)?;
-        let uri = lab.uris().into_iter().next().unwrap_or_default();
+        let placement = HostPlacement::from_plan(&plan)?;
+        let deployment =
+            DeploymentUnderTest::open(&plan, None, &paths, placement.as_ref(), self.context)?;
+        let uri = deployment.uris().into_iter().next().unwrap_or_default();
         let subject = HostSubject {
             of_server: true,
-            processes: lab.named_processes(),
-            data_folders: data_folder(&plan, &places).into_iter().collect(),
+            processes: deployment.named_processes(),
+            data_folders: data_folder(&plan, &paths).into_iter().collect(),
             ..HostSubject::default()
         };
-        self.lab = Some(lab);
+        self.deployment = Some(deployment);
         Ok((uri, subject))
     }
 
     /// A server that has ended by itself ends the run.
-    fn look(&mut self) -> Result<(), Failure> {
-        let Some((_, ended)) = self.lab.as_mut().and_then(Lab::ended) else {
+    fn look(&mut self) -> Result<(), Error> {
+        let deployment = self.deployment.as_mut();
+        let Some((_, ended)) = deployment.and_then(DeploymentUnderTest::ended) else {
             return Ok(());
         };
-        let mut failure = Failure::new(
-            Exit::Environment,
+        let mut error = Error::new(
+            Kind::Environment,
             format!(
                 "the server `{}` ended by itself ({})",
                 ended.name, ended.status
             ),
         );
-        failure.log_tail = ended.log_tail;
-        Err(failure)
+        error.log_tail = ended.log_tail;
+        Err(error)
     }
 
     /// The servers first: what reads the host may wait for Redis.
-    fn stop(&mut self) -> Result<(), Failure> {
+    fn stop(&mut self) -> Result<(), Error> {
         let stopped = self.stop_servers();
         self.watch = None;
         stopped
     }
 
-    fn stop_servers(&mut self) -> Result<(), Failure> {
-        let Some(lab) = self.lab.take() else {
+    fn stop_servers(&mut self) -> Result<(), Error> {
+        let Some(deployment) = self.deployment.take() else {
             return Ok(());
         };
-        let (stopped, caveats) = lab.stop();
+        let (stopped, caveats) = deployment.stop();
         for caveat in caveats {
-            self.hands.messages.warning(&caveat.message);
+            self.context.warning(&caveat.message);
         }
         stopped
     }
 }
 
 /// Servers of somebody else, who may start them again.
-fn subject(watched: &[Watched]) -> HostSubject {
+fn subject(watched: &[WatchedServer]) -> HostSubject {
     let mut subject = HostSubject {
         of_server: true,
         data_folders: watched.iter().map(|server| server.folder.clone()).collect(),

@@ -1,7 +1,7 @@
 //! Programs of others, such as Ansible and `kubectl`: none is waited for without an end, and a signal ends it.
 
-use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
+use dyno_engine::Cancel;
+use dyno_engine::{Error, Kind};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::io::{Read, Write};
@@ -26,13 +26,13 @@ pub(super) struct Call<'a> {
     /// What it reads.
     pub(super) input: &'a str,
     /// Who may ask to end it; nobody where it cleans up.
-    pub(super) interrupt: Option<&'a Interrupt>,
+    pub(super) cancel: Option<&'a Cancel>,
     /// Where it may be missing, and how to get it.
     pub(super) hint: &'a str,
 }
 
 /// Runs a program to its end.
-pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Failure> {
+pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Error> {
     command
         // Ctrl-C is for this program, which then ends the other one and cleans up.
         .process_group(0)
@@ -40,7 +40,7 @@ pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Fai
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| {
-        Failure::of(Exit::Environment, error)
+        Error::from_cause(Kind::Environment, error)
             .context(format!("cannot start `{}`", call.name))
             .with_hint(call.hint)
     })?;
@@ -52,13 +52,13 @@ pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Fai
     let until = Instant::now() + call.within;
     let status = loop {
         let ended = child.try_wait();
-        let ended = ended.map_err(|error| Failure::of(Exit::Environment, error))?;
+        let ended = ended.map_err(|error| Error::from_cause(Kind::Environment, error))?;
         if let Some(status) = ended {
             break status;
         }
-        if call.interrupt.is_some_and(Interrupt::requested) {
+        if call.cancel.is_some_and(Cancel::requested) {
             end(&mut child);
-            return Err(Failure::new(Exit::Interrupted, "interrupted"));
+            return Err(Error::new(Kind::Interrupted, "interrupted"));
         }
         if Instant::now() >= until {
             end(&mut child);
@@ -67,7 +67,7 @@ pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Fai
                 call.name,
                 call.within.as_secs()
             );
-            return Err(Failure::new(Exit::Environment, text));
+            return Err(Error::new(Kind::Environment, text));
         }
         thread::sleep(LOOK_EVERY);
     };
@@ -109,14 +109,14 @@ pub(super) fn end(child: &mut Child) {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, within: Duration, input: &str) -> Result<Output, Failure> {
+    fn shell(script: &str, within: Duration, input: &str) -> Result<Output, Error> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         let call = Call {
             name: "sh",
             within,
             input,
-            interrupt: None,
+            cancel: None,
             hint: "",
         };
         output(command, call)
@@ -134,7 +134,7 @@ mod tests {
     fn a_program_that_does_not_end_is_ended_with_what_it_started() {
         let began = Instant::now();
         let ended = shell("sleep 120 & wait", Duration::from_millis(100), "");
-        let error = ended.expect_err("it is too long").error.to_string();
+        let error = ended.expect_err("it is too long").to_string();
         assert!(error.contains("`sh` did not end within"), "{error}");
         assert!(began.elapsed() < Duration::from_secs(60));
     }

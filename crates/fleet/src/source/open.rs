@@ -2,17 +2,15 @@
 
 use super::cluster::{Cluster, Seen};
 use super::hosts::Hosts;
-use super::opening::needed_by_server;
-use super::serve::Served;
-use super::{plan_text, servers_run, version};
-use crate::exit::{Exit, Failure};
-use crate::session::execute::Hands;
-use dyno_fleet::FleetError;
-use dyno_fleet::controller::{Controller, ControllerOptions, Event};
-use dyno_fleet::endpoint::Endpoint;
-use dyno_fleet::names::RunName;
-use dyno_fleet::protocol::{Registration, Stage, Work};
-use dyno_fleet::shares::Share;
+use crate::FleetError;
+use crate::controller::{Controller, ControllerOptions, Event};
+use crate::endpoint::Endpoint;
+use crate::names::RunName;
+use crate::protocol::{Registration, Stage, StartedServers, Version, Work, plan_text};
+use crate::shares::Share;
+use dyno_engine::context::Context;
+use dyno_engine::run::collection;
+use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
@@ -22,8 +20,16 @@ use std::time::{Duration, Instant};
 
 /// Longest time of a look whether all have come.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Free disk that a client host needs for its program and logs, and a server host besides its data.
+pub(super) const NEEDED_DISK_BYTES: u64 = 64 << 20;
 /// Longest time to start servers, as of a local one with its recovery.
 const SERVE_WITHIN: Duration = Duration::from_secs(180);
+
+/// Free disk that a server host needs, in bytes.
+pub(super) fn needed_by_server(plan: &Plan) -> u64 {
+    let data = collection::planned_bytes(&plan.data, plan.data.records).unwrap_or(0);
+    NEEDED_DISK_BYTES.saturating_add(data)
+}
 
 /// Where the programs of a run are.
 pub(super) enum Places {
@@ -63,34 +69,34 @@ pub(super) struct Open {
 
 impl Open {
     /// Waits until all have come.
-    pub(super) fn gather(&mut self, within: Duration, hands: Hands<'_>) -> Result<(), Failure> {
+    pub(super) fn gather(&mut self, within: Duration, context: Context<'_>) -> Result<(), Error> {
         let until = Instant::now() + within;
         if let Some(servers) = &mut self.servers {
-            self.server_hosts = gather(servers, within, until, hands)?;
+            self.server_hosts = gather(servers, within, until, context)?;
         }
         if let Some(clients) = &mut self.clients {
-            self.agents = gather(clients, within, until, hands)?;
+            self.agents = gather(clients, within, until, context)?;
         }
         Ok(())
     }
 
     /// Starts servers as the plan says, on all their hosts, in place of those that run there.
-    pub(super) fn serve(&mut self, plan: &Plan, hands: Hands<'_>) -> Result<Vec<Seen>, Failure> {
+    pub(super) fn serve(&mut self, plan: &Plan, context: Context<'_>) -> Result<Vec<Seen>, Error> {
         if let Places::Cluster(_) = &self.places {
-            return self.serve_in_pods(plan, hands);
+            return self.serve_in_pods(plan, context);
         }
-        let uris = self.ask_servers(plan, hands)?;
+        let uris = self.ask_servers(plan, context)?;
         uris.into_iter()
             .map(|uri| Ok((Remote::parse(&uri)?, uri)))
             .collect()
     }
 
     /// The same in a cluster, which starts them by itself. Agents beside them read their nodes.
-    fn serve_in_pods(&mut self, plan: &Plan, hands: Hands<'_>) -> Result<Vec<Seen>, Failure> {
+    fn serve_in_pods(&mut self, plan: &Plan, context: Context<'_>) -> Result<Vec<Seen>, Error> {
         let Places::Cluster(cluster) = &mut self.places else {
             return Ok(Vec::new());
         };
-        cluster.prepare_servers(plan, hands.interrupt)?;
+        cluster.prepare_servers(plan, context.cancel)?;
         self.server_hosts.clear();
         if let Some(before) = self.servers.take() {
             // Their pods have gone.
@@ -100,46 +106,45 @@ impl Open {
         if let Some((run, pods)) = &watchers {
             self.servers = Some(Controller::open(ControllerOptions {
                 endpoint: self.endpoint.clone(),
-                run: servers_run(run)?,
-                version: version(),
+                run: RunName::for_servers(run)?,
+                version: Version::current(),
                 lease: self.plan.lease.0,
                 hosts: pods.clone(),
                 needed_disk_bytes: needed_by_server(plan),
             })?);
         }
-        let served = cluster.serve(hands.interrupt);
-        let seen = served.map_err(|mut failure| {
-            failure.log_tail.extend(cluster.last_words("server"));
-            failure
+        let served = cluster.serve(context.cancel);
+        let seen = served.map_err(|mut error| {
+            error.log_tail.extend(cluster.last_words("server"));
+            error
         })?;
-        match self.watch_nodes(plan, hands) {
+        match self.watch_nodes(plan, context) {
             Ok(()) => {}
             // They read, and others work: a run does not end for the sake of them.
-            Err(failure) if is_absence(&failure) => {
-                let text = format!("the nodes of the servers are not read: {:#}", failure.error);
-                hands.messages.warning(&text);
+            Err(error) if is_absence(&error) => {
+                context.warning(format!("the nodes of the servers are not read: {error:#}"));
                 self.server_hosts.clear();
                 if let Some(controller) = self.servers.take() {
                     controller.abort("not all have come", Duration::ZERO)?;
                 }
             }
-            Err(failure) => return Err(failure),
+            Err(error) => return Err(error),
         }
         Ok(seen)
     }
 
     /// Waits for the agents beside the servers of a cluster, and lets them begin.
-    fn watch_nodes(&mut self, plan: &Plan, hands: Hands<'_>) -> Result<(), Failure> {
+    fn watch_nodes(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
         if let Some(controller) = &mut self.servers {
             let within = self.plan.join_within.0;
-            self.server_hosts = gather(controller, within, Instant::now() + within, hands)?;
-            self.ask_servers(plan, hands)?;
+            self.server_hosts = gather(controller, within, Instant::now() + within, context)?;
+            self.ask_servers(plan, context)?;
         }
         Ok(())
     }
 
     /// Starts the agents of a cluster, once its servers have their nodes. On hosts they have come before.
-    pub(super) fn start_clients(&mut self, hands: Hands<'_>) -> Result<(), Failure> {
+    pub(super) fn start_clients(&mut self, context: Context<'_>) -> Result<(), Error> {
         let Places::Cluster(cluster) = &self.places else {
             return Ok(());
         };
@@ -148,17 +153,17 @@ impl Open {
         };
         let within = self.plan.join_within.0;
         let come = cluster
-            .start(hands.interrupt)
-            .and_then(|()| gather(clients, within, Instant::now() + within, hands));
-        self.agents = come.map_err(|mut failure| {
-            failure.log_tail.extend(cluster.last_words("client"));
-            failure
+            .start(context.cancel)
+            .and_then(|()| gather(clients, within, Instant::now() + within, context));
+        self.agents = come.map_err(|mut error| {
+            error.log_tail.extend(cluster.last_words("client"));
+            error
         })?;
         Ok(())
     }
 
     /// Lets the agents of the servers do what the plan says, and returns what each has started.
-    fn ask_servers(&mut self, plan: &Plan, hands: Hands<'_>) -> Result<Vec<String>, Failure> {
+    fn ask_servers(&mut self, plan: &Plan, context: Context<'_>) -> Result<Vec<String>, Error> {
         let Some(controller) = &mut self.servers else {
             return Ok(Vec::new());
         };
@@ -180,7 +185,7 @@ impl Open {
         let until = Instant::now() + SERVE_WITHIN;
         let mut uris = vec![None; count as usize];
         while uris.iter().any(Option::is_none) {
-            hands.interrupt.check()?;
+            context.cancel.check()?;
             if Instant::now() >= until {
                 let waiting = (0..count).filter(|index| uris[*index as usize].is_none());
                 return Err(FleetError::Late {
@@ -192,12 +197,12 @@ impl Open {
             }
             match controller.next(LOOK_EVERY)? {
                 Some(Event::Gone { error, .. }) => {
-                    return Err(Failure::from(error).context("cannot start the servers"));
+                    return Err(Error::from(error).context("cannot start the servers"));
                 }
                 Some(Event::Done { agent, summary, .. }) => {
-                    let served: Served = serde_json::from_value(summary)
-                        .map_err(|error| Failure::of(Exit::Internal, error))?;
-                    uris[agent as usize] = Some(served.uri);
+                    let started: StartedServers = serde_json::from_value(summary)
+                        .map_err(|error| Error::from_cause(Kind::Internal, error))?;
+                    uris[agent as usize] = Some(started.uri);
                 }
                 _ => {}
             }
@@ -211,7 +216,7 @@ impl Open {
     }
 
     /// A server host that has gone, or failed; in a cluster, the agent beside a server. It is looked for during `within`.
-    pub(super) fn server_fault(&mut self, within: Duration) -> Result<Option<Failure>, Failure> {
+    pub(super) fn server_fault(&mut self, within: Duration) -> Result<Option<Error>, Error> {
         let Some(controller) = &mut self.servers else {
             return Ok(None);
         };
@@ -225,7 +230,7 @@ impl Open {
                         (FleetError::Lost { .. }, false) => "a server host is lost",
                         (_, false) => "the server of a host is lost",
                     };
-                    return Ok(Some(Failure::from(error).context(what)));
+                    return Ok(Some(Error::from(error).context(what)));
                 }
                 None if Instant::now() >= until => return Ok(None),
                 _ => {}
@@ -235,8 +240,8 @@ impl Open {
 }
 
 /// Whether somebody has not come, or did not stay.
-fn is_absence(failure: &Failure) -> bool {
-    let error = failure.error.downcast_ref::<FleetError>();
+fn is_absence(error: &Error) -> bool {
+    let error = error.cause.downcast_ref::<FleetError>();
     error.is_some_and(|error| {
         matches!(
             error,
@@ -250,10 +255,10 @@ fn gather(
     controller: &mut Controller,
     within: Duration,
     until: Instant,
-    hands: Hands<'_>,
-) -> Result<Vec<Registration>, Failure> {
+    context: Context<'_>,
+) -> Result<Vec<Registration>, Error> {
     loop {
-        hands.interrupt.check()?;
+        context.cancel.check()?;
         match controller.gather(LOOK_EVERY) {
             Ok(all) => return Ok(all),
             Err(FleetError::Late { step, waiting, .. }) if Instant::now() >= until => {
@@ -274,7 +279,7 @@ fn gather(
 pub(super) struct PrivateFolder(pub(super) PathBuf);
 
 impl PrivateFolder {
-    pub(super) fn create() -> Result<Self, Failure> {
+    pub(super) fn create() -> Result<Self, Error> {
         use std::os::unix::fs::DirBuilderExt;
         let name = format!(
             "dyno-fleet-{}-{:x}",
@@ -284,7 +289,7 @@ impl PrivateFolder {
         let path = std::env::temp_dir().join(name);
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| {
-            Failure::of(Exit::Environment, error)
+            Error::from_cause(Kind::Environment, error)
                 .context(format!("cannot make `{}`", path.display()))
         })?;
         Ok(PrivateFolder(path))

@@ -112,9 +112,10 @@ pub(super) fn server_use<'a>(
         &mut hosts.iter().map(|host| &host.cpu),
     );
     let disks = hosts.iter().flat_map(|host| host.disks.values());
-    let units = match hosts.iter().any(|host| host.disks.is_empty()) {
-        true => 0,
-        false => disks.clone().count() as u64,
+    let units = if hosts.iter().any(|host| host.disks.is_empty()) {
+        0
+    } else {
+        disks.clone().count() as u64
     };
     let disk = all(ResourceKind::Disk, units, &mut disks.into_iter());
     cpu.into_iter().chain(disk).collect()
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_are_told_where_all_hosts_have_one() {
+    fn disks_are_reported_where_all_hosts_have_one() {
         let hosts = [host(&[1.0; 9], Some(&[0.5; 9])), host(&[1.0; 9], None)];
         let kinds: Vec<_> = found(&hosts, 1.0, 9.0).iter().map(|one| one.0).collect();
         assert_eq!(kinds, [ResourceKind::ServerCpu]);

@@ -1,34 +1,32 @@
 //! What a fleet cannot do is refused before anything is started.
 
-use super::record;
-use crate::exit::{Exit, Failure};
-use crate::session::task;
+use dyno_engine::{Error, Kind, task};
 use dyno_plan::Plan;
 use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
-use dyno_plan::model::ServerKind;
+use dyno_plan::model::{Encryption, PageCache, ServerKind};
 use dyno_plan::task::Remote;
 
 /// All runs of an experiment have the hosts, the agents and the kind of server of the first one.
-pub(crate) fn check_same<'a>(plans: impl Iterator<Item = &'a Plan>) -> Result<(), Failure> {
-    let mut plans = plans.peekable();
-    let Some(first) = plans.peek().copied() else {
+pub(super) fn check_same(plans: &[&Plan]) -> Result<(), Error> {
+    let Some((first, others)) = plans.split_first() else {
         return Ok(());
     };
-    plans.try_for_each(|plan| check_fits(plan, first.fleet.as_ref(), first.server.kind))
+    let mut others = others.iter();
+    others.try_for_each(|plan| check_fits(plan, first.fleet.as_ref(), first.server.kind))
 }
 
 pub(super) fn check_fits(
     plan: &Plan,
     fleet: Option<&FleetPlan>,
     kind: ServerKind,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let what = match (plan.fleet.as_ref() == fleet, plan.server.kind == kind) {
         (true, true) => return Ok(()),
         (false, _) => "another table `[fleet]`",
         (true, false) => "another `server.kind`",
     };
     let text = format!("a later plan has {what} than the first, whose hosts have been made ready");
-    Err(Failure::new(Exit::BadInput, text)
+    Err(Error::new(Kind::BadInput, text)
         .with_hint("make an experiment of each, and compare their runs with `dyno compare`"))
 }
 
@@ -37,8 +35,8 @@ pub(super) fn check<'a>(
     plan: &'a Plan,
     remote: Option<&Remote>,
     in_cluster: bool,
-) -> Result<&'a FleetPlan, Failure> {
-    let bad = |text: &str| Failure::new(Exit::BadInput, text.to_owned());
+) -> Result<&'a FleetPlan, Error> {
+    let bad = |text: &str| Error::new(Kind::BadInput, text.to_owned());
     let Some(fleet) = &plan.fleet else {
         return Err(bad("the plan has no table `[fleet]`")
             .with_hint("see docs/fleet.md; `dyno run` needs none"));
@@ -63,7 +61,7 @@ pub(super) fn check<'a>(
             ),
         );
     }
-    if let Some(key) = record::unsupported(plan) {
+    if let Some(key) = unsupported(plan) {
         return Err(bad(&format!(
             "`{key}` is about one machine, and cannot be part of a fleet"
         )));
@@ -72,8 +70,27 @@ pub(super) fn check<'a>(
     Ok(fleet)
 }
 
+/// A key of the plan that is about the machine of this program.
+fn unsupported(plan: &Plan) -> Option<&'static str> {
+    let server = &plan.server;
+    [
+        ("traces", !plan.traces.is_empty()),
+        ("trace", plan.trace.is_some()),
+        ("data.page_cache", plan.data.page_cache != PageCache::Keep),
+        (
+            "server.receive_packet_steering",
+            server.receive_packet_steering.is_some(),
+        ),
+        ("server.listen", server.listen.is_some()),
+        ("server.auth", server.auth),
+        ("server.encryption", server.encryption != Encryption::Off),
+    ]
+    .into_iter()
+    .find_map(|(key, is_given)| is_given.then_some(key))
+}
+
 /// A search for numbers of the whole fleet sets those of the plan.
-pub(crate) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Failure> {
+pub(super) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Error> {
     let amounts = plan.fleet.as_ref().map(|fleet| fleet.amounts);
     if amounts != Some(Amounts::PerAgent) {
         return Ok(());
@@ -81,16 +98,16 @@ pub(crate) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Failure> {
     let text = format!(
         "`fleet.amounts` is `per-agent`, and `dyno fleet {verb}` searches for numbers of the whole fleet"
     );
-    Err(Failure::new(Exit::BadInput, text).with_hint("set `fleet.amounts` to `in-all`"))
+    Err(Error::new(Kind::BadInput, text).with_hint("set `fleet.amounts` to `in-all`"))
 }
 
-pub(super) fn check_servers(fleet: &FleetPlan, servers: &[String]) -> Result<(), Failure> {
+pub(super) fn check_servers(fleet: &FleetPlan, servers: &[String]) -> Result<(), Error> {
     if fleet.mapping == Mapping::Deployment && servers.len() > 1 {
         let text = format!(
             "`fleet.mapping` is `deployment`, and {} hosts are named for its servers",
             servers.len()
         );
-        return Err(Failure::new(Exit::BadInput, text).with_hint(
+        return Err(Error::new(Kind::BadInput, text).with_hint(
             "name one host, or map clients to independent servers by `pairs` or `all-to-all`",
         ));
     }
@@ -120,7 +137,7 @@ mod tests {
         let remote = Remote::parse("mongodb://db").expect("it is one");
         let text = |plan: &Plan, remote: Option<&Remote>| {
             let checked = check(plan, remote, false);
-            checked.err().map(|failure| failure.error.to_string())
+            checked.err().map(|error| error.cause.to_string())
         };
         assert_eq!(text(&none, Some(&remote)), None);
         assert_eq!(text(&some, None), None);

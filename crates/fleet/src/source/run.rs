@@ -1,25 +1,25 @@
 //! Phases on a whole fleet, from shares to merged windows.
 
+use super::open::Open;
+use super::readings::HostSources;
 use super::record::{self, Ended};
-use super::relays::Relays;
-use super::{Open, agent::Summary, plan_text, unbounded};
-use crate::exit::{Exit, Failure};
-use crate::session::execute::Hands;
-use dyno_fleet::FleetError;
-use dyno_fleet::agent::Start;
-use dyno_fleet::clock::monotonic_ns;
-use dyno_fleet::controller::{Controller, Event};
-use dyno_fleet::merge::{Began, DEFAULT_LAG, MergeOptions, Merged, Merger, Outcome};
-use dyno_fleet::protocol::{Stage, Work};
-use dyno_fleet::shares::{Share, shares};
-use dyno_load::clock::Clock;
+use crate::FleetError;
+use crate::agent::Start;
+use crate::clock::monotonic_ns;
+use crate::controller::{Controller, Event};
+use crate::error::out_of_bounds;
+use crate::merge::{Began, DEFAULT_LAG, MergeOptions, Merged, Merger, Outcome};
+use crate::protocol::{Stage, StageSummary, Work, plan_text};
+use crate::shares::{Share, shares};
+use dyno_engine::context::Context;
+use dyno_engine::load_source::Phases;
+use dyno_engine::{Error, Kind};
 use dyno_load::{Sink, WINDOW_NS, Window};
-use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::task::Threads;
-use dyno_record::model::FleetRecord;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a message at a time.
@@ -33,40 +33,20 @@ const HANGING: Duration = Duration::from_secs(60);
 /// Longest time to make all connections.
 const CONNECT_WITHIN: Duration = Duration::from_secs(120);
 
-/// What all agents are to do together.
-pub(crate) struct Phases<'a> {
-    /// Loading, or warm-up and measuring.
-    pub(crate) stage: Stage,
-    pub(crate) plan: &'a Plan,
-    /// Number of each server that takes part, and whether documents that it has stay.
-    pub(crate) parties: Vec<(usize, bool)>,
-    pub(crate) threads: Threads,
-    /// Clock of the windows.
-    pub(crate) clock: Clock,
-    /// Set to end early.
-    pub(crate) stop: &'a AtomicBool,
-    /// Filled with what becomes of it, also with a fault.
-    pub(crate) record: &'a std::cell::RefCell<FleetRecord>,
-    /// Where readings of hosts go, if the plan wants them.
-    pub(crate) relays: &'a std::cell::RefCell<Option<Relays>>,
-}
-
-impl Phases<'_> {
-    fn fleet(&self) -> Result<&FleetPlan, Failure> {
-        let fleet = self.plan.fleet.as_ref();
-        fleet.ok_or_else(|| Failure::new(Exit::BadInput, "the plan has no table `[fleet]`"))
-    }
-}
-
+/// Performs phases on all hosts, and writes down what became of everybody, also after a fault.
 pub(super) fn perform(
     open: &mut Open,
     phases: &Phases<'_>,
+    readings: &RefCell<Option<HostSources>>,
     offered_rate_per_s: Option<f64>,
-    hands: Hands<'_>,
+    context: Context<'_>,
     sink: Sink<'_>,
-) -> Result<(), Failure> {
-    let fleet = phases.fleet()?;
-    let shares = of_stage(open, phases)?;
+) -> Result<(), Error> {
+    let fleet = phases.plan.fleet.as_ref();
+    let fleet =
+        fleet.ok_or_else(|| Error::new(Kind::BadInput, "the plan has no table `[fleet]`"))?;
+    let stage = Stage::from(phases.stage);
+    let shares = stage_shares(open, phases)?;
     let agents = shares.iter().zip(&open.agents);
     let merger = Merger::new(MergeOptions {
         interval_ns: WINDOW_NS,
@@ -76,12 +56,13 @@ pub(super) fn perform(
             .map(|(share, agent)| (agent.host.name.clone(), share.describe()))
             .collect(),
     });
-    let agents_per_host = match open.is_on_hosts() {
-        true => fleet.agents_per_host,
-        false => 1,
+    let agents_per_host = if open.is_on_hosts() {
+        fleet.agents_per_host
+    } else {
+        1
     };
-    if let Some(relays) = phases.relays.borrow_mut().as_mut() {
-        expect_hosts(open, agents_per_host, relays);
+    if let Some(sources) = readings.borrow_mut().as_mut() {
+        expect_hosts(open, agents_per_host, sources);
     }
     phases.record.borrow_mut().clients = shares.iter().map(Share::clients).sum();
     let threads = match phases.threads {
@@ -91,57 +72,59 @@ pub(super) fn perform(
     let work = Work {
         plan: plan_text(phases.plan),
         servers: open.uris.clone(),
-        stages: vec![phases.stage],
+        stages: vec![stage],
         threads,
         agents_per_host,
         ..Work::default()
     };
     clients(open)?.give(work, &shares)?;
-    let mut course = Course {
+    let mut run = FleetRun {
         ended: open.agents.iter().map(|_| None).collect(),
         gone: vec![false; open.agents.len()],
         begun: vec![false; open.agents.len()],
         limits: Limits::default(),
         open,
         phases,
+        stage,
+        readings,
         fleet,
-        hands,
+        context,
         merger,
         base_ns: 0,
         named: BTreeSet::new(),
         losses: Vec::new(),
     };
-    let result = course.run(sink);
+    let result = run.run(sink);
     if result.is_ok() {
-        course.collect();
+        run.collect();
     }
-    let finished = course.finish(sink);
+    let finished = run.finish(sink);
     result.and(finished)
 }
 
-fn clients(open: &mut Open) -> Result<&mut Controller, Failure> {
+fn clients(open: &mut Open) -> Result<&mut Controller, Error> {
     let clients = open.clients.as_mut();
-    clients.ok_or_else(|| Failure::new(Exit::Internal, "the fleet has been closed"))
+    clients.ok_or_else(|| Error::new(Kind::Internal, "the fleet has been closed"))
 }
 
 /// The first agent of each host reads it, and that of a server reads its own.
-fn expect_hosts(open: &Open, agents_per_host: u32, relays: &mut Relays) {
+fn expect_hosts(open: &Open, agents_per_host: u32, sources: &mut HostSources) {
     for agent in open.agents.iter().step_by(agents_per_host.max(1) as usize) {
-        relays.expect((false, agent.index), &agent.host.name);
+        sources.expect((false, agent.index), &agent.host.name);
     }
     for server in &open.server_hosts {
-        relays.expect((true, server.index), &server.host.name);
+        sources.expect((true, server.index), &server.host.name);
     }
 }
 
 /// Shares of all agents; of loading those of servers that lack documents.
-fn of_stage(open: &Open, phases: &Phases<'_>) -> Result<Vec<Share>, Failure> {
+fn stage_shares(open: &Open, phases: &Phases<'_>) -> Result<Vec<Share>, Error> {
     let (agents, servers) = (open.agents.len() as u32, open.uris.len() as u32);
-    let mut all =
-        shares(phases.plan, agents, servers).map_err(|error| Failure::of(Exit::BadInput, error))?;
+    let mut all = shares(phases.plan, agents, servers)
+        .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
     for link in all.iter_mut().flat_map(|share| &mut share.links) {
-        let mut parties = phases.parties.iter();
-        match parties.find(|(number, _)| *number == link.server as usize) {
+        let mut loaded = phases.servers.iter();
+        match loaded.find(|(number, _)| *number == link.server as usize) {
             Some((_, keep_existing)) => link.keep_existing = *keep_existing,
             None => link.load_count = 0,
         }
@@ -156,11 +139,14 @@ struct Limits {
     done: Option<Instant>,
 }
 
-struct Course<'a, 'b> {
+/// Phases under way on all hosts.
+struct FleetRun<'a, 'b> {
     open: &'a mut Open,
     phases: &'a Phases<'b>,
+    stage: Stage,
+    readings: &'a RefCell<Option<HostSources>>,
     fleet: &'a FleetPlan,
-    hands: Hands<'a>,
+    context: Context<'a>,
     merger: Merger,
     /// The common instant on the clock of the run.
     base_ns: u64,
@@ -174,21 +160,20 @@ struct Course<'a, 'b> {
     losses: Vec<FleetError>,
 }
 
-impl Course<'_, '_> {
-    fn run(&mut self, sink: Sink<'_>) -> Result<(), Failure> {
+impl FleetRun<'_, '_> {
+    fn run(&mut self, sink: Sink<'_>) -> Result<(), Error> {
         if !self.barrier()? {
             return Ok(());
         }
-        let start = clients(self.open)?.start(self.phases.stage, self.fleet.start_lead.0)?;
+        let start = clients(self.open)?.start(self.stage, self.fleet.start_lead.0)?;
         self.set_base(&start);
         let (now, lead) = (Instant::now(), self.fleet.start_lead.0);
-        let until = match self.phases.stage {
+        let until = match self.stage {
             Stage::Load => Some(now + self.fleet.load_within.0),
             _ => None,
         };
         self.limits.begun = Some(now + lead + self.fleet.lease.0 + LAGGING);
-        if let (Stage::Run, Some(duration)) = (self.phases.stage, self.phases.plan.phases.duration)
-        {
+        if let (Stage::Run, Some(duration)) = (self.stage, self.phases.plan.phases.duration) {
             let phases = self.phases.plan.phases.warmup.0 + duration.0;
             let give_up = self.phases.plan.client.give_up.0;
             self.limits.done = Some(now + lead + phases + give_up + HANGING);
@@ -221,23 +206,23 @@ impl Course<'_, '_> {
     }
 
     /// Waits until all are ready; `false` if the run was stopped meanwhile.
-    fn barrier(&mut self) -> Result<bool, Failure> {
+    fn barrier(&mut self) -> Result<bool, Error> {
         let until = Instant::now() + CONNECT_WITHIN + self.fleet.lease.0;
         loop {
             if self.is_stopped() {
                 self.cancel("the controller was asked to end")?;
                 return Ok(false);
             }
-            match clients(self.open)?.barrier(self.phases.stage, LOOK_EVERY) {
+            match clients(self.open)?.barrier(self.stage, LOOK_EVERY) {
                 Ok(()) => return Ok(true),
                 Err(FleetError::Late { .. }) if Instant::now() < until => {}
                 Err(mut error) => {
                     if let FleetError::Late { within, .. } = &mut error {
                         *within = CONNECT_WITHIN + self.fleet.lease.0;
                     }
-                    let failure = self.cause(Failure::from(error))?;
+                    let error = self.cause(Error::from(error))?;
                     self.cancel("not all agents are ready")?;
-                    return Err(failure);
+                    return Err(error);
                 }
             }
         }
@@ -250,7 +235,7 @@ impl Course<'_, '_> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.hands.interrupt.requested() || self.phases.stop.load(Ordering::Relaxed)
+        self.context.cancel.requested() || self.phases.stop.load(Ordering::Relaxed)
     }
 
     fn is_over(&self) -> bool {
@@ -274,12 +259,12 @@ impl Course<'_, '_> {
         indices.into_iter().filter_map(name).collect()
     }
 
-    fn cancel(&mut self, reason: &str) -> Result<(), Failure> {
+    fn cancel(&mut self, reason: &str) -> Result<(), Error> {
         clients(self.open)?.cancel(reason)?;
         Ok(())
     }
 
-    fn take(&mut self, event: Event, sink: Sink<'_>) -> Result<(), Failure> {
+    fn take(&mut self, event: Event, sink: Sink<'_>) -> Result<(), Error> {
         match event {
             Event::Begun {
                 agent,
@@ -301,7 +286,7 @@ impl Course<'_, '_> {
                 );
             }
             Event::Window { agent, window } => {
-                self.merger.add(agent, window).map_err(unbounded)?;
+                self.merger.add(agent, window).map_err(out_of_bounds)?;
             }
             Event::Done {
                 agent,
@@ -309,8 +294,8 @@ impl Course<'_, '_> {
                 realtime,
                 ..
             } => {
-                let summary: Summary = serde_json::from_value(summary)
-                    .map_err(|error| Failure::of(Exit::Internal, error))?;
+                let summary: StageSummary = serde_json::from_value(summary)
+                    .map_err(|error| Error::from_cause(Kind::Internal, error))?;
                 self.merger.ended(agent);
                 if let Some(ended) = self.ended.get_mut(agent as usize) {
                     *ended = Some(Ended { summary, realtime });
@@ -320,18 +305,18 @@ impl Course<'_, '_> {
                 if let FleetError::MessagesLost { count, .. } = &error {
                     self.merger.missing(*count);
                 }
-                self.hands.messages.warning(&error.to_string());
+                self.context.warning(error.to_string());
             }
             Event::Gone { agent, error } => self.lose(agent, error)?,
         }
-        for merged in self.merger.closed().map_err(unbounded)? {
+        for merged in self.merger.closed().map_err(out_of_bounds)? {
             pass(merged, self.base_ns, sink)?;
         }
         Ok(())
     }
 
     /// An agent will not go on: loading is given up, a run goes on without it.
-    fn lose(&mut self, agent: u32, error: FleetError) -> Result<(), Failure> {
+    fn lose(&mut self, agent: u32, error: FleetError) -> Result<(), Error> {
         self.merger.lost(agent, &error.to_string());
         if let Some(gone) = self.gone.get_mut(agent as usize) {
             *gone = true;
@@ -340,28 +325,25 @@ impl Course<'_, '_> {
         if has_ended {
             return Ok(());
         }
-        if self.phases.stage == Stage::Load {
-            let failure = self.cause(Failure::from(error))?;
+        if self.stage == Stage::Load {
+            let error = self.cause(Error::from(error))?;
             self.cancel("an agent is lost")?;
-            return Err(failure);
+            return Err(error);
         }
-        self.hands.messages.warning(&error.to_string());
+        self.context.warning(error.to_string());
         self.losses.push(error);
         Ok(())
     }
 
     /// Looks after servers, and names who lags.
-    fn check(&mut self) -> Result<(), Failure> {
+    fn check(&mut self) -> Result<(), Error> {
         match self.open.server_fault(Duration::from_millis(1))? {
-            Some(failure) if self.open.is_on_hosts() => {
+            Some(error) if self.open.is_on_hosts() => {
                 self.cancel("a server host is lost")?;
-                return Err(failure);
+                return Err(error);
             }
             // Only what reads the node is known to be lost: clients say whether the server is.
-            Some(failure) => {
-                let text = format!("{:#}", failure.error);
-                self.hands.messages.warning(&text);
-            }
+            Some(error) => self.context.warning(format!("{error:#}")),
             None => {}
         }
         self.check_limits()?;
@@ -372,15 +354,13 @@ impl Course<'_, '_> {
             // What it did last changes; who it is does not.
             let who = agent.split(" (").next().unwrap_or_default().to_owned();
             if self.named.insert(who) {
-                self.hands
-                    .messages
-                    .warning(&format!("no window came from {agent}"));
+                self.context.warning(format!("no window came from {agent}"));
             }
         }
         if !hanging.is_empty() {
             self.cancel("an agent hangs")?;
             let text = format!("no window came for very long from {}", hanging.join(", "));
-            return Err(Failure::new(Exit::Environment, text));
+            return Err(Error::new(Kind::Environment, text));
         }
         Ok(())
     }
@@ -388,8 +368,8 @@ impl Course<'_, '_> {
     /// Fetches what agents have read of their hosts. A run does not end for the sake of it: if Redis has gone, the next word to
     /// the agents says so.
     fn collect(&mut self) {
-        let mut relays = self.phases.relays.borrow_mut();
-        let Some(relays) = relays.as_mut() else {
+        let mut sources = self.readings.borrow_mut();
+        let Some(sources) = sources.as_mut() else {
             return;
         };
         for (is_server, controller) in [
@@ -402,22 +382,22 @@ impl Course<'_, '_> {
             match controller.readings() {
                 Ok(readings) => {
                     for reading in readings {
-                        relays.take(is_server, controller.local_ns(reading.at_ns), reading);
+                        sources.take(is_server, controller.local_ns(reading.at_ns), reading);
                     }
                 }
                 // The other controller would wait for it once more.
                 Err(error) => {
                     let text = format!("readings of hosts are missing: {error}");
-                    self.hands.messages.warning(&text);
+                    self.context.warning(text);
                     return;
                 }
             }
         }
-        relays.heard();
+        sources.heard();
     }
 
     /// Nobody is waited for without an end.
-    fn check_limits(&mut self) -> Result<(), Failure> {
+    fn check_limits(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         let is_over = |limit: Option<Instant>| limit.is_some_and(|limit| now >= limit);
         let late = match self.limits {
@@ -456,34 +436,34 @@ impl Course<'_, '_> {
     }
 
     /// A server host that has gone is why its clients fail; it takes a lease until that is known.
-    fn cause(&mut self, failure: Failure) -> Result<Failure, Failure> {
+    fn cause(&mut self, error: Error) -> Result<Error, Error> {
         let patience = self.fleet.lease.0 * 3 / 2;
-        let is_of_client = failure
-            .error
+        let is_of_client = error
+            .cause
             .downcast_ref::<FleetError>()
             .is_some_and(|error| matches!(error, FleetError::Failed { .. }));
-        Ok(match is_of_client && self.open.is_on_hosts() {
-            true => self.open.server_fault(patience)?.unwrap_or(failure),
-            false => failure,
-        })
+        if is_of_client && self.open.is_on_hosts() {
+            return Ok(self.open.server_fault(patience)?.unwrap_or(error));
+        }
+        Ok(error)
     }
 
     /// The end of a run that has lost agents.
-    fn judge(&mut self) -> Result<(), Failure> {
+    fn judge(&mut self) -> Result<(), Error> {
         let Some(first) = self.losses.first().cloned() else {
             return Ok(());
         };
         let lost = self.losses.len();
-        let failure = self.cause(Failure::from(first))?;
+        let error = self.cause(Error::from(first))?;
         let of = self.gone.len();
-        Err(failure.context(format!(
+        Err(error.context(format!(
             "{lost} of {of} agents were lost; the others went on"
         )))
     }
 
     /// Closes what is open, and writes down what became of everybody.
-    fn finish(self, sink: Sink<'_>) -> Result<(), Failure> {
-        let Course {
+    fn finish(self, sink: Sink<'_>) -> Result<(), Error> {
+        let FleetRun {
             open,
             phases,
             merger,
@@ -491,7 +471,7 @@ impl Course<'_, '_> {
             base_ns,
             ..
         } = self;
-        let (last, outcome): (Vec<Merged>, Outcome) = merger.finish().map_err(unbounded)?;
+        let (last, outcome): (Vec<Merged>, Outcome) = merger.finish().map_err(out_of_bounds)?;
         for merged in last {
             pass(merged, base_ns, sink)?;
         }
@@ -506,8 +486,8 @@ impl Course<'_, '_> {
     }
 }
 
-/// Hands on a window, which counts from the common instant.
-fn pass(merged: Merged, base_ns: u64, sink: Sink<'_>) -> Result<(), Failure> {
+/// Context on a window, which counts from the common instant.
+fn pass(merged: Merged, base_ns: u64, sink: Sink<'_>) -> Result<(), Error> {
     let mut window = merged.window;
     window.start_ns = window.start_ns.saturating_add(base_ns);
     let window = Window {

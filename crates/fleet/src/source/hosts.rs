@@ -2,9 +2,9 @@
 //! `deploy/ansible/`, which are part of the program.
 
 use super::program::{self, Call};
-use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
-use dyno_fleet::inventory::Inventory;
+use crate::inventory::Inventory;
+use dyno_engine::Cancel;
+use dyno_engine::{Error, Kind};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -77,7 +77,7 @@ impl Hosts {
         inventory: &Path,
         path: Option<&OsStr>,
         folder: PathBuf,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let inventory = match std::path::absolute(inventory) {
             Ok(absolute) if !is_list(inventory) => absolute,
             _ => inventory.into(),
@@ -92,38 +92,38 @@ impl Hosts {
         Ok(hosts)
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
         let path = self.folder.join(name);
         std::fs::write(&path, text).map_err(|error| {
-            Failure::of(Exit::Environment, error)
+            Error::from_cause(Kind::Environment, error)
                 .context(format!("cannot write `{}`", path.display()))
         })?;
         Ok(path)
     }
 
     /// The hosts as Ansible knows them.
-    pub(super) fn inventory(&self, interrupt: &Interrupt) -> Result<Inventory, Failure> {
+    pub(super) fn inventory(&self, cancel: &Cancel) -> Result<Inventory, Error> {
         // Ansible takes a file that is not there for an empty inventory.
         if !is_list(&self.inventory) && !self.inventory.exists() {
             let text = format!("there is no inventory `{}`", self.inventory.display());
-            return Err(Failure::new(Exit::BadInput, text)
+            return Err(Error::new(Kind::BadInput, text)
                 .with_hint("give `--inventory FILE`, as for `ansible-playbook`"));
         }
         let list = ["--list".as_ref()];
-        let output = self.run("ansible-inventory", &list, None, Some(interrupt))?;
+        let output = self.run("ansible-inventory", &list, None, Some(cancel))?;
         if !output.status.success() {
             return Err(failed(
                 &output,
                 "the inventory cannot be read",
-                Exit::BadInput,
+                Kind::BadInput,
             ));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        Inventory::parse(&text).map_err(|error| Failure::of(Exit::BadInput, error))
+        Inventory::parse(&text).map_err(|error| Error::from_cause(Kind::BadInput, error))
     }
 
     /// Places and starts programs. A signal ends it, with what was started until then left to be stopped.
-    pub(super) fn start(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<(), Failure> {
+    pub(super) fn start(&self, wanted: &Wanted<'_>, cancel: &Cancel) -> Result<(), Error> {
         let mut programs: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         for program in wanted.programs {
             let entry = programs.entry(&program.host).or_default();
@@ -145,7 +145,7 @@ impl Hosts {
             "dyno_redis_ca_file": wanted.redis_ca,
         });
         let what = "the hosts cannot be made ready";
-        self.play("start.yml", &variables, what, text, Some(interrupt))
+        self.play("start.yml", &variables, what, text, Some(cancel))
     }
 
     /// Ends what is left of a run and takes it away. `logs` takes the logs.
@@ -155,7 +155,7 @@ impl Hosts {
         base: &str,
         hosts: &[String],
         logs: Option<&Path>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let variables = json!({
             "dyno_hosts": hosts,
             "dyno_run": run,
@@ -172,8 +172,8 @@ impl Hosts {
         variables: &Value,
         what: &str,
         redis: Option<&str>,
-        interrupt: Option<&Interrupt>,
-    ) -> Result<(), Failure> {
+        cancel: Option<&Cancel>,
+    ) -> Result<(), Error> {
         let file = self.write(&format!("{book}.json"), &variables.to_string())?;
         let mut from = std::ffi::OsString::from("@");
         from.push(file);
@@ -182,12 +182,12 @@ impl Hosts {
             "ansible-playbook",
             &[book.as_os_str(), "-e".as_ref(), &from],
             redis,
-            interrupt,
+            cancel,
         )?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(failed(&output, what, Exit::Environment)),
+        if !output.status.success() {
+            return Err(failed(&output, what, Kind::Environment));
         }
+        Ok(())
     }
 
     fn run(
@@ -195,8 +195,8 @@ impl Hosts {
         program: &str,
         arguments: &[&OsStr],
         redis: Option<&str>,
-        interrupt: Option<&Interrupt>,
-    ) -> Result<Output, Failure> {
+        cancel: Option<&Cancel>,
+    ) -> Result<Output, Error> {
         let mut command = Command::new(program);
         command.arg("-i").arg(&self.inventory).args(arguments);
         if let Some(path) = &self.path {
@@ -217,7 +217,7 @@ impl Hosts {
             name: program,
             within: WITHIN,
             input: "",
-            interrupt,
+            cancel,
             hint: HINT,
         };
         program::output(command, call)
@@ -230,7 +230,7 @@ fn is_list(inventory: &Path) -> bool {
 }
 
 /// What Ansible says of hosts that failed or were not reached: each names its host.
-fn failed(output: &Output, what: &str, exit: Exit) -> Failure {
+fn failed(output: &Output, what: &str, kind: Kind) -> Error {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut reasons: Vec<String> = said.lines().filter_map(reason).collect();
     reasons.dedup();
@@ -239,11 +239,11 @@ fn failed(output: &Output, what: &str, exit: Exit) -> Failure {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         let lines: Vec<&str> = errors.lines().chain(said.lines()).collect();
         let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-        let mut failure = Failure::new(exit, what);
-        failure.log_tail = tail.iter().map(|line| (*line).to_owned()).collect();
-        return failure;
+        let mut error = Error::new(kind, what);
+        error.log_tail = tail.iter().map(|line| (*line).to_owned()).collect();
+        return error;
     }
-    Failure::new(exit, reasons.join("; ")).context(what)
+    Error::new(kind, reasons.join("; ")).context(what)
 }
 
 /// `fatal: [HOST]: UNREACHABLE! => {…}` as `HOST: what is in it`.
@@ -252,8 +252,8 @@ fn reason(line: &str) -> Option<String> {
     let (_, rest) = line.split_once('[').filter(|_| is_failure)?;
     let (host, rest) = rest.split_once(']')?;
     let (_, rest) = rest.split_once("=> ")?;
-    let told = serde_json::from_str::<Value>(rest).ok();
-    let text = |key: &str| Some(told.as_ref()?.get(key)?.as_str()?.trim().to_owned());
+    let result = serde_json::from_str::<Value>(rest).ok();
+    let text = |key: &str| Some(result.as_ref()?.get(key)?.as_str()?.trim().to_owned());
     let filled = |text: String| (!text.is_empty()).then_some(text);
     let errors = ["stderr", "module_stderr"].into_iter();
     let mut errors = errors.filter_map(|key| text(key).and_then(filled));

@@ -1,15 +1,13 @@
 //! What a run directory holds of a fleet.
 
-use super::agent::Summary;
-use super::open::Places;
-use super::{Open, Phases};
-use dyno_fleet::clock::Offset;
-use dyno_fleet::kubernetes::server_pod;
-use dyno_fleet::merge::Outcome;
-use dyno_fleet::protocol::Stage;
-use dyno_plan::Plan;
+use super::open::{Open, Places};
+use crate::clock::Offset;
+use crate::kubernetes::server_pod;
+use crate::merge::Outcome;
+use crate::protocol::StageSummary;
+use dyno_engine::load_source::{Phases, Stage};
 use dyno_plan::fleet::Mapping;
-use dyno_plan::model::{PageCache, ServerKind};
+use dyno_plan::model::ServerKind;
 use dyno_record::model::{Caveat, CaveatKind, FleetAgentRecord, FleetRecord, FleetServerRecord};
 use std::collections::BTreeSet;
 
@@ -21,30 +19,8 @@ fn seconds(ns: i64) -> f64 {
 /// How an agent has ended a stage.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub(super) summary: Summary,
+    pub(super) summary: StageSummary,
     pub(super) realtime: Offset,
-}
-
-/// A key of the plan that is about the machine of this program.
-pub(super) fn unsupported(plan: &Plan) -> Option<&'static str> {
-    let server = &plan.server;
-    [
-        ("traces", !plan.traces.is_empty()),
-        ("trace", plan.trace.is_some()),
-        ("data.page_cache", plan.data.page_cache != PageCache::Keep),
-        (
-            "server.receive_packet_steering",
-            server.receive_packet_steering.is_some(),
-        ),
-        ("server.listen", server.listen.is_some()),
-        ("server.auth", server.auth),
-        (
-            "server.encryption",
-            server.encryption != dyno_plan::model::Encryption::Off,
-        ),
-    ]
-    .into_iter()
-    .find_map(|(key, is_given)| is_given.then_some(key))
 }
 
 pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
@@ -116,9 +92,9 @@ pub(super) fn extend(
         record.common_rate_per_s = (common.intervals > 0).then_some(common.rate_per_s);
         let mut agents = outcome.agents.iter();
         let has_begun = agents.any(|agent| agent.start_late_ns.is_some());
-        let told = |ns: u64| has_begun.then(|| seconds(ns as i64));
-        record.start_skew_s = told(outcome.start_skew_ns);
-        record.start_skew_uncertainty_s = told(outcome.start_skew_uncertainty_ns);
+        let known = |ns: u64| has_begun.then(|| seconds(ns as i64));
+        record.start_skew_s = known(outcome.start_skew_ns);
+        record.start_skew_uncertainty_s = known(outcome.start_skew_uncertainty_ns);
     }
     let mut hosts = BTreeSet::new();
     let all = open.agents.iter().zip(outcome.agents).zip(ended);
@@ -151,31 +127,31 @@ pub(super) fn extend(
     }
 }
 
-/// Agents of a kind that are told one by one.
+/// Agents of a kind that are named one by one.
 const MOST_NAMED: usize = 5;
 
 /// Reasons to doubt the figures of a fleet.
-pub(crate) fn caveats(record: &FleetRecord) -> Vec<Caveat> {
-    let mut doubts = of_agents(&record.agents);
+pub(super) fn caveats(record: &FleetRecord) -> Vec<Caveat> {
+    let mut messages = agent_caveats(&record.agents);
     if record.missing_windows > 0 {
-        doubts.push(format!(
+        messages.push(format!(
             "{} messages of agents are missing",
             record.missing_windows
         ));
     }
     if record.late_windows > 0 {
-        doubts.push(format!(
+        messages.push(format!(
             "{} windows came too late for their interval; they are in no figure but those of their agents",
             record.late_windows
         ));
     }
     let has_measured = record.agents.iter().any(|agent| agent.succeeded > 0);
     if has_measured && record.common_intervals == 0 {
-        doubts.push("there is no interval in which all agents measured".into());
+        messages.push("there is no interval in which all agents measured".into());
     }
     // The last interval is usually not a whole one.
     if record.common_intervals > 0 && record.common_intervals + 1 < record.measured_intervals {
-        doubts.push(format!(
+        messages.push(format!(
             "all agents measured in {} of {} intervals; what is estimated from intervals is of those",
             record.common_intervals, record.measured_intervals
         ));
@@ -186,27 +162,27 @@ pub(crate) fn caveats(record: &FleetRecord) -> Vec<Caveat> {
         hint: None,
         phase: None,
     };
-    doubts.into_iter().map(caveat).collect()
+    messages.into_iter().map(caveat).collect()
 }
 
-/// What is doubtful of agents: each is told, but for one sentence about many of a kind.
-fn of_agents(agents: &[FleetAgentRecord]) -> Vec<String> {
+/// Why the figures of agents may be off: a sentence about each, or one about many of a kind.
+fn agent_caveats(agents: &[FleetAgentRecord]) -> Vec<String> {
     let is_lost = |agent: &&FleetAgentRecord| agent.lost.is_some();
     let is_late = |agent: &&FleetAgentRecord| agent.lost.is_none() && agent.late_intervals > 0;
     let is_early = |agent: &&FleetAgentRecord| {
         agent.lost.is_none() && agent.late_intervals == 0 && agent.ended_early_intervals > 1
     };
-    let mut doubts = Vec::new();
-    let mut tell = |found: Vec<&FleetAgentRecord>,
-                    each: &dyn Fn(&FleetAgentRecord) -> String,
-                    many: &dyn Fn(&[&FleetAgentRecord]) -> String| {
+    let mut messages = Vec::new();
+    let mut report = |found: Vec<&FleetAgentRecord>,
+                      each: &dyn Fn(&FleetAgentRecord) -> String,
+                      many: &dyn Fn(&[&FleetAgentRecord]) -> String| {
         if found.len() <= MOST_NAMED {
             let sentence = |agent: &&FleetAgentRecord| format!("{} {}", who(agent), each(agent));
-            doubts.extend(found.iter().map(sentence));
+            messages.extend(found.iter().map(sentence));
             return;
         }
         let named: Vec<String> = found.iter().take(MOST_NAMED).map(|one| who(one)).collect();
-        doubts.push(format!(
+        messages.push(format!(
             "{} of {} agents {}: {}, and {} more",
             found.len(),
             agents.len(),
@@ -215,7 +191,7 @@ fn of_agents(agents: &[FleetAgentRecord]) -> Vec<String> {
             found.len() - MOST_NAMED
         ));
     };
-    tell(
+    report(
         agents.iter().filter(is_lost).collect(),
         &|agent| {
             let reason = agent.lost.as_deref().unwrap_or_default();
@@ -224,7 +200,7 @@ fn of_agents(agents: &[FleetAgentRecord]) -> Vec<String> {
         &|_| "were lost with their shares".to_owned(),
     );
     let late_s = |agent: &FleetAgentRecord| agent.start_late_s.unwrap_or(0.0);
-    tell(
+    report(
         agents.iter().filter(is_late).collect(),
         &|agent| {
             format!(
@@ -242,7 +218,7 @@ fn of_agents(agents: &[FleetAgentRecord]) -> Vec<String> {
             )
         },
     );
-    tell(
+    report(
         agents.iter().filter(is_early).collect(),
         &|agent| {
             let early = agent.ended_early_intervals;
@@ -256,7 +232,7 @@ fn of_agents(agents: &[FleetAgentRecord]) -> Vec<String> {
             )
         },
     );
-    doubts
+    messages
 }
 
 fn who(agent: &FleetAgentRecord) -> String {
@@ -282,22 +258,22 @@ mod tests {
     }
 
     #[test]
-    fn few_agents_are_told_one_by_one_and_many_in_one_sentence() {
-        assert_eq!(of_agents(&agents(100, |_| {})), Vec::<String>::new());
+    fn few_agents_are_named_one_by_one_and_many_in_one_sentence() {
+        assert_eq!(agent_caveats(&agents(100, |_| {})), Vec::<String>::new());
         let lost = |agent: &mut FleetAgentRecord| {
             agent.lost = Some("silent".to_owned());
             agent.late_intervals = 3;
         };
         assert_eq!(
-            of_agents(&agents(1, lost)),
+            agent_caveats(&agents(1, lost)),
             ["agent 0 on `h0` was lost with its share of 8 clients: silent"]
         );
         let late = |agent: &mut FleetAgentRecord| {
             agent.late_intervals = agent.number / 10 + 1;
             agent.start_late_s = Some(agent.number as f64 / 100.0);
         };
-        assert_eq!(of_agents(&agents(5, late)).len(), 5);
-        let many = of_agents(&agents(30, late));
+        assert_eq!(agent_caveats(&agents(5, late)).len(), 5);
+        let many = agent_caveats(&agents(30, late));
         assert_eq!(
             many,
             [

@@ -1,13 +1,12 @@
 //! What agents read of their hosts, as sources of the run.
 
 use super::server_use::{ServerUse, server_use};
-use dyno_fleet::clock::monotonic_ns;
-use dyno_fleet::readings::HostReading;
-use dyno_load::clock::Clock;
-use dyno_observe::watch::{Account, Board, Description, Keep, Relay};
+use crate::clock::monotonic_ns;
+use crate::readings::HostReading;
+use dyno_engine::load_source::Readings;
+use dyno_observe::watch::{Account, Description, Relay};
 use dyno_record::model::{PhaseKind, ResourceUse, SourceKind};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 /// Why a source has no readings.
 const SILENT: &str = "no reading came from the agent";
@@ -16,12 +15,8 @@ const SILENT: &str = "no reading came from the agent";
 pub(super) type Who = (bool, u32);
 
 /// The sources of one run.
-pub(crate) struct Relays {
-    board: Board,
-    keep: Keep,
-    /// Time from one reading to the next, as the plan wants it.
-    interval: Duration,
-    clock: Clock,
+pub(super) struct HostSources {
+    readings: Readings,
     relays: BTreeMap<Who, Relay>,
     /// Of hosts of servers, by the numbers of their agents.
     busy: BTreeMap<u32, ServerUse>,
@@ -30,13 +25,11 @@ pub(crate) struct Relays {
     heard_s: f64,
 }
 
-impl Relays {
-    pub(crate) fn new(board: Board, keep: Keep, interval: Duration, clock: Clock) -> Self {
-        Relays {
-            board,
-            keep,
-            interval,
-            clock,
+impl HostSources {
+    /// No hosts yet.
+    pub(super) fn new(readings: Readings) -> Self {
+        HostSources {
+            readings,
             relays: BTreeMap::new(),
             busy: BTreeMap::new(),
             names: BTreeSet::new(),
@@ -55,19 +48,23 @@ impl Relays {
             subject: host.to_owned(),
             of_server: who.0,
         };
-        let relay = Relay::new(&self.board, description, self.interval, &self.keep);
+        let wanted = &self.readings;
+        let relay = Relay::new(&wanted.board, description, wanted.interval, &wanted.keep);
         self.relays.insert(who, relay);
         if let (true, agent) = who {
-            let used = ServerUse::new(self.interval.as_secs_f64());
+            let used = ServerUse::new(wanted.interval.as_secs_f64());
             self.busy.insert(agent, used);
         }
     }
 
     /// A name of a source, which is one of a file.
     fn name_of(&mut self, (is_server, agent): Who, host: &str) -> String {
-        let allowed = |c: char| match c.is_ascii_alphanumeric() || "._-".contains(c) {
-            true => c,
-            false => '_',
+        let allowed = |c: char| {
+            if c.is_ascii_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '_'
+            }
         };
         let plain: String = host.chars().map(allowed).take(40).collect();
         let mut name = format!("host-{plain}");
@@ -80,7 +77,7 @@ impl Relays {
 
     /// Takes a reading at an instant of the monotonic clock of this host. One from before the run is of another.
     pub(super) fn take(&mut self, is_server: bool, local_ns: i64, reading: HostReading) {
-        let at_ns = self.clock.now_ns() as i64 + (local_ns - monotonic_ns());
+        let at_ns = self.readings.clock.now_ns() as i64 + (local_ns - monotonic_ns());
         let relay = self.relays.get_mut(&(is_server, reading.agent));
         let account = serde_json::from_value::<Account>(reading.account);
         if let (Some(relay), Ok(account), 0..) = (relay, account, at_ns) {
@@ -93,7 +90,7 @@ impl Relays {
     }
 
     /// How busy the servers were in a phase, which have so many CPUs, and their disks, as far as they were read.
-    pub(crate) fn server_use(
+    pub(super) fn server_use(
         &self,
         cpus: u64,
         phase: PhaseKind,
@@ -105,11 +102,11 @@ impl Relays {
 
     /// All readings until now have been fetched.
     pub(super) fn heard(&mut self) {
-        self.heard_s = self.clock.now_ns() as f64 / 1e9;
+        self.heard_s = self.readings.clock.now_ns() as f64 / 1e9;
     }
 
     /// Writes what is left, and says which hosts fell silent.
-    pub(crate) fn end(self) {
+    pub(super) fn end(self) {
         for relay in self.relays.into_values() {
             relay.end(self.heard_s, SILENT);
         }
@@ -119,8 +116,11 @@ impl Relays {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_load::clock::Clock;
+    use dyno_observe::watch::{Board, Keep};
     use dyno_record::metrics::MetricId;
     use dyno_record::model::SourceHealth;
+    use std::time::Duration;
 
     fn reading(agent: u32) -> HostReading {
         HostReading {
@@ -143,17 +143,22 @@ mod tests {
         };
         let board = Board::default();
         let clock = Clock::start();
-        let mut relays = Relays::new(board.clone(), keep, Duration::from_secs(1), clock);
+        let mut sources = HostSources::new(Readings {
+            board: board.clone(),
+            keep,
+            interval: Duration::from_secs(1),
+            clock,
+        });
         for who in [(false, 0), (false, 2), (true, 0), (false, 0)] {
             let host = if who == (false, 2) { "b c/d" } else { "a" };
-            relays.expect(who, host);
+            sources.expect(who, host);
         }
         let now_ns = monotonic_ns();
-        relays.take(false, now_ns, reading(0));
-        relays.take(true, now_ns - 3_600_000_000_000, reading(0));
-        relays.take(false, now_ns, reading(7));
-        relays.heard();
-        relays.end();
+        sources.take(false, now_ns, reading(0));
+        sources.take(true, now_ns - 3_600_000_000_000, reading(0));
+        sources.take(false, now_ns, reading(7));
+        sources.heard();
+        sources.end();
         let found: Vec<_> = board
             .look()
             .into_iter()

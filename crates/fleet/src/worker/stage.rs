@@ -1,12 +1,12 @@
-//! A stage on one client host: the engines, one for each server, on their way from ready to done.
+//! A stage on one client host: the jobs, one for each server, on their way from ready to done.
 
-use super::agent::{FOREVER, Summary, Worker};
-use super::unbounded;
-use crate::exit::Failure;
-use dyno_fleet::agent::Start;
-use dyno_fleet::clock::monotonic_ns;
-use dyno_fleet::merge::{MergeOptions, Merger};
-use dyno_fleet::protocol::{Stage, Work};
+use super::watch::HostWatch;
+use crate::agent::{Agent, Start};
+use crate::clock::monotonic_ns;
+use crate::error::out_of_bounds;
+use crate::merge::{MergeOptions, Merger};
+use crate::protocol::{Stage, StageSummary, Work};
+use dyno_engine::Error;
 use dyno_load::clock::Clock;
 use dyno_load::job::Job;
 use dyno_load::{LoadError, WINDOW_NS};
@@ -19,6 +19,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// Longest wait for a word. The lease says much earlier whether the controller is there.
+pub(super) const FOREVER: Duration = Duration::from_secs(366 * 86_400);
 /// How often it is looked whether to go on.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How busy a host was in less time than this is not known from samples of each second.
@@ -35,8 +37,8 @@ pub(super) fn merger(links: u32) -> Merger {
     })
 }
 
-/// From the thread of an engine.
-pub(super) enum Said {
+/// From the thread of a job.
+pub(super) enum Report {
     /// All connections are made; it waits for the start.
     Ready(SyncSender<Option<u64>>),
     /// All of its workers are there.
@@ -53,35 +55,37 @@ pub(super) enum Said {
 #[derive(Clone)]
 pub(super) struct Outlet {
     pub(super) link: u32,
-    pub(super) said: Sender<(u32, Said)>,
+    pub(super) reports: Sender<(u32, Report)>,
 }
 
 impl Outlet {
-    pub(super) fn say(&self, said: Said) {
+    pub(super) fn send(&self, report: Report) {
         // Nobody listens any more once the stage is given up.
-        let _ = self.said.send((self.link, said));
+        let _ = self.reports.send((self.link, report));
     }
 }
 
 pub(super) fn start(job: Job, outlet: Outlet) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let result = dyno_load::run(job, &mut |window| {
-            outlet.say(Said::Window(Box::new(window.merged)));
+            outlet.send(Report::Window(Box::new(window.merged)));
             Ok(())
         });
-        outlet.say(Said::Ended(result));
+        outlet.send(Report::Ended(result));
     })
 }
 
 /// A stage on its way.
-pub(super) struct Course<'a, 'b> {
-    pub(super) worker: &'a mut Worker<'b>,
+pub(super) struct StageRun<'a> {
+    pub(super) agent: &'a mut Agent,
+    /// What reads this host, if this agent does.
+    pub(super) watch: Option<&'a HostWatch>,
     pub(super) work: &'a Work,
     pub(super) stage: Stage,
     pub(super) clock: Clock,
     pub(super) stop: &'a AtomicBool,
     pub(super) threads: u64,
-    /// Address of the server of each engine.
+    /// Address of the server of each job.
     pub(super) servers: Vec<String>,
     pub(super) phases: Vec<PhaseAccumulator>,
     /// Windows of several servers become one.
@@ -89,16 +93,16 @@ pub(super) struct Course<'a, 'b> {
     pub(super) sampler: UsageSampler,
     /// The common instant, and the same on the clock.
     pub(super) start: Option<(Start, u64)>,
-    /// Planned and real start of each engine that has begun.
+    /// Planned and real start of each job that has begun.
     pub(super) begun: Vec<(u64, u64)>,
 }
 
-impl Course<'_, '_> {
+impl StageRun<'_> {
     pub(super) fn follow(
         &mut self,
-        inbox: &Receiver<(u32, Said)>,
+        inbox: &Receiver<(u32, Report)>,
         links: u32,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, Error> {
         let mut waiting = Vec::new();
         let mut going = links;
         let mut fault = None;
@@ -106,14 +110,14 @@ impl Course<'_, '_> {
             return Ok(false);
         }
         while going > 0 {
-            self.worker.agent.check()?;
-            if self.worker.agent.is_cancelled(self.work.number) {
+            self.agent.check()?;
+            if self.agent.is_cancelled(self.work.number) {
                 return Ok(false);
             }
             match inbox.recv_timeout(LOOK_EVERY) {
                 // One that is ready after another has failed must not wait for a start that never comes.
-                Ok((_, Said::Ready(answer))) if fault.is_some() => drop(answer),
-                Ok((_, Said::Ready(answer))) => {
+                Ok((_, Report::Ready(answer))) if fault.is_some() => drop(answer),
+                Ok((_, Report::Ready(answer))) => {
                     waiting.push(answer);
                     if waiting.len() as u32 == links && !self.begin(&mut waiting)? {
                         return Ok(false);
@@ -121,18 +125,18 @@ impl Course<'_, '_> {
                 }
                 Ok((
                     _,
-                    Said::Begun {
+                    Report::Begun {
                         planned_ns,
                         awake_ns,
                     },
                 )) => {
                     self.begun.push((planned_ns, awake_ns));
                     if self.begun.len() as u32 == links {
-                        self.tell_begun()?;
+                        self.report_begin()?;
                     }
                 }
-                Ok((link, Said::Window(window))) => self.window(link, *window)?,
-                Ok((link, Said::Ended(result))) => {
+                Ok((link, Report::Window(window))) => self.window(link, *window)?,
+                Ok((link, Report::Ended(result))) => {
                     going -= 1;
                     self.merger.ended(link);
                     self.send_merged()?;
@@ -152,21 +156,19 @@ impl Course<'_, '_> {
         if let Some((link, error)) = fault {
             let server = self.servers.get(link as usize);
             let server = server.map_or("?", String::as_str);
-            return Err(Failure::from(error).context(format!("on the server `{server}`")));
+            return Err(Error::from(error).context(format!("on the server `{server}`")));
         }
-        if let Some(watch) = &self.worker.watch {
+        if let Some(watch) = &self.watch {
             watch.read_now();
         }
         let summary = serde_json::to_value(self.summary()).expect("figures are plain data");
-        self.worker
-            .agent
-            .done(self.work.number, self.stage, summary)?;
+        self.agent.done(self.work.number, self.stage, summary)?;
         Ok(true)
     }
 
     /// Waits for the common instant and gives it to all; `false` if the work is not wanted any more.
-    fn begin(&mut self, waiting: &mut Vec<SyncSender<Option<u64>>>) -> Result<bool, Failure> {
-        let agent = &self.worker.agent;
+    fn begin(&mut self, waiting: &mut Vec<SyncSender<Option<u64>>>) -> Result<bool, Error> {
+        let agent = &self.agent;
         let Some(start) = agent.wait_start(self.work.number, self.stage, FOREVER)? else {
             return Ok(false);
         };
@@ -180,8 +182,8 @@ impl Course<'_, '_> {
         Ok(true)
     }
 
-    /// The agent has begun once all of its engines have.
-    fn tell_begun(&mut self) -> Result<(), Failure> {
+    /// The agent has begun once all of its jobs have.
+    fn report_begin(&mut self) -> Result<(), Error> {
         let Some((start, start_ns)) = &self.start else {
             return Ok(());
         };
@@ -190,20 +192,20 @@ impl Course<'_, '_> {
         let awake_ns = self.begun.iter().map(|begun| begun.1).max().unwrap_or(0);
         let began_ns = start.local_ns + after_ns(awake_ns);
         let windows_from_ns = after_ns(planned_ns);
-        self.worker.agent.begun(start, began_ns, windows_from_ns)?;
+        self.agent.begun(start, began_ns, windows_from_ns)?;
         Ok(())
     }
 
     /// Windows count from the common instant.
-    fn window(&mut self, link: u32, mut window: IntervalRecord) -> Result<(), Failure> {
+    fn window(&mut self, link: u32, mut window: IntervalRecord) -> Result<(), Error> {
         let start_ns = self.start.as_ref().map_or(0, |(_, start_ns)| *start_ns);
         window.start_ns = window.start_ns.saturating_sub(start_ns);
-        self.merger.add(link, window).map_err(unbounded)?;
+        self.merger.add(link, window).map_err(out_of_bounds)?;
         self.send_merged()
     }
 
-    fn send_merged(&mut self) -> Result<(), Failure> {
-        for merged in self.merger.closed().map_err(unbounded)? {
+    fn send_merged(&mut self) -> Result<(), Error> {
+        for merged in self.merger.closed().map_err(out_of_bounds)? {
             self.sample();
             let window = merged.window;
             let last = self.phases.last().map(PhaseAccumulator::phase);
@@ -211,9 +213,9 @@ impl Course<'_, '_> {
                 self.phases.push(PhaseAccumulator::new(window.phase, None));
             }
             if let Some(phase) = self.phases.last_mut() {
-                phase.add(&window).map_err(unbounded)?;
+                phase.add(&window).map_err(out_of_bounds)?;
             }
-            self.worker.agent.window(self.work.number, &window)?;
+            self.agent.window(self.work.number, &window)?;
         }
         Ok(())
     }
@@ -225,7 +227,7 @@ impl Course<'_, '_> {
         self.sampler.sample(at_ns as f64 / 1e9);
     }
 
-    fn summary(&mut self) -> Summary {
+    fn summary(&mut self) -> StageSummary {
         self.sample();
         let phases: Vec<PhaseRecord> = self
             .phases
@@ -237,7 +239,7 @@ impl Course<'_, '_> {
             let end_s = phase.start_s + phase.duration_s;
             self.sampler.between(phase.name, phase.start_s, end_s)
         };
-        Summary {
+        StageSummary {
             threads: self.threads,
             resources: phases.iter().filter(is_long).flat_map(used).collect(),
             phases,
