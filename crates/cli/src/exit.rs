@@ -2,6 +2,7 @@
 //! a server's log. How an error looks is left to `messages`.
 
 use dyno_engine::{Error, Kind};
+use dyno_fleet::FleetError;
 use dyno_load::LoadError;
 use dyno_load::connect::ConnectError;
 use dyno_plan::resolve::PlanError;
@@ -135,7 +136,8 @@ as_the_engine_says!(
     LoadError,
     RecordError,
     ResultsError,
-    TraceError
+    TraceError,
+    FleetError
 );
 
 impl From<ReportError> for Failure {

@@ -3,6 +3,7 @@
 
 use crate::metrics::Secret;
 use dyno_engine::environment::{Environment, ServerHome};
+use dyno_fleet::options::Hidden;
 use dyno_plan::wsf::VARIABLES;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,23 +26,6 @@ pub(crate) struct Surroundings {
     pub(crate) redis_file: Option<PathBuf>,
     /// Width of the terminal on standard output, in columns; absent if it is none.
     pub(crate) columns: Option<usize>,
-}
-
-/// A text that may hold a password, and is not shown.
-#[derive(Clone)]
-pub(crate) struct Hidden(String);
-
-impl Hidden {
-    /// The text, for whoever needs it.
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Hidden {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("***")
-    }
 }
 
 impl Surroundings {
@@ -92,7 +76,7 @@ impl Surroundings {
                 .collect(),
             metrics_token: set("DYNO_METRICS_TOKEN")
                 .and_then(|token| token.to_string_lossy().parse().ok()),
-            redis: set("DYNO_REDIS").map(|address| Hidden(address.to_string_lossy().into_owned())),
+            redis: set("DYNO_REDIS").map(|address| Hidden::new(address.to_string_lossy())),
             redis_file: set("DYNO_REDIS_FILE").map(PathBuf::from),
             columns: terminal_columns(),
         }

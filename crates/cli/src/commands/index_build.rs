@@ -33,5 +33,7 @@ pub(crate) fn index_build(
     reports::present(&finished.folder, format, invocation, |format, options| {
         reports::index_build_text(&analysed, format, options)
     })?;
-    finished.fault.map_or(Ok(Exit::Done), |fault| Err(fault.into()))
+    finished
+        .fault
+        .map_or(Ok(Exit::Done), |fault| Err(fault.into()))
 }

@@ -6,7 +6,7 @@ pub(crate) mod doctor;
 mod doctor_text;
 pub(crate) mod experiments;
 pub(crate) mod export;
-//HOLD pub(crate) mod fleet;
+pub(crate) mod fleet;
 pub(crate) mod history;
 pub(crate) mod index_build;
 pub(crate) mod install;
@@ -77,14 +77,13 @@ pub(crate) fn dispatch(
         Command::Slo(slo) => experiments::slo(&slo, invocation),
         Command::Ab(ab) => experiments::ab(&ab, invocation),
         Command::Resume(resume) => experiments::resume(&resume, invocation),
-        //HOLD Command::Fleet(fleet) => fleet::fleet(&fleet, invocation),
-        //HOLD Command::Agent(agent) => fleet::agent(&agent, invocation),
+        Command::Fleet(fleet) => fleet::fleet(&fleet, invocation),
+        Command::Agent(agent) => fleet::agent(&agent, invocation),
         Command::Trace(trace) => trace::trace(&trace, invocation),
         Command::IndexBuild(build) => index_build::index_build(&build, invocation),
         Command::Tail(arguments) => tail::tail(&arguments, invocation),
         Command::Server(arguments) => server::server(&arguments, invocation),
         Command::Responder(responder) => responder::responder(&responder, &cancel),
-        _ => todo!(),
         Command::Report(_)
         | Command::Export(_)
         | Command::Compare(_)

@@ -4,8 +4,8 @@
 
 use crate::args::ResponderArguments;
 use crate::exit::{Exit, Failure};
-use dyno_engine::Cancel;
 use crate::messages::print_data;
+use dyno_engine::Cancel;
 use dyno_load::responder::{
     Behaviour, Fault, FaultRule, Listener, Service, ServiceTime, Stall, serve,
 };
@@ -16,10 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// See the module.
-pub(crate) fn responder(
-    arguments: &ResponderArguments,
-    cancel: &Cancel,
-) -> Result<Exit, Failure> {
+pub(crate) fn responder(arguments: &ResponderArguments, cancel: &Cancel) -> Result<Exit, Failure> {
     let port = arguments.port;
     let listener = Listener::tcp((Ipv4Addr::LOCALHOST, port).into()).map_err(|error| {
         Failure::of(Exit::Environment, error)

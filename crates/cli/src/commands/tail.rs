@@ -34,5 +34,7 @@ pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Res
     reports::present(folder, format, invocation, |format, options| {
         reports::messages_text(&analysed, format, options)
     })?;
-    finished.fault.map_or(Ok(Exit::Done), |fault| Err(fault.into()))
+    finished
+        .fault
+        .map_or(Ok(Exit::Done), |fault| Err(fault.into()))
 }

@@ -7,8 +7,8 @@ use dyno_engine::files::write_file;
 use dyno_plan::ycsb::{self, YcsbClientOptions};
 use dyno_record::model::PhaseKind;
 use dyno_record::reader::Run;
-use dyno_report::ycsb::{Exporter, MeasurementInterval, MeasurementType, YcsbOptions};
 use dyno_report::RenderOptions;
+use dyno_report::ycsb::{Exporter, MeasurementInterval, MeasurementType, YcsbOptions};
 
 /// Prints the output of `phase`, or writes it to `exportfile`.
 pub(crate) fn export(
