@@ -4,7 +4,7 @@ use super::server_use::{ServerUse, server_use};
 use dyno_fleet::clock::monotonic_ns;
 use dyno_fleet::readings::HostReading;
 use dyno_load::clock::Clock;
-use dyno_observe::watch::{Account, Board, Description, Keep, Relay};
+use dyno_observe::watch::{Board, Description, OutputOptions, ReadingStatus, RemoteSource};
 use dyno_record::model::{PhaseKind, ResourceUse, SourceKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,11 +18,11 @@ pub(super) type Who = (bool, u32);
 /// The sources of one run.
 pub(crate) struct Relays {
     board: Board,
-    keep: Keep,
+    keep: OutputOptions,
     /// Time from one reading to the next, as the plan wants it.
     interval: Duration,
     clock: Clock,
-    relays: BTreeMap<Who, Relay>,
+    relays: BTreeMap<Who, RemoteSource>,
     /// Of hosts of servers, by the numbers of their agents.
     busy: BTreeMap<u32, ServerUse>,
     names: BTreeSet<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Relays {
 }
 
 impl Relays {
-    pub(crate) fn new(board: Board, keep: Keep, interval: Duration, clock: Clock) -> Self {
+    pub(crate) fn new(board: Board, keep: OutputOptions, interval: Duration, clock: Clock) -> Self {
         Relays {
             board,
             keep,
@@ -55,7 +55,7 @@ impl Relays {
             subject: host.to_owned(),
             of_server: who.0,
         };
-        let relay = Relay::new(&self.board, description, self.interval, &self.keep);
+        let relay = RemoteSource::new(&self.board, description, self.interval, &self.keep);
         self.relays.insert(who, relay);
         if let (true, agent) = who {
             let used = ServerUse::new(self.interval.as_secs_f64());
@@ -82,7 +82,7 @@ impl Relays {
     pub(super) fn take(&mut self, is_server: bool, local_ns: i64, reading: HostReading) {
         let at_ns = self.clock.now_ns() as i64 + (local_ns - monotonic_ns());
         let relay = self.relays.get_mut(&(is_server, reading.agent));
-        let account = serde_json::from_value::<Account>(reading.account);
+        let account = serde_json::from_value::<ReadingStatus>(reading.account);
         if let (Some(relay), Ok(account), 0..) = (relay, account, at_ns) {
             let at_s = at_ns as f64 / 1e9;
             if let Some(busy) = self.busy.get_mut(&reading.agent).filter(|_| is_server) {
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn each_host_is_a_source_and_readings_of_another_run_are_not_of_this_one() {
         let folder = tempfile::tempdir().expect("there is room");
-        let keep = Keep {
+        let keep = OutputOptions {
             run_directory: folder.path().to_owned(),
             readings_per_row: 1,
             sync_every: None,

@@ -31,7 +31,7 @@ use dyno_load::engine;
 use dyno_load::prepare;
 use dyno_load::workload::Workload;
 use dyno_observe::doctor::{self, Subject};
-use dyno_observe::watch::{Board, Keep, Watcher};
+use dyno_observe::watch::{Board, OutputOptions, Watcher};
 use dyno_plan::Plan;
 use dyno_plan::model::PageCache;
 use dyno_record::model::{Caveat, FleetRecord, PhaseEdge, RunDocument, ServerRecord};
@@ -360,7 +360,7 @@ impl<'a> Session<'a> {
         self.document_servers();
         let folder = self.data_folders(lab).into_iter().next();
         let sync_every = self.conduct.guard.as_ref().map(|_| SYNC_EVERY);
-        let keep = Keep {
+        let keep = OutputOptions {
             run_directory: self.directory.clone(),
             readings_per_row: observation::per_row(self.plan, self.plan.observe.interval.0),
             sync_every,
