@@ -14,7 +14,7 @@ use crate::standing::text::{self, Answer};
 use crate::standing::{Place, Standing, Stopped, state, supervisor};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_servers::{Duty, ServerProgram, placement, planned_caches};
+use dyno_servers::{InstanceKind, ServerProgram, placement, planned_caches};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -193,8 +193,8 @@ fn caches(plan: &Plan, place: &Placement) -> Result<String, Failure> {
     let mut text = String::new();
     for (instance, cache) in caches {
         let name = &instance.name;
-        let _ = match (instance.duty, cache) {
-            (Duty::Router, _) => Ok(()),
+        let _ = match (instance.kind, cache) {
+            (InstanceKind::Router, _) => Ok(()),
             (_, Some(cache)) => writeln!(text, "cache of `{name}`: {} MiB", cache.0 >> 20),
             (_, None) => writeln!(
                 text,

@@ -6,8 +6,8 @@ use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::resolve::size_by_cache;
 use dyno_servers::{
-    Chosen, EmbeddedPlaces, InstalledServers, Mongod, MongodPlaces, ServerError, ServerProgram,
-    choose, locate_embedded, locate_mongod, program_version,
+    EmbeddedSearch, InstalledServers, Mongod, MongodSearch, ServerChoice, ServerError,
+    ServerProgram, choose, locate_embedded, locate_mongod, program_version,
 };
 use std::path::{Path, PathBuf};
 
@@ -48,10 +48,10 @@ fn settle_kind(
         ServerKind::Uri => return Ok(None),
         // A plan can be shown where it is not built; its start says what is missing, and so does a dry run.
         ServerKind::Embedded => match locate_embedded(&embedded_places(embedded, surroundings)) {
-            Ok(program) => Chosen::Embedded(program),
+            Ok(program) => ServerChoice::Embedded(program),
             Err(_) => return Ok(None),
         },
-        ServerKind::Mongod => Chosen::Mongod(mongod(server.mongod.as_deref(), surroundings)?),
+        ServerKind::Mongod => ServerChoice::Mongod(mongod(server.mongod.as_deref(), surroundings)?),
         ServerKind::Auto => with_installed(surroundings, |installed| {
             choose(
                 &mongod_places(surroundings, installed),
@@ -60,12 +60,12 @@ fn settle_kind(
         })?,
     };
     let (kind, path) = match &chosen {
-        Chosen::Mongod(found) => {
+        ServerChoice::Mongod(found) => {
             server.kind = ServerKind::Mongod;
             server.mongod = Some(found.name.clone());
             (ServerProgram::Mongod, &found.program)
         }
-        Chosen::Embedded(program) => {
+        ServerChoice::Embedded(program) => {
             server.kind = ServerKind::Embedded;
             (ServerProgram::Embedded, program)
         }
@@ -105,8 +105,8 @@ pub(crate) fn program(
 pub(crate) fn embedded_places<'a>(
     explicit: Option<&'a Path>,
     surroundings: &'a Surroundings,
-) -> EmbeddedPlaces<'a> {
-    EmbeddedPlaces {
+) -> EmbeddedSearch<'a> {
+    EmbeddedSearch {
         explicit,
         executable_dir: surroundings.executable.as_deref().and_then(Path::parent),
         path_variable: surroundings.path.as_deref(),
@@ -116,8 +116,8 @@ pub(crate) fn embedded_places<'a>(
 fn mongod_places<'a>(
     surroundings: &'a Surroundings,
     installed: &'a InstalledServers,
-) -> MongodPlaces<'a> {
-    MongodPlaces {
+) -> MongodSearch<'a> {
+    MongodSearch {
         named: surroundings.mongod.as_deref(),
         path_variable: surroundings.path.as_deref(),
         installed: Some(installed),
@@ -128,7 +128,7 @@ fn with_installed<T>(
     surroundings: &Surroundings,
     find: impl FnOnce(&InstalledServers) -> Result<T, ServerError>,
 ) -> Result<T, ServerError> {
-    find(&InstalledServers::of(surroundings.data_dir.as_deref()))
+    find(&InstalledServers::new(surroundings.data_dir.as_deref()))
 }
 
 /// Whether a key of the plan decides which server is started.

@@ -2,8 +2,8 @@
 //! already.
 
 use crate::exit::{Exit, Failure};
+use crate::session::admin_client::ControlAdminClient;
 use crate::session::choice;
-use crate::session::commander::ControlCommander;
 use crate::session::execute::Hands;
 use crate::session::observation::{self, Witness};
 use crate::session::place::Place;
@@ -18,8 +18,9 @@ use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
 use dyno_record::server::ExperimentServer;
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
-    DataDir, Deployment, DeploymentOptions, Duty, EndedMember, Instance, Member, MemberSettings,
-    Namespace, ServerOptions, ServerProgram, Stopped, Topology, instances, locate_mongos,
+    DataDir, Deployment, DeploymentOptions, EndedMember, Instance, InstanceKind, Member,
+    MemberSettings, Namespace, ServerOptions, ServerProgram, Stopped, Topology, instances,
+    locate_mongos,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -72,7 +73,10 @@ pub(crate) fn settle_topology(plan: &mut Plan) -> Result<(), Failure> {
 /// Servers that hold the data under test, in the order of their start.
 pub(crate) fn data_servers(topology: &Topology) -> u32 {
     let all = instances(topology);
-    let data = all.iter().filter(|one| one.duty == Duty::Data).count();
+    let data = all
+        .iter()
+        .filter(|one| one.kind == InstanceKind::Data)
+        .count();
     u32::try_from(data).unwrap_or(u32::MAX)
 }
 
@@ -173,7 +177,7 @@ impl Lab {
     pub(crate) fn processes(&self) -> Vec<u32> {
         self.members()
             .iter()
-            .filter(|member| member.instance().duty == Duty::Data)
+            .filter(|member| member.instance().kind == InstanceKind::Data)
             .map(|member| member.server().pid())
             .collect()
     }
@@ -310,7 +314,11 @@ fn ending_caveat((name, ending): &(String, Stopped)) -> Option<Caveat> {
 /// The server that speaks for client `number`: its own, else the primary, else the first with data.
 fn spokesman(deployment: &Deployment, number: usize) -> &Member {
     let members = deployment.members();
-    let data = || members.iter().filter(|m| m.instance().duty == Duty::Data);
+    let data = || {
+        members
+            .iter()
+            .filter(|m| m.instance().kind == InstanceKind::Data)
+    };
     let chosen = match deployment.topology() {
         Topology::Standalone | Topology::Pairs { .. } => data().nth(number),
         Topology::ReplicaSet(_) | Topology::Sharded(_) => data()
@@ -379,10 +387,10 @@ pub(crate) fn start(
 ) -> Result<(Deployment, Vec<MemberSettings>), Failure> {
     let topology = topology_of(plan)?;
     let options = options(plan, &topology, places, place)?;
-    let mut commander = ControlCommander::default();
-    let deployment = Deployment::start(&topology, &options, &mut commander, interrupted)
+    let mut admin = ControlAdminClient::default();
+    let deployment = Deployment::start(&topology, &options, &mut admin, interrupted)
         .map_err(|error| cannot_start(error, &topology, &options))?;
-    let settings = deployment.read_back(&mut commander, READ_BACK_LIMIT)?;
+    let settings = deployment.read_back(&mut admin, READ_BACK_LIMIT)?;
     Ok((deployment, settings))
 }
 
@@ -426,7 +434,7 @@ fn options(
 /// The places of the servers with data, by name; the others go where the system puts them.
 fn seats(topology: &Topology, place: &Place) -> BTreeMap<String, InstancePlacement> {
     let all = instances(topology);
-    let data = all.into_iter().filter(|one| one.duty == Duty::Data);
+    let data = all.into_iter().filter(|one| one.kind == InstanceKind::Data);
     data.enumerate()
         .filter_map(|(number, instance)| Some((instance.name, place.of_server(number)?)))
         .collect()

@@ -1,10 +1,10 @@
 //! A measured session with its servers, from the resolved task to the saved run: what `dyno run`,
 //! `dyno load` and `dyno ycsb` have in common. How results look is left to the callers.
 
+pub(crate) mod admin_client;
 pub(crate) mod analysis;
 pub(crate) mod choice;
 pub(crate) mod collection;
-pub(crate) mod commander;
 pub(crate) mod directory;
 pub(crate) mod document;
 pub(crate) mod execute;
