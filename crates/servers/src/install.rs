@@ -397,9 +397,9 @@ impl Staging {
             Ok(())
         } else {
             Err(InstallError::Other {
-                what: "version",
+                what: "a version that differs from that of the `mongos` beside it:",
                 found: server.version.clone(),
-                expected: format!("{}, that of the `mongos` beside it", says.version),
+                expected: says.version,
             })
         }
     }
