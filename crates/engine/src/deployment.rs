@@ -1,6 +1,7 @@
 //! The servers of a session as one deployment: started for it and stopped after it, or running
 //! already.
 
+<<<<<<< HEAD:crates/engine/src/deployment.rs
 pub mod admin;
 pub mod choice;
 pub mod locality;
@@ -12,7 +13,17 @@ use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::{ServerPaths, ServerUnderTest, check_durable};
 use crate::error::{Error, Kind};
 use crate::run::observation::{self, WatchedServer};
-use admin::ControlCommander;
+use admin::ControlAdminClient;
+=======
+use crate::exit::{Exit, Failure};
+use crate::session::admin_client::ControlAdminClient;
+use crate::session::choice;
+use crate::session::execute::Hands;
+use crate::session::observation::{self, Witness};
+use crate::session::place::Place;
+use crate::session::server::{ServerPlaces, ServerUnderTest, check_durable};
+use crate::session::task::Remote;
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/lab.rs
 use dyno_load::connect::Control;
 use dyno_load::prepare;
 use dyno_plan::Plan;
@@ -23,8 +34,9 @@ use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
 use dyno_record::server::ExperimentServer;
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
-    DataDir, Deployment, DeploymentOptions, Duty, EndedMember, Instance, Member, MemberSettings,
-    Namespace, ServerOptions, ServerProgram, Stopped, Topology, instances, locate_mongos,
+    DataDir, Deployment, DeploymentOptions, EndedMember, Instance, InstanceKind, Member,
+    MemberSettings, Namespace, ServerOptions, ServerProgram, Stopped, Topology, instances,
+    locate_mongos,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -77,7 +89,10 @@ pub fn settle_topology(plan: &mut Plan) -> Result<(), Error> {
 /// Servers that hold the data under test, in the order of their start.
 pub fn data_servers(topology: &Topology) -> u32 {
     let all = instances(topology);
-    let data = all.iter().filter(|one| one.duty == Duty::Data).count();
+    let data = all
+        .iter()
+        .filter(|one| one.kind == InstanceKind::Data)
+        .count();
     u32::try_from(data).unwrap_or(u32::MAX)
 }
 
@@ -178,7 +193,7 @@ impl DeploymentUnderTest {
     pub fn processes(&self) -> Vec<u32> {
         self.members()
             .iter()
-            .filter(|member| member.instance().duty == Duty::Data)
+            .filter(|member| member.instance().kind == InstanceKind::Data)
             .map(|member| member.server().pid())
             .collect()
     }
@@ -315,7 +330,11 @@ fn ending_caveat((name, ending): &(String, Stopped)) -> Option<Caveat> {
 /// The server that speaks for client `number`: its own, else the primary, else the first with data.
 fn spokesman(deployment: &Deployment, number: usize) -> &Member {
     let members = deployment.members();
-    let data = || members.iter().filter(|m| m.instance().duty == Duty::Data);
+    let data = || {
+        members
+            .iter()
+            .filter(|m| m.instance().kind == InstanceKind::Data)
+    };
     let chosen = match deployment.topology() {
         Topology::Standalone | Topology::Pairs { .. } => data().nth(number),
         Topology::ReplicaSet(_) | Topology::Sharded(_) => data()
@@ -379,11 +398,17 @@ pub fn start(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Deployment, Vec<MemberSettings>), Error> {
     let topology = topology_of(plan)?;
+<<<<<<< HEAD:crates/engine/src/deployment.rs
     let options = options(plan, &topology, paths, placement)?;
-    let mut commander = ControlCommander::default();
-    let deployment = Deployment::start(&topology, &options, &mut commander, interrupted)
+    let mut admin = ControlAdminClient::default();
+    let deployment = Deployment::start(&topology, &options, &mut admin, interrupted)
+=======
+    let options = options(plan, &topology, places, place)?;
+    let mut admin = ControlAdminClient::default();
+    let deployment = Deployment::start(&topology, &options, &mut admin, interrupted)
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/lab.rs
         .map_err(|error| cannot_start(error, &topology, &options))?;
-    let settings = deployment.read_back(&mut commander, READ_BACK_LIMIT)?;
+    let settings = deployment.read_back(&mut admin, READ_BACK_LIMIT)?;
     Ok((deployment, settings))
 }
 
@@ -427,7 +452,7 @@ fn options(
 /// The paths of the servers with data, by name; the others go where the system puts them.
 fn seats(topology: &Topology, place: &HostPlacement) -> BTreeMap<String, InstancePlacement> {
     let all = instances(topology);
-    let data = all.into_iter().filter(|one| one.duty == Duty::Data);
+    let data = all.into_iter().filter(|one| one.kind == InstanceKind::Data);
     data.enumerate()
         .filter_map(|(number, instance)| Some((instance.name, place.of_server(number)?)))
         .collect()

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::error::Error;
 use dyno_load::Sink;
 use dyno_load::clock::Clock;
-use dyno_observe::watch::{Board, Keep};
+use dyno_observe::watch::{Board, OutputOptions};
 use dyno_plan::Plan;
 use dyno_plan::task::{Remote, Threads};
 use dyno_record::model::{Caveat, FleetRecord, PhaseKind, ResourceUse};
@@ -46,7 +46,7 @@ pub struct Readings {
     /// Where they are shown while the run goes on.
     pub board: Board,
     /// How they are written.
-    pub keep: Keep,
+    pub keep: OutputOptions,
     /// From one reading to the next.
     pub interval: Duration,
     /// The clock of the run.

@@ -41,7 +41,7 @@ use dyno_load::job::RetryRule;
 use dyno_load::prepare;
 use dyno_load::workload::Workload;
 use dyno_observe::doctor::{self, Subject};
-use dyno_observe::watch::{Board, Keep, Watcher};
+use dyno_observe::watch::{Board, OutputOptions, Watcher};
 use dyno_plan::Plan;
 use dyno_plan::model::PageCache;
 use dyno_plan::task::Task;
@@ -360,9 +360,15 @@ impl<'a> Session<'a> {
         }
         self.describe_members(deployment);
         self.document_servers();
+<<<<<<< HEAD:crates/engine/src/run.rs
         let folder = self.data_folders(deployment).into_iter().next();
         let sync_every = self.options.guard.as_ref().map(|_| SYNC_EVERY);
-        let keep = Keep {
+        let keep = OutputOptions {
+=======
+        let folder = self.data_folders(lab).into_iter().next();
+        let sync_every = self.conduct.guard.as_ref().map(|_| SYNC_EVERY);
+        let keep = OutputOptions {
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/execute.rs
             run_directory: self.directory.clone(),
             readings_per_row: observation::per_row(self.plan, self.plan.observe.interval.0),
             sync_every,
@@ -448,7 +454,7 @@ impl<'a> Session<'a> {
 
     /// Takes the files out of the machine's memory, if the plan wants reads from the disk.
     fn drop_page_cache(&self, deployment: &DeploymentUnderTest) -> Result<(), Error> {
-        if self.plan.data.page_cache == PageCache::Keep {
+        if self.plan.data.page_cache == PageCache::OutputOptions {
             return Ok(());
         }
         if !deployment.servers.iter().all(ServerUnderTest::is_local) {

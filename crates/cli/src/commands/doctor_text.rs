@@ -50,7 +50,7 @@ pub(crate) fn human(verdicts: &[Verdict], changed: &[Undo]) -> String {
         let _ = writeln!(
             text,
             "changed {} from `{}` to `{}`; to take it back: {}",
-            undo.place().display(),
+            undo.target().display(),
             undo.before,
             undo.value(),
             undo.revert_command()
@@ -114,7 +114,7 @@ fn summary(verdicts: &[Verdict]) -> String {
 pub(crate) fn reverted_human(outcome: &Outcome) -> String {
     let mut text = String::new();
     for undo in &outcome.reverted {
-        let place = undo.place().display();
+        let place = undo.target().display();
         let _ = writeln!(
             text,
             "{place} is `{}` again, it was `{}`",

@@ -17,7 +17,7 @@ use dyno_engine::detached::{DetachedDeployment, Status, Stopped, state};
 use dyno_engine::run::preflight;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_servers::{Duty, ServerProgram, placement, planned_caches};
+use dyno_servers::{InstanceKind, ServerProgram, placement, planned_caches};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -203,8 +203,8 @@ fn caches(plan: &Plan, place: &HostPlacement) -> Result<String, Failure> {
     let mut text = String::new();
     for (instance, cache) in caches {
         let name = &instance.name;
-        let _ = match (instance.duty, cache) {
-            (Duty::Router, _) => Ok(()),
+        let _ = match (instance.kind, cache) {
+            (InstanceKind::Router, _) => Ok(()),
             (_, Some(cache)) => writeln!(text, "cache of `{name}`: {} MiB", cache.0 >> 20),
             (_, None) => writeln!(
                 text,

@@ -2,7 +2,7 @@
 
 use bson::Document;
 use dyno_load::connect::{Connector, Control, ControlError};
-use dyno_servers::{CommandFailure, Commander, Target};
+use dyno_servers::{AdminClient, CommandFailure, Target};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 /// Connections to the servers of one deployment, each kept for the next command.
 #[derive(Debug, Default)]
-pub struct ControlCommander {
+pub(crate) struct ControlAdminClient {
     /// By address, and whether somebody is logged in.
     connections: HashMap<(SocketAddr, bool), Control>,
 }
 
-impl ControlCommander {
+impl ControlAdminClient {
     fn connection(
         &mut self,
         target: Target<'_>,
@@ -42,7 +42,7 @@ fn connect(
     Ok(connector.control()?)
 }
 
-impl Commander for ControlCommander {
+impl AdminClient for ControlAdminClient {
     fn run(
         &mut self,
         target: Target<'_>,

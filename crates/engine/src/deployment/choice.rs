@@ -6,8 +6,8 @@ use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::resolve::size_by_cache;
 use dyno_servers::{
-    Chosen, EmbeddedPlaces, InstalledServers, Mongod, MongodPlaces, ServerError, ServerProgram,
-    choose, locate_embedded, locate_mongod, program_version,
+    EmbeddedSearch, InstalledServers, Mongod, MongodSearch, ServerChoice, ServerError,
+    ServerProgram, choose, locate_embedded, locate_mongod, program_version,
 };
 use std::path::{Path, PathBuf};
 
@@ -47,12 +47,21 @@ fn settle_kind(
     let chosen = match server.kind {
         ServerKind::Uri => return Ok(None),
         // A plan can be shown where it is not built; its start says what is missing, and so does a dry run.
+<<<<<<< HEAD:crates/engine/src/deployment/choice.rs
         ServerKind::Embedded => match locate_embedded(&embedded_places(embedded, environment)) {
-            Ok(program) => Chosen::Embedded(program),
+            Ok(program) => ServerChoice::Embedded(program),
             Err(_) => return Ok(None),
         },
-        ServerKind::Mongod => Chosen::Mongod(mongod(server.mongod.as_deref(), environment)?),
+        ServerKind::Mongod => ServerChoice::Mongod(mongod(server.mongod.as_deref(), environment)?),
         ServerKind::Auto => with_installed(environment, |installed| {
+=======
+        ServerKind::Embedded => match locate_embedded(&embedded_places(embedded, surroundings)) {
+            Ok(program) => ServerChoice::Embedded(program),
+            Err(_) => return Ok(None),
+        },
+        ServerKind::Mongod => ServerChoice::Mongod(mongod(server.mongod.as_deref(), surroundings)?),
+        ServerKind::Auto => with_installed(surroundings, |installed| {
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/choice.rs
             choose(
                 &mongod_places(environment, installed),
                 &embedded_places(embedded, environment),
@@ -60,12 +69,12 @@ fn settle_kind(
         })?,
     };
     let (kind, path) = match &chosen {
-        Chosen::Mongod(found) => {
+        ServerChoice::Mongod(found) => {
             server.kind = ServerKind::Mongod;
             server.mongod = Some(found.name.clone());
             (ServerProgram::Mongod, &found.program)
         }
-        Chosen::Embedded(program) => {
+        ServerChoice::Embedded(program) => {
             server.kind = ServerKind::Embedded;
             (ServerProgram::Embedded, program)
         }
@@ -104,9 +113,15 @@ pub fn program(
 /// Where the embedded server is looked for.
 pub fn embedded_places<'a>(
     explicit: Option<&'a Path>,
+<<<<<<< HEAD:crates/engine/src/deployment/choice.rs
     environment: &'a Environment,
-) -> EmbeddedPlaces<'a> {
-    EmbeddedPlaces {
+) -> EmbeddedSearch<'a> {
+    EmbeddedSearch {
+=======
+    surroundings: &'a Surroundings,
+) -> EmbeddedSearch<'a> {
+    EmbeddedSearch {
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/choice.rs
         explicit,
         executable_dir: environment.executable.as_deref().and_then(Path::parent),
         path_variable: environment.path.as_deref(),
@@ -116,10 +131,17 @@ pub fn embedded_places<'a>(
 fn mongod_places<'a>(
     environment: &'a Environment,
     installed: &'a InstalledServers,
-) -> MongodPlaces<'a> {
-    MongodPlaces {
+<<<<<<< HEAD:crates/engine/src/deployment/choice.rs
+) -> MongodSearch<'a> {
+    MongodSearch {
         named: environment.mongod.as_deref(),
         path_variable: environment.path.as_deref(),
+=======
+) -> MongodSearch<'a> {
+    MongodSearch {
+        named: surroundings.mongod.as_deref(),
+        path_variable: surroundings.path.as_deref(),
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/choice.rs
         installed: Some(installed),
     }
 }
@@ -128,7 +150,11 @@ fn with_installed<T>(
     environment: &Environment,
     find: impl FnOnce(&InstalledServers) -> Result<T, ServerError>,
 ) -> Result<T, ServerError> {
-    find(&InstalledServers::of(environment.data_dir.as_deref()))
+<<<<<<< HEAD:crates/engine/src/deployment/choice.rs
+    find(&InstalledServers::new(environment.data_dir.as_deref()))
+=======
+    find(&InstalledServers::new(surroundings.data_dir.as_deref()))
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/choice.rs
 }
 
 /// Whether a key of the plan decides which server is started.

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::files::write_file;
 use dyno_plan::Plan;
 use dyno_record::model::PlacementRecord;
-use dyno_servers::{Deployment, Duty, MemberSettings};
+use dyno_servers::{Deployment, InstanceKind, MemberSettings};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fs::Permissions;
@@ -55,7 +55,7 @@ impl PlacementState {
     fn of(deployment: &Deployment, place: &HostPlacement) -> Self {
         let members = deployment.members().iter();
         let processes: Vec<u32> = members
-            .filter(|member| member.instance().duty == Duty::Data)
+            .filter(|member| member.instance().kind == InstanceKind::Data)
             .map(|member| member.server().pid())
             .collect();
         let (record, caveats) = place.verify(&processes);
@@ -103,7 +103,7 @@ impl State {
             members: members
                 .map(|(member, settings)| MemberState {
                     name: member.instance().name.clone(),
-                    duty: duty(member.instance().duty).into(),
+                    duty: duty(member.instance().kind).into(),
                     address: member.server().address().to_string(),
                     process: member.server().pid(),
                     version: member.server().version().to_owned(),
@@ -159,12 +159,12 @@ fn uris(plan: &Plan, deployment: &Deployment) -> Vec<String> {
     uris.iter().map(|uri| with_options(uri, plan)).collect()
 }
 
-fn duty(duty: Duty) -> &'static str {
-    match duty {
-        Duty::Data => "data",
-        Duty::Arbiter => "arbiter",
-        Duty::ConfigServer => "config server",
-        Duty::Router => "router",
+fn duty(kind: InstanceKind) -> &'static str {
+    match kind {
+        InstanceKind::Data => "data",
+        InstanceKind::Arbiter => "arbiter",
+        InstanceKind::ConfigServer => "config server",
+        InstanceKind::Router => "router",
     }
 }
 

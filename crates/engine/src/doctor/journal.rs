@@ -207,12 +207,12 @@ impl Journal {
                 Ok(Reverted::Now) => outcome.reverted.push(undo),
                 Ok(Reverted::Already) => observer.note(&format!(
                     "`{}` was `{}` again already",
-                    undo.place().display(),
+                    undo.target().display(),
                     undo.before
                 )),
                 Ok(Reverted::Gone) => observer.note(&format!(
                     "`{}` is not there any more, nothing is left to take back",
-                    undo.place().display()
+                    undo.target().display()
                 )),
                 Err(error @ ChangeError::ChangedMeanwhile { .. }) => {
                     self.left_alone(&undo, &error, observer);

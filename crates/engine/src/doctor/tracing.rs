@@ -41,13 +41,13 @@ struct WayHere {
 /// Asks the kernel.
 pub fn tracing(kernel: &dyn Kernel) -> Tracing {
     let found = possibilities(kernel);
-    let watched = found.watched.iter().map(|each| Watched {
-        what: each.watched.as_str().to_owned(),
+    let watched = found.targets.iter().map(|each| Watched {
+        what: each.target.as_str().to_owned(),
         hook: each.hook.as_ref().ok().map(|(_, name)| name.clone()),
         reason: each.hook.as_ref().err().cloned(),
     });
-    let ways = found.ways.iter().map(|(way, result)| WayHere {
-        way: way.as_str().to_owned(),
+    let ways = found.methods.iter().map(|(method, result)| WayHere {
+        way: method.as_str().to_owned(),
         reason: result.as_ref().err().cloned(),
     });
     Tracing {

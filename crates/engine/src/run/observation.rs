@@ -7,8 +7,8 @@ use dyno_load::clock::Clock;
 use dyno_load::connect::{Connector, Control, ControlError};
 use dyno_observe::doctor::network;
 use dyno_observe::watch::{
-    Address, Ask, AskError, Credentials, Host as HostSource, HostSubject, Keep, Now, ServerSubject,
-    Source, Watcher, collection_statistics, exporter, server,
+    Address, Ask, AskError, Credentials, Host as HostSource, HostSubject, Now, OutputOptions,
+    ServerSubject, Source, Watcher, collection_statistics, exporter, server,
 };
 use dyno_plan::Plan;
 use dyno_plan::model::ExporterPlan;
@@ -41,7 +41,7 @@ pub(crate) fn start(
     plan: &Plan,
     deployment: &DeploymentUnderTest,
     data_folder: Option<PathBuf>,
-    keep: &Keep,
+    keep: &OutputOptions,
     clock: Clock,
 ) -> Result<Option<Watcher>, Error> {
     let observe = &plan.observe;

@@ -168,7 +168,7 @@ fn queues(actions: &[Action], root: &Path) -> Result<Vec<Undo>, change::ChangeEr
 
 fn queue_record(undo: &Undo) -> SteeredQueue {
     SteeredQueue {
-        file: undo.place().display().to_string(),
+        file: undo.target().display().to_string(),
         before: undo.before.clone(),
         set: undo.value().to_owned(),
         at_end: None,

@@ -374,13 +374,7 @@ impl Cluster {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        // SAFETY: between fork and exec there is one system call, which allocates nothing.
-        unsafe {
-            command.pre_exec(|| {
-                nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)
-                    .map_err(std::io::Error::from)
-            });
-        }
+        dyno_servers::set_death_signal(&mut command, nix::sys::signal::Signal::SIGTERM);
         let mut child = command.spawn().map_err(|error| {
             Error::from_cause(Kind::Environment, error)
                 .context("cannot start `kubectl`")

@@ -1,10 +1,17 @@
 //! What agents read of their hosts, as sources of the run.
 
 use super::server_use::{ServerUse, server_use};
+<<<<<<< HEAD:crates/fleet/src/source/readings.rs
 use crate::clock::monotonic_ns;
 use crate::readings::HostReading;
 use dyno_engine::load_source::Readings;
-use dyno_observe::watch::{Account, Description, Relay};
+use dyno_observe::watch::{Description, ReadingStatus, RemoteSource};
+=======
+use dyno_fleet::clock::monotonic_ns;
+use dyno_fleet::readings::HostReading;
+use dyno_load::clock::Clock;
+use dyno_observe::watch::{Board, Description, OutputOptions, ReadingStatus, RemoteSource};
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/fleet/relays.rs
 use dyno_record::model::{PhaseKind, ResourceUse, SourceKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +22,19 @@ const SILENT: &str = "no reading came from the agent";
 pub(super) type Who = (bool, u32);
 
 /// The sources of one run.
+<<<<<<< HEAD:crates/fleet/src/source/readings.rs
 pub(super) struct HostSources {
     readings: Readings,
-    relays: BTreeMap<Who, Relay>,
+    relays: BTreeMap<Who, RemoteSource>,
+=======
+pub(crate) struct Relays {
+    board: Board,
+    keep: OutputOptions,
+    /// Time from one reading to the next, as the plan wants it.
+    interval: Duration,
+    clock: Clock,
+    relays: BTreeMap<Who, RemoteSource>,
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/fleet/relays.rs
     /// Of hosts of servers, by the numbers of their agents.
     busy: BTreeMap<u32, ServerUse>,
     names: BTreeSet<String>,
@@ -25,11 +42,21 @@ pub(super) struct HostSources {
     heard_s: f64,
 }
 
+<<<<<<< HEAD:crates/fleet/src/source/readings.rs
 impl HostSources {
     /// No hosts yet.
     pub(super) fn new(readings: Readings) -> Self {
         HostSources {
             readings,
+=======
+impl Relays {
+    pub(crate) fn new(board: Board, keep: OutputOptions, interval: Duration, clock: Clock) -> Self {
+        Relays {
+            board,
+            keep,
+            interval,
+            clock,
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/fleet/relays.rs
             relays: BTreeMap::new(),
             busy: BTreeMap::new(),
             names: BTreeSet::new(),
@@ -48,8 +75,12 @@ impl HostSources {
             subject: host.to_owned(),
             of_server: who.0,
         };
+<<<<<<< HEAD:crates/fleet/src/source/readings.rs
         let wanted = &self.readings;
-        let relay = Relay::new(&wanted.board, description, wanted.interval, &wanted.keep);
+        let relay = RemoteSource::new(&wanted.board, description, wanted.interval, &wanted.keep);
+=======
+        let relay = RemoteSource::new(&self.board, description, self.interval, &self.keep);
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/fleet/relays.rs
         self.relays.insert(who, relay);
         if let (true, agent) = who {
             let used = ServerUse::new(wanted.interval.as_secs_f64());
@@ -79,7 +110,7 @@ impl HostSources {
     pub(super) fn take(&mut self, is_server: bool, local_ns: i64, reading: HostReading) {
         let at_ns = self.readings.clock.now_ns() as i64 + (local_ns - monotonic_ns());
         let relay = self.relays.get_mut(&(is_server, reading.agent));
-        let account = serde_json::from_value::<Account>(reading.account);
+        let account = serde_json::from_value::<ReadingStatus>(reading.account);
         if let (Some(relay), Ok(account), 0..) = (relay, account, at_ns) {
             let at_s = at_ns as f64 / 1e9;
             if let Some(busy) = self.busy.get_mut(&reading.agent).filter(|_| is_server) {
@@ -117,7 +148,7 @@ impl HostSources {
 mod tests {
     use super::*;
     use dyno_load::clock::Clock;
-    use dyno_observe::watch::{Board, Keep};
+    use dyno_observe::watch::{Board, OutputOptions};
     use dyno_record::metrics::MetricId;
     use dyno_record::model::SourceHealth;
     use std::time::Duration;
@@ -136,7 +167,7 @@ mod tests {
     #[test]
     fn each_host_is_a_source_and_readings_of_another_run_are_not_of_this_one() {
         let folder = tempfile::tempdir().expect("there is room");
-        let keep = Keep {
+        let keep = OutputOptions {
             run_directory: folder.path().to_owned(),
             readings_per_row: 1,
             sync_every: None,

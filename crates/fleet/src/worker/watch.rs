@@ -1,8 +1,14 @@
 //! Reads the machine of an agent while it works, and sends what it read to the controller.
 
+<<<<<<< HEAD:crates/fleet/src/worker/watch.rs
 use crate::agent::Readings;
 use crate::clock::monotonic_ns;
-use dyno_observe::watch::{Account, Host, HostSubject, Source, thread_cpu_s};
+use dyno_observe::watch::{ReadingStatus, Host, HostSubject, Source, thread_cpu_s};
+=======
+use dyno_fleet::agent::Readings;
+use dyno_fleet::clock::monotonic_ns;
+use dyno_observe::watch::{Host, HostSubject, ReadingStatus, Source, thread_cpu_s};
+>>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/fleet/watch.rs
 use dyno_plan::Plan;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -116,7 +122,7 @@ impl Reader {
         let read_ns = monotonic_ns();
         let lasted_s = self.start.elapsed().as_secs_f64();
         let reading = self.source.read(lasted_s);
-        let (values, account) = Account::of(reading, thread_cpu_s(), lasted_s);
+        let (values, account) = ReadingStatus::split(reading, thread_cpu_s(), lasted_s);
         let account = serde_json::to_value(account).expect("figures and texts are plain data");
         // The next one goes again; the controller counts those that it lacks.
         let _ = self.readings.send(read_ns, &values, account);

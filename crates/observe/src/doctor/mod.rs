@@ -131,7 +131,7 @@ impl Finding {
             Level::Unknown,
             "the server is on another machine",
             "run `dyno doctor` there",
-            "the setting counts on the server's machine",
+            "the setting matters on the server's machine",
         )
     }
 

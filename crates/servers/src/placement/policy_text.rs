@@ -14,7 +14,7 @@ const CLIENT_FORMS: &str = "`none`, `same`, `other`, a list of CPUs such as `8-1
     `CPUS@MEMORY/CPUS@MEMORY`";
 const MEMORY_FORMS: &str = "`default`, `local`, `bind:NODES`, `interleave:NODES` or `prefer:NODE`";
 const PLACE_FORMS: &str = "a list of CPUs such as `0-3`, or `any`";
-const REQUEST_FORMS: &str = "a policy, and after a space `client=` and a place of the clients";
+const REQUEST_FORMS: &str = "a policy, then a space, `client=` and the placement of the clients";
 
 impl PlacementRequest {
     /// A request from its text: a policy, and separated by a space `client=` with the place of the
@@ -82,7 +82,7 @@ impl FromStr for ClientPolicy {
             _ if text.contains(['@', '/']) => places_from(text).map(ClientPolicy::Custom),
             _ => match filled(text) {
                 Some(list) => Ok(ClientPolicy::Cores(list)),
-                None => Err(syntax(text, "place of the clients", CLIENT_FORMS)),
+                None => Err(syntax(text, "client placement", CLIENT_FORMS)),
             },
         }
     }
@@ -98,7 +98,7 @@ impl FromStr for InstancePlacement {
         };
         let cpus = match cpus {
             "any" => None,
-            list => Some(filled(list).ok_or_else(|| syntax(text, "place", PLACE_FORMS))?),
+            list => Some(filled(list).ok_or_else(|| syntax(text, "placement", PLACE_FORMS))?),
         };
         Ok(InstancePlacement { cpus, memory })
     }

@@ -192,11 +192,7 @@ fn command(trace: &TracePlan, folder: &Path, subject: &Subject) -> io::Result<Co
         .stdin(Stdio::null())
         .process_group(0);
     // The watchdog does not know a process that was started a moment before our death.
-    // SAFETY: between fork and exec only one system call is made; it touches no memory of ours.
-    unsafe {
-        command
-            .pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGINT).map_err(io::Error::from));
-    }
+    dyno_servers::set_death_signal(&mut command, Signal::SIGINT);
     Ok(command)
 }
 

@@ -1,4 +1,4 @@
-//! The commander that goes with the double.
+//! Sends administrative commands to doubles.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,20 +7,20 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bson::{Document, doc};
-use dyno_servers::{CommandFailure, Commander, Target};
+use dyno_servers::{AdminClient, CommandFailure, Target};
 
 use super::wire;
 
 /// Sends commands to doubles, in plain text whatever the target says. It keeps its connections.
 #[derive(Debug, Default)]
-pub struct DoubleCommander {
+pub struct DoubleAdminClient {
     /// By address, and whether it has authenticated.
     connections: HashMap<(SocketAddr, bool), TcpStream>,
     /// Targets that named certificates, which the double cannot use.
     pub encrypted_targets: u32,
 }
 
-impl DoubleCommander {
+impl DoubleAdminClient {
     fn exchange(
         &mut self,
         target: Target<'_>,
@@ -56,7 +56,7 @@ fn connect(target: Target<'_>, limit: Duration) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-impl Commander for DoubleCommander {
+impl AdminClient for DoubleAdminClient {
     fn run(
         &mut self,
         target: Target<'_>,

@@ -10,10 +10,10 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, getppid};
+use nix::unistd::Pid;
 
+use crate::death_signal::set_death_signal;
 use crate::placement::PreparedPlacement;
 
 /// Distance between two looks at a process: short against a start (100 ms), and no load.
@@ -21,7 +21,7 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A running child process and the thread that started it.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct ChildGuard {
     child: Child,
     /// Dropped to let the thread end. Only then, as that sends the death signal.
     release: Option<mpsc::Sender<()>>,
@@ -48,7 +48,7 @@ pub(crate) struct Ended {
     pub(crate) killed: bool,
 }
 
-impl Keeper {
+impl ChildGuard {
     /// Starts `command` in a process group of its own, so that Ctrl-C on the terminal reaches us
     /// alone; the child gets `death_signal` when we end in any way.
     ///
@@ -59,25 +59,13 @@ impl Keeper {
         mut command: Command,
         death_signal: Signal,
         placement: Option<PreparedPlacement>,
-    ) -> Result<Keeper, SpawnFailure> {
+    ) -> Result<ChildGuard, SpawnFailure> {
         command.process_group(0);
-        let parent = Pid::this();
-        // SAFETY: between fork and exec the closure makes two system calls and builds errors from
-        // numbers; it allocates nothing and takes no lock.
-        unsafe {
-            command.pre_exec(move || {
-                prctl::set_pdeathsig(death_signal)?;
-                // The parent may have died before the call: the signal would then never come.
-                if getppid() != parent {
-                    return Err(io::Error::from_raw_os_error(libc::ESRCH));
-                }
-                Ok(())
-            });
-        }
+        set_death_signal(&mut command, death_signal);
         let (started, start) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let thread = thread::Builder::new()
-            .name("server-keeper".to_owned())
+            .name("child-guard".to_owned())
             .spawn(move || {
                 let child = spawn_placed(command, placement);
                 if started.send(child).is_ok() {
@@ -91,7 +79,7 @@ impl Keeper {
                 "the thread that starts servers has panicked",
             ))
         })??;
-        Ok(Keeper {
+        Ok(ChildGuard {
             child,
             release: Some(release),
             thread: Some(thread),
@@ -155,7 +143,7 @@ fn spawn_placed(
     command.spawn().map_err(SpawnFailure::Program)
 }
 
-impl Drop for Keeper {
+impl Drop for ChildGuard {
     /// Kills what was not stopped: an owner that returns early leaves nothing behind.
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
@@ -183,8 +171,8 @@ mod tests {
         command
     }
 
-    fn spawn(command: Command, death_signal: Signal) -> Result<Keeper, SpawnFailure> {
-        Keeper::spawn(command, death_signal, None)
+    fn spawn(command: Command, death_signal: Signal) -> Result<ChildGuard, SpawnFailure> {
+        ChildGuard::spawn(command, death_signal, None)
     }
 
     fn is_alive(process: u32) -> bool {
@@ -193,12 +181,12 @@ mod tests {
 
     #[test]
     fn a_child_outlives_the_thread_that_asked_for_it() {
-        let mut keeper = thread::spawn(|| spawn(shell("exec sleep 60"), Signal::SIGKILL))
+        let mut guard = thread::spawn(|| spawn(shell("exec sleep 60"), Signal::SIGKILL))
             .join()
             .unwrap()
             .unwrap();
-        assert_eq!(keeper.exit_status().unwrap(), None);
-        let ended = keeper.stop(Duration::from_secs(60)).unwrap();
+        assert_eq!(guard.exit_status().unwrap(), None);
+        let ended = guard.stop(Duration::from_secs(60)).unwrap();
         assert_eq!(ended.status.signal(), Some(libc::SIGTERM));
         assert!(!ended.killed && !ended.by_itself);
     }
@@ -206,10 +194,10 @@ mod tests {
     #[test]
     fn a_child_gets_the_death_signal_when_its_thread_ends() {
         // The thread that started the child ends while the child lives, as all do when we are killed.
-        let mut keeper = spawn(shell("exec sleep 60"), Signal::SIGTERM).unwrap();
-        drop(keeper.release.take());
-        keeper.thread.take().unwrap().join().unwrap();
-        let status = keeper.child.wait().unwrap();
+        let mut guard = spawn(shell("exec sleep 60"), Signal::SIGTERM).unwrap();
+        drop(guard.release.take());
+        guard.thread.take().unwrap().join().unwrap();
+        let status = guard.child.wait().unwrap();
         assert_eq!(status.signal(), Some(libc::SIGTERM));
     }
 
@@ -221,39 +209,39 @@ mod tests {
             "trap '' TERM; : >'{}'; while :; do sleep 1; done",
             mark.display()
         );
-        let mut keeper = spawn(shell(&script), Signal::SIGKILL).unwrap();
+        let mut guard = spawn(shell(&script), Signal::SIGKILL).unwrap();
         while !mark.exists() {
             thread::sleep(POLL_INTERVAL);
         }
-        let ended = keeper.stop(Duration::from_millis(50)).unwrap();
+        let ended = guard.stop(Duration::from_millis(50)).unwrap();
         assert!(ended.killed);
         assert_eq!(ended.status.signal(), Some(libc::SIGKILL));
     }
 
     #[test]
     fn a_child_that_ended_by_itself_is_told_apart() {
-        let mut keeper = spawn(shell("exit 3"), Signal::SIGKILL).unwrap();
-        while keeper.exit_status().unwrap().is_none() {
+        let mut guard = spawn(shell("exit 3"), Signal::SIGKILL).unwrap();
+        while guard.exit_status().unwrap().is_none() {
             thread::sleep(POLL_INTERVAL);
         }
-        let ended = keeper.stop(Duration::ZERO).unwrap();
+        let ended = guard.stop(Duration::ZERO).unwrap();
         assert_eq!(ended.status.code(), Some(3));
         assert!(ended.by_itself && !ended.killed);
     }
 
     #[test]
-    fn a_dropped_keeper_leaves_no_process() {
-        let keeper = spawn(shell("trap '' TERM; exec sleep 60"), Signal::SIGKILL).unwrap();
-        let process = keeper.id();
+    fn a_dropped_guard_leaves_no_process() {
+        let guard = spawn(shell("trap '' TERM; exec sleep 60"), Signal::SIGKILL).unwrap();
+        let process = guard.id();
         assert!(is_alive(process));
-        drop(keeper);
+        drop(guard);
         assert!(!is_alive(process));
     }
 
     #[test]
     fn the_child_is_in_a_process_group_of_its_own() {
-        let keeper = spawn(shell("exec sleep 60"), Signal::SIGKILL).unwrap();
-        let child = Pid::from_raw(keeper.id().cast_signed());
+        let guard = spawn(shell("exec sleep 60"), Signal::SIGKILL).unwrap();
+        let child = Pid::from_raw(guard.id().cast_signed());
         assert_eq!(nix::unistd::getpgid(Some(child)).unwrap(), child);
     }
 
@@ -272,7 +260,7 @@ mod tests {
             memory: MemoryPolicy::Default,
         };
         let placement = Some(PreparedPlacement::new(&nowhere));
-        match Keeper::spawn(shell("exec sleep 60"), Signal::SIGKILL, placement) {
+        match ChildGuard::spawn(shell("exec sleep 60"), Signal::SIGKILL, placement) {
             Err(SpawnFailure::Placement(error)) => {
                 assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
             }

