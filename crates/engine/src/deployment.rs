@@ -1,7 +1,6 @@
 //! The servers of a session as one deployment: started for it and stopped after it, or running
 //! already.
 
-<<<<<<< HEAD:crates/engine/src/deployment.rs
 pub mod admin;
 pub mod choice;
 pub mod locality;
@@ -14,16 +13,6 @@ use crate::deployment::server::{ServerPaths, ServerUnderTest, check_durable};
 use crate::error::{Error, Kind};
 use crate::run::observation::{self, WatchedServer};
 use admin::ControlAdminClient;
-=======
-use crate::exit::{Exit, Failure};
-use crate::session::admin_client::ControlAdminClient;
-use crate::session::choice;
-use crate::session::execute::Hands;
-use crate::session::observation::{self, Witness};
-use crate::session::place::Place;
-use crate::session::server::{ServerPlaces, ServerUnderTest, check_durable};
-use crate::session::task::Remote;
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/lab.rs
 use dyno_load::connect::Control;
 use dyno_load::prepare;
 use dyno_plan::Plan;
@@ -398,15 +387,9 @@ pub fn start(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Deployment, Vec<MemberSettings>), Error> {
     let topology = topology_of(plan)?;
-<<<<<<< HEAD:crates/engine/src/deployment.rs
     let options = options(plan, &topology, paths, placement)?;
     let mut admin = ControlAdminClient::default();
     let deployment = Deployment::start(&topology, &options, &mut admin, interrupted)
-=======
-    let options = options(plan, &topology, places, place)?;
-    let mut admin = ControlAdminClient::default();
-    let deployment = Deployment::start(&topology, &options, &mut admin, interrupted)
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/lab.rs
         .map_err(|error| cannot_start(error, &topology, &options))?;
     let settings = deployment.read_back(&mut admin, READ_BACK_LIMIT)?;
     Ok((deployment, settings))

@@ -360,15 +360,9 @@ impl<'a> Session<'a> {
         }
         self.describe_members(deployment);
         self.document_servers();
-<<<<<<< HEAD:crates/engine/src/run.rs
         let folder = self.data_folders(deployment).into_iter().next();
         let sync_every = self.options.guard.as_ref().map(|_| SYNC_EVERY);
         let keep = OutputOptions {
-=======
-        let folder = self.data_folders(lab).into_iter().next();
-        let sync_every = self.conduct.guard.as_ref().map(|_| SYNC_EVERY);
-        let keep = OutputOptions {
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/execute.rs
             run_directory: self.directory.clone(),
             readings_per_row: observation::per_row(self.plan, self.plan.observe.interval.0),
             sync_every,
@@ -454,7 +448,7 @@ impl<'a> Session<'a> {
 
     /// Takes the files out of the machine's memory, if the plan wants reads from the disk.
     fn drop_page_cache(&self, deployment: &DeploymentUnderTest) -> Result<(), Error> {
-        if self.plan.data.page_cache == PageCache::OutputOptions {
+        if self.plan.data.page_cache == PageCache::Keep {
             return Ok(());
         }
         if !deployment.servers.iter().all(ServerUnderTest::is_local) {

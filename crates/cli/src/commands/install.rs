@@ -64,11 +64,7 @@ fn is_pinned(server: &InstalledServer) -> bool {
 }
 
 fn folder(surroundings: &Surroundings) -> Result<PathBuf, Failure> {
-<<<<<<< HEAD
     let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
-=======
-    let installed = InstalledServers::new(surroundings.data_dir.as_deref());
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4
     let folder = installed.folder().map(PathBuf::from);
     folder.ok_or_else(|| {
         Failure::new(Exit::BadInput, "there is no folder for what is installed")
@@ -108,11 +104,7 @@ fn maintained(system: &str) -> String {
 
 /// Shows what is installed.
 pub(crate) fn list(format: ServerFormat, surroundings: &Surroundings) -> Result<Exit, Failure> {
-<<<<<<< HEAD
     let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
-=======
-    let installed = InstalledServers::new(surroundings.data_dir.as_deref());
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4
     let servers = installed.list();
     print_data(&match format {
         ServerFormat::Json => json(&servers),

@@ -47,21 +47,12 @@ fn settle_kind(
     let chosen = match server.kind {
         ServerKind::Uri => return Ok(None),
         // A plan can be shown where it is not built; its start says what is missing, and so does a dry run.
-<<<<<<< HEAD:crates/engine/src/deployment/choice.rs
         ServerKind::Embedded => match locate_embedded(&embedded_places(embedded, environment)) {
             Ok(program) => ServerChoice::Embedded(program),
             Err(_) => return Ok(None),
         },
         ServerKind::Mongod => ServerChoice::Mongod(mongod(server.mongod.as_deref(), environment)?),
         ServerKind::Auto => with_installed(environment, |installed| {
-=======
-        ServerKind::Embedded => match locate_embedded(&embedded_places(embedded, surroundings)) {
-            Ok(program) => ServerChoice::Embedded(program),
-            Err(_) => return Ok(None),
-        },
-        ServerKind::Mongod => ServerChoice::Mongod(mongod(server.mongod.as_deref(), surroundings)?),
-        ServerKind::Auto => with_installed(surroundings, |installed| {
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/choice.rs
             choose(
                 &mongod_places(environment, installed),
                 &embedded_places(embedded, environment),
@@ -113,15 +104,9 @@ pub fn program(
 /// Where the embedded server is looked for.
 pub fn embedded_places<'a>(
     explicit: Option<&'a Path>,
-<<<<<<< HEAD:crates/engine/src/deployment/choice.rs
     environment: &'a Environment,
 ) -> EmbeddedSearch<'a> {
     EmbeddedSearch {
-=======
-    surroundings: &'a Surroundings,
-) -> EmbeddedSearch<'a> {
-    EmbeddedSearch {
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/choice.rs
         explicit,
         executable_dir: environment.executable.as_deref().and_then(Path::parent),
         path_variable: environment.path.as_deref(),
@@ -131,17 +116,10 @@ pub fn embedded_places<'a>(
 fn mongod_places<'a>(
     environment: &'a Environment,
     installed: &'a InstalledServers,
-<<<<<<< HEAD:crates/engine/src/deployment/choice.rs
 ) -> MongodSearch<'a> {
     MongodSearch {
         named: environment.mongod.as_deref(),
         path_variable: environment.path.as_deref(),
-=======
-) -> MongodSearch<'a> {
-    MongodSearch {
-        named: surroundings.mongod.as_deref(),
-        path_variable: surroundings.path.as_deref(),
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/choice.rs
         installed: Some(installed),
     }
 }
@@ -150,11 +128,7 @@ fn with_installed<T>(
     environment: &Environment,
     find: impl FnOnce(&InstalledServers) -> Result<T, ServerError>,
 ) -> Result<T, ServerError> {
-<<<<<<< HEAD:crates/engine/src/deployment/choice.rs
     find(&InstalledServers::new(environment.data_dir.as_deref()))
-=======
-    find(&InstalledServers::new(surroundings.data_dir.as_deref()))
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/session/choice.rs
 }
 
 /// Whether a key of the plan decides which server is started.

@@ -118,7 +118,7 @@ fn needs(plan: &Plan) -> impl PartialEq + '_ {
 
 fn page_cache(task: &Task, context: Context<'_>) -> Result<(), Error> {
     // The hosts of a fleet know theirs.
-    if task.plan.data.page_cache == PageCache::OutputOptions || context.source.is_some() {
+    if task.plan.data.page_cache == PageCache::Keep || context.source.is_some() {
         return Ok(());
     }
     let hostname = context.environment.hostname.as_deref();

@@ -76,7 +76,7 @@ fn unsupported(plan: &Plan) -> Option<&'static str> {
     [
         ("traces", !plan.traces.is_empty()),
         ("trace", plan.trace.is_some()),
-        ("data.page_cache", plan.data.page_cache != PageCache::OutputOptions),
+        ("data.page_cache", plan.data.page_cache != PageCache::Keep),
         (
             "server.receive_packet_steering",
             server.receive_packet_steering.is_some(),

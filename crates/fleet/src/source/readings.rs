@@ -1,17 +1,10 @@
 //! What agents read of their hosts, as sources of the run.
 
 use super::server_use::{ServerUse, server_use};
-<<<<<<< HEAD:crates/fleet/src/source/readings.rs
 use crate::clock::monotonic_ns;
 use crate::readings::HostReading;
 use dyno_engine::load_source::Readings;
 use dyno_observe::watch::{Description, ReadingStatus, RemoteSource};
-=======
-use dyno_fleet::clock::monotonic_ns;
-use dyno_fleet::readings::HostReading;
-use dyno_load::clock::Clock;
-use dyno_observe::watch::{Board, Description, OutputOptions, ReadingStatus, RemoteSource};
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/fleet/relays.rs
 use dyno_record::model::{PhaseKind, ResourceUse, SourceKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,19 +15,9 @@ const SILENT: &str = "no reading came from the agent";
 pub(super) type Who = (bool, u32);
 
 /// The sources of one run.
-<<<<<<< HEAD:crates/fleet/src/source/readings.rs
 pub(super) struct HostSources {
     readings: Readings,
     relays: BTreeMap<Who, RemoteSource>,
-=======
-pub(crate) struct Relays {
-    board: Board,
-    keep: OutputOptions,
-    /// Time from one reading to the next, as the plan wants it.
-    interval: Duration,
-    clock: Clock,
-    relays: BTreeMap<Who, RemoteSource>,
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/fleet/relays.rs
     /// Of hosts of servers, by the numbers of their agents.
     busy: BTreeMap<u32, ServerUse>,
     names: BTreeSet<String>,
@@ -42,21 +25,11 @@ pub(crate) struct Relays {
     heard_s: f64,
 }
 
-<<<<<<< HEAD:crates/fleet/src/source/readings.rs
 impl HostSources {
     /// No hosts yet.
     pub(super) fn new(readings: Readings) -> Self {
         HostSources {
             readings,
-=======
-impl Relays {
-    pub(crate) fn new(board: Board, keep: OutputOptions, interval: Duration, clock: Clock) -> Self {
-        Relays {
-            board,
-            keep,
-            interval,
-            clock,
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/fleet/relays.rs
             relays: BTreeMap::new(),
             busy: BTreeMap::new(),
             names: BTreeSet::new(),
@@ -75,12 +48,8 @@ impl Relays {
             subject: host.to_owned(),
             of_server: who.0,
         };
-<<<<<<< HEAD:crates/fleet/src/source/readings.rs
         let wanted = &self.readings;
         let relay = RemoteSource::new(&wanted.board, description, wanted.interval, &wanted.keep);
-=======
-        let relay = RemoteSource::new(&self.board, description, self.interval, &self.keep);
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/fleet/relays.rs
         self.relays.insert(who, relay);
         if let (true, agent) = who {
             let used = ServerUse::new(wanted.interval.as_secs_f64());

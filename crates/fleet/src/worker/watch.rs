@@ -1,14 +1,8 @@
 //! Reads the machine of an agent while it works, and sends what it read to the controller.
 
-<<<<<<< HEAD:crates/fleet/src/worker/watch.rs
 use crate::agent::Readings;
 use crate::clock::monotonic_ns;
 use dyno_observe::watch::{ReadingStatus, Host, HostSubject, Source, thread_cpu_s};
-=======
-use dyno_fleet::agent::Readings;
-use dyno_fleet::clock::monotonic_ns;
-use dyno_observe::watch::{Host, HostSubject, ReadingStatus, Source, thread_cpu_s};
->>>>>>> 55d2e6b0e4bc73577f7ca33cdb14d79d48e0f4a4:crates/cli/src/fleet/watch.rs
 use dyno_plan::Plan;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
