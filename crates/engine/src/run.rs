@@ -3,7 +3,7 @@
 
 pub mod collection;
 pub mod directory;
-pub(crate) mod document;
+pub mod document;
 mod documents;
 pub mod guard;
 #[cfg(test)]

@@ -265,7 +265,7 @@ fn may_have_been_cached(at_start: u64, for_index: u64, documents: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     #[test]
     fn what_was_read_for_the_index_was_not_in_the_cache() {

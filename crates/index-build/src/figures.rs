@@ -275,7 +275,7 @@ fn cached(path: &Path, bytes: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
     use std::io::Write;
 
     #[test]

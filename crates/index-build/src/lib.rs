@@ -588,7 +588,7 @@ impl From<LayoutError> for Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
     use bson::doc;
 
     #[test]
@@ -614,7 +614,7 @@ mod tests {
         assert_eq!(failure.kind, Kind::BadInput);
         assert!(failure.hint.is_some());
         assert_eq!(
-            Error::from(LayoutError::Interrupted).exit,
+            Error::from(LayoutError::Interrupted).kind,
             Kind::Interrupted
         );
     }

@@ -191,7 +191,11 @@ impl Quantity {
         let number = match self.precision {
             Precision::Brief if !(is_whole && self.unit == Unit::Bytes) => three_digits(value),
             _ => {
-                let decimals = if is_whole { 0 } else { significant_decimals(value, 3) };
+                let decimals = if is_whole {
+                    0
+                } else {
+                    significant_decimals(value, 3)
+                };
                 with_error_digits(value, self.error.map(|error| error / factor), decimals)
             }
         };
@@ -306,7 +310,11 @@ fn group_thousands(number: &str) -> String {
 
 /// The number rounded to three digits that count, wherever its decimal point is.
 fn three_digits(value: f64) -> String {
-    let leading = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+    let leading = if value == 0.0 {
+        0.0
+    } else {
+        value.abs().log10().floor()
+    };
     let power = 10f64.powi(2 - leading as i32);
     let rounded = (value * power).round() / power;
     group_thousands(&format!("{rounded:.*}", significant_decimals(rounded, 3)))
@@ -491,10 +499,18 @@ mod tests {
 
     #[test]
     fn what_was_set_keeps_its_digits_and_multiples_those_that_count() {
-        all(Unit::Exact, &[(12_500.0, "12,500"), (1_234_567.5, "1,234,567.5")]);
+        all(
+            Unit::Exact,
+            &[(12_500.0, "12,500"), (1_234_567.5, "1,234,567.5")],
+        );
         all(
             Unit::Times,
-            &[(1.02, "1.02"), (4.321, "4.3"), (14.2, "14"), (1_234.0, "1,234")],
+            &[
+                (1.02, "1.02"),
+                (4.321, "4.3"),
+                (14.2, "14"),
+                (1_234.0, "1,234"),
+            ],
         );
     }
 

@@ -214,14 +214,14 @@ mod tests {
         let bin = folder.path().join("bin");
         executable(&bin.join("secantusd-rs"), 0o755);
         let executable_dir = folder.path().join("target/release");
-        let mut places = EmbeddedSearch {
+        let mut search = EmbeddedSearch {
             executable_dir: Some(&executable_dir),
             path_variable: Some(bin.as_os_str()),
             ..EmbeddedSearch::default()
         };
-        assert_eq!(locate_embedded(&places).unwrap(), cached);
+        assert_eq!(locate_embedded(&search).unwrap(), cached);
         search.executable_dir = None;
-        assert_eq!(locate_embedded(&places).unwrap(), bin.join("secantusd-rs"));
+        assert_eq!(locate_embedded(&search).unwrap(), bin.join("secantusd-rs"));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Doubts about the load generator: did it offer what the plan says, and was it the limit itself?
 
 use super::{Facts, about_phase};
-use dyno_record::quantity::Quantity;
 use dyno_record::fleet::FleetHostUse;
 use dyno_record::model::{
     Caveat, CaveatKind, FleetRecord, LatencySummary, PhaseKind, PhaseRecord, ResourceKind,
 };
+use dyno_record::quantity::Quantity;
 use serde_json::Value;
 
 /// Share of its CPUs above which the client is the limit. Above 90 % work waits for the CPU: with

@@ -3,8 +3,8 @@
 //! those; the settings are looked at in the record of older runs.
 
 use super::{Facts, about_run};
-use dyno_record::quantity::Quantity;
 use dyno_record::model::{Caveat, CaveatKind};
+use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{CheckName, Level};
 
 /// Clock sources that are read without a system call and count with the CPU. The two of

@@ -1,9 +1,9 @@
 //! Doubts about the figures: too few, unsteady, incomplete, or at odds with each other.
 
 use super::{Facts, about_phase, about_run};
-use dyno_record::quantity::Quantity;
 use crate::little;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunStatus};
+use dyno_record::quantity::Quantity;
 use serde_json::Value;
 
 /// Fewest windows of the measure phase. With fewer, one checkpoint or one stall decides the
@@ -118,7 +118,10 @@ pub(super) fn errors(facts: &Facts<'_>) -> Vec<Caveat> {
             let (succeeded, failed) = facts.finished(phase.name);
             let share = match succeeded + failed {
                 0 => String::new(),
-                all => format!(" of {all} ({})", Quantity::ratio(failed as f64 / all as f64)),
+                all => format!(
+                    " of {all} ({})",
+                    Quantity::ratio(failed as f64 / all as f64)
+                ),
             };
             // Without windows the number by kind is the only one there is.
             let count = if succeeded + failed == 0 {

@@ -1,8 +1,8 @@
 //! Doubts about what the server was asked to do: how much data, from where, and how safely.
 
 use super::{Facts, about_phase, about_run};
-use dyno_record::quantity::Quantity;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
+use dyno_record::quantity::Quantity;
 use serde_json::Value;
 
 /// The number of documents differs from what the plan assumes. There is no threshold: keys are

@@ -1,11 +1,11 @@
 //! Whether what was measured is a steady state, and how much of it was still a warm-up.
 
 use super::{Facts, IntervalTotals, about_phase};
-use dyno_record::quantity::Quantity;
 use crate::experiment::figures::is_open;
 use crate::stationary_part::{Stationarity, Subject, judge};
 use crate::steady_state::SteadyState;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
+use dyno_record::quantity::Quantity;
 
 /// A warm-up that changes the mean rate or the mean response time by less is not worth a caveat: what is left out of
 /// the intervals of a run is told there anyway.

@@ -296,7 +296,10 @@ fn signed(ns: f64) -> String {
 }
 
 fn change(ns: f64) -> String {
-    Quantity::microseconds(ns / 1e3).brief().signed().to_string()
+    Quantity::microseconds(ns / 1e3)
+        .brief()
+        .signed()
+        .to_string()
 }
 
 fn stationary(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {

@@ -128,7 +128,7 @@ fn kind_name(kind: CaveatKind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::document;
+    use dyno_engine::run::document;
     use dyno_record::model::{OutageRecord, SourceHealth, SourceKind, SourceRecord, TraceRecord};
     use dyno_record::writer::RunWriter;
 

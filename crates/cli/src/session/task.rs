@@ -10,7 +10,6 @@ use crate::messages::Messages;
 use crate::session::framework;
 use crate::surroundings::Surroundings;
 use dyno_engine::deployment::{self, choice, locality};
-use dyno_engine::environment::ServerHome;
 use dyno_engine::task::{aim, check};
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
@@ -623,8 +622,8 @@ pub(crate) fn check_data_stays(plan: &Plan) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::args::{Arguments, Command};
-    use crate::surroundings::ServerHome;
     use clap::Parser;
+    use dyno_engine::environment::{Environment, ServerHome};
 
     fn task(cores: u32, arguments: &[&str]) -> Result<Task, Error> {
         let all = ["dyno", "run", "a"].iter().chain(arguments);
@@ -635,11 +634,15 @@ mod tests {
     }
 
     fn surroundings(cores: u32) -> Surroundings {
-        Surroundings {
+        let environment = Environment {
             cores,
             hostname: Some("bench".into()),
             // Here the embedded server is taken unseen, whatever this machine has.
             home: ServerHome::Hosts,
+            ..Environment::default()
+        };
+        Surroundings {
+            environment,
             ..Surroundings::default()
         }
     }

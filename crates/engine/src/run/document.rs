@@ -6,7 +6,7 @@ use dyno_record::model::{Environment, RunDocument, RunStatus, SCHEMA_VERSION, Se
 use jiff::Timestamp;
 
 /// A document with status `running` and without results.
-pub(crate) fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> RunDocument {
+pub fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> RunDocument {
     RunDocument {
         schema_version: SCHEMA_VERSION,
         dyno_version: VERSION.into(),

@@ -1,7 +1,7 @@
 //! An hour of a soak, as fast as it can be recorded: what it leaves, and what it takes.
 
-use crate::run::live::Live;
 use crate::observer::Expectation;
+use crate::run::live::Live;
 use crate::run::recorder::Recorder;
 use dyno_load::workload::{Concerns, Workload};
 use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
@@ -135,13 +135,7 @@ fn an_hour_takes_a_bounded_memory_and_less_than_20_mib() {
     let started = jiff::Timestamp::UNIX_EPOCH;
     let document = super::document::initial(&plan, started, Default::default());
     let writer = RunWriter::create(folder.path(), "", &document).expect("it can be written");
-    let live = Live::new(
-        folder.path(),
-        "a",
-        started.to_string(),
-        None,
-        Box::new(()),
-    );
+    let live = Live::new(folder.path(), "a", started.to_string(), None, Box::new(()));
     let mut recorder = Recorder::new(writer, Box::new(live));
     let workload = Workload::mix(&plan, &Concerns::default()).expect("the plan is valid");
     let expected = Expectation {

@@ -2,7 +2,7 @@
 
 use crate::agent::Readings;
 use crate::clock::monotonic_ns;
-use dyno_observe::watch::{ReadingStatus, Host, HostSubject, Source, thread_cpu_s};
+use dyno_observe::watch::{Host, HostSubject, ReadingStatus, Source, thread_cpu_s};
 use dyno_plan::Plan;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, channel, sync_channel};

@@ -1,9 +1,9 @@
 //! Checks of the CPU: frequency, clock, and who else uses it.
 
-use dyno_record::quantity::Quantity;
 use super::facts::Facts;
 use super::{Finding, by_hand, judged, unread, write_action, write_file};
 use crate::host::{BOOST, NO_TURBO};
+use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};
 use std::collections::BTreeSet;
 

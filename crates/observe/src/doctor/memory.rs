@@ -3,8 +3,8 @@
 use super::facts::{Facts, Product, ServerFacts};
 use super::processes::MemoryPolicy;
 use super::{Finding, by_hand, judged, sysctl, unread, write_file};
-use dyno_record::quantity::Quantity;
 use crate::health::Reading;
+use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";

@@ -1,9 +1,9 @@
 //! Checks of the server's process and of the way to it.
 
-use dyno_record::quantity::Quantity;
 use super::facts::Facts;
 use super::network::{Relay, RouteKind};
 use super::{Finding, by_hand, judged, unread};
+use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};
 
 /// "UNIX ulimit Settings": 64000 files and 64000 processes; `mongod` says so itself below.

@@ -2,9 +2,9 @@
 
 use super::facts::Facts;
 use super::{Finding, by_hand, judged, write_action};
-use dyno_record::quantity::Quantity;
 use crate::health::Reading;
 use dyno_record::model::StorageRecord;
+use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Action, Change, Level};
 
 /// Production Notes: readahead between 8 and 32 sectors of 512 bytes.
@@ -152,7 +152,11 @@ pub(super) fn free_disk(facts: &Facts) -> Finding {
                 _ => Level::Pass,
             };
             let change = by_hand("free some space, or choose another `--data-dir`");
-            (level, format!("{} free", Quantity::bytes(*free)), Some(change))
+            (
+                level,
+                format!("{} free", Quantity::bytes(*free)),
+                Some(change),
+            )
         },
     )
 }

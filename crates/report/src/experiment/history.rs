@@ -7,9 +7,9 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::error::ReportError;
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use dyno_record::quantity::{Quantity, Unit};
 use dyno_analyze::change_point::ChangePoint;
 use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
+use dyno_record::quantity::{Quantity, Unit};
 use std::fmt::Write as _;
 
 /// Tables for people.
@@ -214,7 +214,11 @@ fn figures(history: &History) -> Vec<Figure> {
             .collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let since = |ratio, position: usize| {
-            format!("{} since {}", relative_change(ratio), day(&history.runs[position]))
+            format!(
+                "{} since {}",
+                relative_change(ratio),
+                day(&history.runs[position])
+            )
         };
         let note = match (one.loss, last) {
             (Some(loss), _) => since(loss.change_ratio, loss.position),
@@ -320,7 +324,8 @@ fn table(history: &History) -> Section {
                 None => Tone::Plain,
             };
             Cell::new(quantity(one)(*value).to_string(), tone).with_detail(
-                change.map(|change| format!("{} from here on", relative_change(change.change_ratio))),
+                change
+                    .map(|change| format!("{} from here on", relative_change(change.change_ratio))),
             )
         }));
         cells

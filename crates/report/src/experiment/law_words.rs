@@ -1,8 +1,8 @@
 //! How checks of the laws are written, of a sweep and of a single run.
 
 use super::figure::seconds;
-use dyno_record::quantity::Quantity;
 use dyno_analyze::laws::{Law, LawCheck};
+use dyno_record::quantity::Quantity;
 
 /// What has to be known to read the checks.
 pub(crate) const TOLERANCES: &str = "A check whose uncertainty is above a third means nothing, whichever way it ends. Differences below the \

@@ -7,11 +7,11 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use dyno_record::quantity::Quantity;
 use dyno_analyze::estimate::Estimate;
 use dyno_analyze::experiment::slo::{Attempt, SloAnswer};
 use dyno_analyze::search::objective::ObjectiveEnd;
 use dyno_analyze::search::objective::boundary::Boundary;
+use dyno_record::quantity::Quantity;
 
 /// All that such a search contributes to the report.
 pub(super) fn parts(answer: &SloAnswer, book: &CaveatBook) -> Parts {

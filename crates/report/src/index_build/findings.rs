@@ -2,10 +2,10 @@
 
 use super::sides::{Side, compared};
 use super::words::{Change, short_hash, took};
-use dyno_record::quantity::Quantity;
 use dyno_analyze::access_pattern::{FilePattern, order_words};
 use dyno_analyze::experiment::{Finding, FindingKind};
 use dyno_record::index_build::{IndexBuildDocument, IoFigures, RemedyRecord};
+use dyno_record::quantity::Quantity;
 
 /// A score below which the order of the file is not that of the scan.
 const RANDOM_SCORE: f64 = 0.3;

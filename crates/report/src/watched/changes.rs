@@ -2,11 +2,11 @@
 
 use super::list;
 use crate::experiment::model::sentence;
-use dyno_record::quantity::{Quantity, Unit};
 use crate::series::rounded;
 use dyno_analyze::course::{Course, CourseChange, CourseDrift, CoursePattern, CourseSeries};
 use dyno_analyze::periodicity::{NamedPattern, PatternSource, SourceEvidence};
 use dyno_analyze::verdict::Stretch;
+use dyno_record::quantity::{Quantity, Unit};
 use serde::Serialize;
 
 /// Changes of several series that are no further apart than this are one.

@@ -5,8 +5,8 @@ use super::{finding, warning};
 use crate::experiment::Finding;
 use crate::experiment::sweep::{CLIENTS, Level, RATE};
 use crate::experiment::words::{count, list, number, percent, time};
-use dyno_record::quantity::Quantity;
 use crate::laws::{Law, LawCheck, LawVerdict};
+use dyno_record::quantity::Quantity;
 
 /// All laws, in the order in which they are told.
 pub(super) const LAWS: [Law; 6] = [
