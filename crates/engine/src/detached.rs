@@ -335,7 +335,7 @@ mod tests {
         assert!(place.look().expect("it can be read").is_none());
         let lock = place.create().expect("it is new");
         assert!(matches!(place.look(), Ok(Some(Status::Starting))));
-        let taken = place.create().expect_err("it is there").error.to_string();
+        let taken = place.create().expect_err("it is there").cause.to_string();
         assert!(taken.contains("is being started"), "{taken}");
         let hint = place.create().expect_err("it is there").hint;
         assert!(

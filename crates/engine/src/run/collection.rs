@@ -212,7 +212,7 @@ mod tests {
             let failure = decide(&plan, &state(found), LOADS).expect_err("the shape differs");
             assert!(
                 failure
-                    .error
+                    .cause
                     .to_string()
                     .contains("have 1 fields, the plan has 2")
             );

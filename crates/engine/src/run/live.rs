@@ -415,7 +415,7 @@ mod tests {
             operations: None,
         });
         for index in 0..20 {
-            live.interval(&window(index, if index < 10 { 100 } else { 50 }));
+            live.window(&window(index, if index < 10 { 100 } else { 50 }));
         }
         let seen = running(state_dir.path());
         assert_eq!(seen.len(), 1);

@@ -104,7 +104,7 @@ mod tests {
             "no-such;ls",
         ] {
             let failure = check(&[trace(&["sh", "-c", missing])], Some(path));
-            let text = failure.expect_err(missing).error.to_string();
+            let text = failure.expect_err(missing).cause.to_string();
             assert!(
                 text.contains("/no/such") || text.contains("`no-such"),
                 "{text}"
