@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use bson::{Bson, Document, doc};
@@ -369,10 +369,10 @@ fn code_name(code: i32) -> String {
     name.to_owned()
 }
 
-/// The file that makes a data folder one of `mongod`.
-pub(super) fn mark_data_folder(path: &str) {
+/// Writes the files that make a data folder one of `mongod`.
+pub(super) fn mark_data_folder(path: &Path) {
     for name in ["WiredTiger", "_mdb_catalog.wt"] {
         // A folder that is not there ends the start with an error of its own.
-        let _ = fs::write(std::path::Path::new(path).join(name), "double");
+        let _ = fs::write(path.join(name), "double");
     }
 }

@@ -35,12 +35,15 @@ pub fn serve() {
         note(&folder, "violations", &format!("{program}: {why}"));
         end(&format!("Error parsing command line: {why}"), BAD_OPTIONS)
     });
-    let data = arguments.get("dbpath").unwrap_or_default().to_owned();
-    let name = match Path::new(&data).file_name() {
-        Some(name) => name.to_string_lossy().into_owned(),
+    let name = match arguments.get("dbpath").map(Path::new) {
+        Some(data) => {
+            mark_data_folder(data);
+            let name = data.file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        }
+        // A router has no data, and must not mark the folder that it was started in.
         None => "router".to_owned(),
     };
-    mark_data_folder(&data);
     let port = arguments.get("port").unwrap_or_default().to_owned();
     let Ok(listener) = TcpListener::bind(format!("127.0.0.1:{port}")) else {
         end("SocketException: Address already in use", NO_PORT)
