@@ -4,70 +4,27 @@
 pub mod ab;
 pub mod campaign;
 pub mod folder;
+pub mod request;
 pub mod slo;
 pub mod sweep;
 pub mod xmax;
 
-use crate::VERSION;
 use crate::cancel::Cancel;
 use crate::context::Context;
-use crate::environment::Environment;
 use crate::error::{Error, Kind};
-use crate::load_source::LoadSource;
-use crate::observer::{Observer, Shared, SharedObserver};
+use crate::observer::{Observer, Shared};
 use crate::run::{observation, preflight};
 use crate::task;
 use campaign::Campaign;
-use dyno_analyze::experiment::figures::measured;
-use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION, Side, Verb};
-use dyno_analyze::uncertainty::series::IntervalSample;
+use dyno_analyze::experiment::{Experiment, Point, Side, Verb};
 use dyno_plan::Plan;
-use dyno_plan::resolve::ScheduleKind;
 use dyno_plan::task::Task;
-use dyno_record::model::{PhaseKind, RunStatus};
-use dyno_record::responses::responses;
+use dyno_record::model::RunStatus;
 use folder::{DOCUMENT, ExperimentFolder};
 use jiff::Timestamp;
+use request::{ExperimentOptions, PLAN_OF_B, Tasks};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// Resolves a task: of a workload (`None` for the one that was asked for), with these keys of the plan set, and with a
-/// schedule and its rate in operations per second.
-pub type Resolve<'a> = &'a dyn Fn(
-    Option<&str>,
-    &[(String, String)],
-    Option<(ScheduleKind, f64)>,
-) -> Result<Task, Error>;
-
-/// How the runs of an experiment are done, besides what their plans say.
-#[derive(Default)]
-pub struct ExperimentOptions<'a> {
-    /// The place that they are done in.
-    pub environment: Environment,
-    /// Drop the collection before each run.
-    pub fresh: bool,
-    /// Load nothing.
-    pub no_load: bool,
-    /// The folder of the experiment; a new one below `experiments` if none is named.
-    pub out: Option<PathBuf>,
-    /// Path of the embedded server, if it is named.
-    pub embedded_server: Option<PathBuf>,
-    /// Result of the last selfcheck.
-    pub selfcheck: Option<serde_json::Value>,
-    /// Where the load comes from, if not from this process.
-    pub source: Option<&'a dyn LoadSource>,
-}
-
-impl<'a> ExperimentOptions<'a> {
-    fn context(&'a self, observer: &'a dyn SharedObserver, cancel: &'a Cancel) -> Context<'a> {
-        Context {
-            environment: &self.environment,
-            cancel,
-            observer,
-            source: self.source,
-        }
-    }
-}
 
 /// An experiment that has ended as planned.
 #[derive(Debug)]
@@ -81,46 +38,6 @@ pub struct FinishedExperiment {
     /// The runs in which more operations failed than their plan tolerates, with both shares.
     pub failed_runs: Vec<String>,
 }
-
-/// A document that has no points yet.
-pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
-    Experiment {
-        schema_version: SCHEMA_VERSION,
-        dyno_version: VERSION.to_owned(),
-        verb,
-        question,
-        name: task.plan.name.clone(),
-        started_at: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        status: RunStatus::Running,
-        status_reason: None,
-        plan: serde_json::to_value(&task.plan).expect("a plan is plain data"),
-        options: BTreeMap::new(),
-        axes: Vec::new(),
-        points: Vec::new(),
-        answer: None,
-        findings: Vec::new(),
-        caveats: Vec::new(),
-    }
-}
-
-/// The recording windows of all points that were run, by their place.
-pub(crate) fn windows(
-    campaign: &Campaign<'_>,
-) -> Result<BTreeMap<usize, Vec<IntervalSample>>, Error> {
-    let mut all = BTreeMap::new();
-    for (place, point) in campaign.document.points.iter().enumerate() {
-        if let Some(figures) = &point.figures {
-            let is_open = figures.offered_rate_per_s.is_some();
-            let directory = campaign.folder().path().join(&point.directory);
-            let windows = responses(&directory, PhaseKind::Measure, None)?;
-            all.insert(place, measured(&windows, is_open).samples);
-        }
-    }
-    Ok(all)
-}
-
-/// The tasks of an experiment: one, or one for each side.
-pub type Tasks = Vec<(Option<Side>, Task)>;
 
 /// Name of the copy of a plan in the folder.
 fn plan_file(side: Option<Side>) -> &'static str {
@@ -320,9 +237,6 @@ fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, contex
         }
     }
 }
-
-/// Name of the option that holds the plan of the side that is not that of the document.
-pub(crate) const PLAN_OF_B: &str = "plan_of_b";
 
 /// Name of the option that tells that the runs are those of a fleet.
 const ON_FLEET: &str = "fleet";

@@ -19,11 +19,11 @@ pub mod recording;
 pub mod run;
 pub mod selfcheck;
 pub mod task;
+mod version;
 
 pub use cancel::Cancel;
 pub use error::{Error, Kind};
 pub use observer::Observer;
-pub use run::{Finished, RunOptions, run};
-
-/// Version of this program, as records name it.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub use run::options::{Finished, RunOptions};
+pub use run::run;
+pub use version::VERSION;

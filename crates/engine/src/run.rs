@@ -11,6 +11,7 @@ mod hour;
 mod instance;
 pub mod live;
 pub mod observation;
+pub mod options;
 mod phases;
 pub mod preflight;
 pub mod recorder;
@@ -18,26 +19,25 @@ mod saving;
 mod steering;
 pub mod trace;
 
-use crate::VERSION;
 use crate::cancel::Cancel;
 use crate::context::Context;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::{ServerPaths, ServerUnderTest, data_folder, kind_name};
 use crate::deployment::{self, DeploymentUnderTest};
-use crate::environment::Environment;
 use crate::error::{Error, Kind};
-use crate::load_source::{LoadSource, Readings};
+use crate::load_source::Readings;
 use crate::observer::{Observer, RunFacts, Shared};
 use crate::run::directory::RunDirectory;
-use crate::run::guard::{Guard, SYNC_EVERY};
+use crate::run::guard::SYNC_EVERY;
 use crate::run::instance::InstanceRun;
 use crate::run::live::Live;
-use crate::run::recorder::{Recorder, Totals};
+use crate::run::options::{Extent, Finished, RunOptions};
+use crate::run::recorder::Recorder;
 use crate::run::steering::Steering;
 use crate::task;
+use crate::version::VERSION;
 use dyno_load::clock::Clock;
 use dyno_load::connect::Control;
-use dyno_load::job::RetryRule;
 use dyno_load::prepare;
 use dyno_load::workload::Workload;
 use dyno_observe::doctor::{self, Subject};
@@ -48,7 +48,7 @@ use dyno_plan::task::Task;
 use dyno_record::model::{Caveat, FleetRecord, PhaseEdge, RunDocument, ServerRecord};
 use dyno_record::verdict::CheckName;
 use dyno_record::writer::RunWriter;
-use dyno_results::{AnalysedRun, AnalysedTrace};
+use dyno_results::AnalysedTrace;
 use jiff::Timestamp;
 pub use phases::usage;
 use std::cell::RefCell;
@@ -68,59 +68,6 @@ const WATCH: Duration = Duration::from_millis(100);
 
 /// Lines of a server's log that an error shows.
 const LOG_TAIL_LINES: usize = 12;
-
-/// Which phases are run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Extent {
-    /// Load what is missing, warm up, measure.
-    #[default]
-    Whole,
-    /// Load only.
-    Load,
-    /// Load the documents of this client whatever is there, as YCSB does.
-    BlindLoad,
-    /// Measure whatever is there, as YCSB does.
-    BlindMix,
-}
-
-/// How a run is done, besides what its plan says.
-#[derive(Default)]
-pub struct RunOptions<'a> {
-    /// The place that it is done in.
-    pub environment: Environment,
-    /// Which phases are run.
-    pub extent: Extent,
-    /// Load nothing, and refuse a collection that lacks documents.
-    pub no_load: bool,
-    /// Drop the collection first.
-    pub fresh: bool,
-    /// When failed inserts of the load phase are sent again.
-    pub retry: RetryRule,
-    /// End the load phase with the first insert that finally fails.
-    pub abort_load: bool,
-    /// The run directory; a new one below `runs` if none is named.
-    pub out: Option<PathBuf>,
-    /// Path of the embedded server, if it is named.
-    pub embedded_server: Option<PathBuf>,
-    /// Result of the last selfcheck.
-    pub selfcheck: Option<serde_json::Value>,
-    /// What makes a long run safe to leave alone.
-    pub guard: Option<Guard>,
-    /// Where the load comes from, if not from this process.
-    pub source: Option<&'a dyn LoadSource>,
-}
-
-/// A run that is saved.
-pub struct Finished {
-    /// The record, and what the run means.
-    pub results: AnalysedRun,
-    /// Operations of the last phase that was meant to be the result.
-    pub totals: Totals,
-    /// Whether it was cancelled.
-    pub interrupted: bool,
-    /// What ended it early, other than a cancellation.
-    pub fault: Option<Error>,
-}
 
 /// Does a run: servers, load phase, measured phases, record. `None` means that there was nothing to do.
 ///

@@ -15,12 +15,11 @@ use dyno_analyze::experiment::relative::{BASE, Base};
 use dyno_analyze::experiment::slo::Objective;
 use dyno_analyze::experiment::{Experiment, Verb};
 use dyno_engine::experiment::ab::AbRequest;
+use dyno_engine::experiment::request::{ExperimentOptions, Tasks};
 use dyno_engine::experiment::slo::SloRequest;
 use dyno_engine::experiment::sweep::SweepRequest;
 use dyno_engine::experiment::xmax::XmaxRequest;
-use dyno_engine::experiment::{
-    self, ExperimentOptions, FinishedExperiment, Tasks, ab, slo, sweep, xmax,
-};
+use dyno_engine::experiment::{self, FinishedExperiment, ab, slo, sweep, xmax};
 use dyno_engine::observer::Shared;
 use dyno_engine::{Error, selfcheck};
 use dyno_plan::resolve::ScheduleKind;

@@ -7,7 +7,7 @@ use crate::invocation::Invocation;
 use crate::metrics::Endpoint;
 use crate::session::task;
 use dyno_engine::RunOptions;
-use dyno_engine::run::Extent;
+use dyno_engine::run::options::Extent;
 
 /// See the module.
 pub(crate) fn load(arguments: &LoadArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {

@@ -15,7 +15,7 @@ use dyno_engine::VERSION;
 use dyno_engine::deployment::choice;
 use dyno_engine::deployment::locality;
 use dyno_engine::observer::Shared;
-use dyno_engine::run::Extent;
+use dyno_engine::run::options::Extent;
 use dyno_engine::{Finished, Kind, RunOptions, selfcheck};
 use dyno_load::job::RetryRule;
 use dyno_plan::model::ServerKind;

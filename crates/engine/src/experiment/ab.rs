@@ -1,7 +1,7 @@
 //! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
 
 use super::campaign::Campaign;
-use super::{PLAN_OF_B, Resolve, Tasks, document};
+use super::request::{PLAN_OF_B, Resolve, Tasks, document};
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::ab::{
     AbAnswer, Deciding, DisturbedPair, analyze, disturbed, pairs, side,
@@ -218,7 +218,7 @@ fn boxed(answer: AbAnswer) -> Answer {
 }
 
 fn answer(campaign: &Campaign<'_>) -> Result<Option<AbAnswer>, Error> {
-    let windows = super::windows(campaign)?;
+    let windows = campaign.windows()?;
     let set_aside = set_aside(campaign)?;
     let pairs = pairs(&campaign.document, &windows, &set_aside);
     let deciding = match campaign.tasks().any(is_open) {

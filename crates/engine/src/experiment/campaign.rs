@@ -1,18 +1,20 @@
 //! Runs the points of an experiment one after the other, each into a run directory of its own, and keeps
 //! the document of the experiment up to date, so that an interruption loses the current point at most.
 
-use super::ExperimentOptions;
 use super::folder::ExperimentFolder;
+use super::request::ExperimentOptions;
 use crate::context::Context;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
 use crate::deployment::{self, DeploymentUnderTest, choice};
 use crate::error::{Error, Kind};
 use crate::observer::Observer;
-use crate::run::{Extent, RunOptions, run_on};
+use crate::run::options::{Extent, RunOptions};
+use crate::run::run_on;
 use crate::task;
-use dyno_analyze::experiment::figures::{self, Figures};
+use dyno_analyze::experiment::figures::{self, Figures, measured};
 use dyno_analyze::experiment::{Experiment, Point, Side, Verb};
+use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_load::job::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
@@ -396,6 +398,20 @@ impl<'a> Campaign<'a> {
             Error::from_cause(Kind::Environment, error)
                 .context(format!("the run in `{}` failed", directory.display()))
         })
+    }
+
+    /// The recording windows of all points that were run, by their place.
+    pub(crate) fn windows(&self) -> Result<BTreeMap<usize, Vec<IntervalSample>>, Error> {
+        let mut all = BTreeMap::new();
+        for (place, point) in self.document.points.iter().enumerate() {
+            if let Some(figures) = &point.figures {
+                let is_open = figures.offered_rate_per_s.is_some();
+                let directory = self.folder.path().join(&point.directory);
+                let windows = responses(&directory, PhaseKind::Measure, None)?;
+                all.insert(place, measured(&windows, is_open).samples);
+            }
+        }
+        Ok(all)
     }
 
     /// Seed of the resampling: that of the plan, so that the same runs give the same figures.

@@ -1,7 +1,7 @@
 //! `dyno slo`: open-loop runs at rates that close in on the highest one that keeps an objective.
 
 use super::campaign::Campaign;
-use super::{Resolve, document};
+use super::request::{Resolve, document};
 use crate::error::{Error, Kind};
 use crate::task::check;
 use dyno_analyze::experiment::figures::{Figures, measured};

@@ -2,8 +2,8 @@
 //! first the ones, then the others, unless their combinations are asked for.
 
 use super::campaign::{Campaign, point};
+use super::request::{Resolve, document};
 use super::slo::max_start_delay;
-use super::{Resolve, document};
 use crate::deployment::choice;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
@@ -434,7 +434,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
 
 /// What can be said of the points that were run; also of some of them after an interruption.
 fn answer(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    let windows = super::windows(campaign)?;
+    let windows = campaign.windows()?;
     let seed = campaign.seed();
     let found = blocks::answer(&campaign.document, &windows, Resampling::seeded(seed));
     if found.is_some() {

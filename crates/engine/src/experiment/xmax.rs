@@ -1,7 +1,7 @@
 //! `dyno xmax`: closed-loop runs with more and more clients, then open-loop runs just below the best.
 
 use super::campaign::Campaign;
-use super::{Resolve, document};
+use super::request::{Resolve, document};
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::figures::Figures;
 use dyno_analyze::experiment::sweep::{CLIENTS, RATE};

@@ -1,9 +1,9 @@
 //! A trace on its way from the kernel into its folder.
 
-use crate::VERSION;
 use crate::error::Error;
 use crate::recording::roles::Tables;
 use crate::recording::settings::monotonic_ns;
+use crate::version::VERSION;
 use dyno_record::RecordError;
 use dyno_record::io_trace::document::{TraceDocument, TraceFilter, TraceTarget};
 use dyno_record::io_trace::event::{BlockRequest, Call};

@@ -1,6 +1,6 @@
 //! The run document as it is before anything was measured.
 
-use crate::VERSION;
+use crate::version::VERSION;
 use dyno_plan::Plan;
 use dyno_record::model::{Environment, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord};
 use jiff::Timestamp;

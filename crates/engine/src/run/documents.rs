@@ -1,10 +1,11 @@
 //! The documents of a session: which are to be loaded, and whether those that should be there are there.
 
-use super::{Extent, Session};
+use super::Session;
 use crate::deployment::DeploymentUnderTest;
 use crate::error::Error;
 use crate::run::collection::{self, Decision};
 use crate::run::observation;
+use crate::run::options::Extent;
 use dyno_load::connect::{Control, Patience};
 use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};

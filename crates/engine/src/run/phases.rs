@@ -1,6 +1,6 @@
 //! The phases of a session: what the engine or a fleet is to do, and what is looked at while it does it.
 
-use super::{Extent, Session};
+use super::Session;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::placement;
 use crate::deployment::server::ServerUnderTest;
@@ -9,6 +9,7 @@ use crate::load_source::{Phases, Stage};
 use crate::observer::Expectation;
 use crate::recording::roles::Tables;
 use crate::run::instance::InstanceRun;
+use crate::run::options::Extent;
 use crate::run::trace::io::{Attached, Completed, RunTrace};
 use crate::run::trace::{self, Watched, Watchers};
 use dyno_load::clock::Clock;

@@ -1,9 +1,10 @@
 //! What a session leaves: the record while it goes on, and at its end with caveats and reports.
 
-use super::{Extent, Finished, Session};
+use super::Session;
 use crate::error::Error;
 use crate::observer::Observer;
 use crate::run::instance::InstanceRun;
+use crate::run::options::{Extent, Finished};
 use crate::run::recorder::Totals;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::reader::Run;

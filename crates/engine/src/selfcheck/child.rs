@@ -13,7 +13,7 @@ const LISTENING: &str = "listening on ";
 
 /// A running responder.
 #[derive(Debug)]
-pub struct ResponderProcess {
+pub(super) struct ResponderProcess {
     child: Child,
     /// Open as long as the responder shall live.
     input: Option<ChildStdin>,
@@ -22,7 +22,7 @@ pub struct ResponderProcess {
 
 impl ResponderProcess {
     /// Starts a responder that answers everything at once.
-    pub fn start(executable: &Path) -> Result<Self, Error> {
+    pub(super) fn start(executable: &Path) -> Result<Self, Error> {
         let mut child = Command::new(executable)
             .arg("responder")
             .stdin(Stdio::piped())
@@ -69,7 +69,7 @@ impl ResponderProcess {
     }
 
     /// Where it listens.
-    pub fn target(&self) -> &Target {
+    pub(super) fn target(&self) -> &Target {
         &self.target
     }
 }

@@ -2,13 +2,13 @@
 
 use super::child::ResponderProcess;
 use super::{ClosedLoop, ConstantRate, Machine, SCHEMA_VERSION, Selfcheck, StartDelay};
-use crate::VERSION;
 use crate::cancel::Cancel;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use crate::observer::{Observer, Shared};
 use crate::run::usage;
+use crate::version::VERSION;
 use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
 use dyno_load::job::{Job, Pair, PhaseSpec};

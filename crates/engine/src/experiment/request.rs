@@ -1,0 +1,85 @@
+//! What is asked of an experiment, and what its kinds have in common.
+
+use crate::cancel::Cancel;
+use crate::context::Context;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::load_source::LoadSource;
+use crate::observer::SharedObserver;
+use crate::version::VERSION;
+use dyno_analyze::experiment::{Experiment, SCHEMA_VERSION, Side, Verb};
+use dyno_plan::resolve::ScheduleKind;
+use dyno_plan::task::Task;
+use dyno_record::model::RunStatus;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Resolves a task: of a workload (`None` for the one that was asked for), with these keys of the plan set, and with a
+/// schedule and its rate in operations per second.
+pub type Resolve<'a> = &'a dyn Fn(
+    Option<&str>,
+    &[(String, String)],
+    Option<(ScheduleKind, f64)>,
+) -> Result<Task, Error>;
+
+/// How the runs of an experiment are done, besides what their plans say.
+#[derive(Default)]
+pub struct ExperimentOptions<'a> {
+    /// The place that they are done in.
+    pub environment: Environment,
+    /// Drop the collection before each run.
+    pub fresh: bool,
+    /// Load nothing.
+    pub no_load: bool,
+    /// The folder of the experiment; a new one below `experiments` if none is named.
+    pub out: Option<PathBuf>,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+    /// Result of the last selfcheck.
+    pub selfcheck: Option<serde_json::Value>,
+    /// Where the load comes from, if not from this process.
+    pub source: Option<&'a dyn LoadSource>,
+}
+
+impl<'a> ExperimentOptions<'a> {
+    pub(super) fn context(
+        &'a self,
+        observer: &'a dyn SharedObserver,
+        cancel: &'a Cancel,
+    ) -> Context<'a> {
+        Context {
+            environment: &self.environment,
+            cancel,
+            observer,
+            source: self.source,
+        }
+    }
+}
+
+/// A document that has no points yet.
+pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
+    Experiment {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: VERSION.to_owned(),
+        verb,
+        question,
+        name: task.plan.name.clone(),
+        started_at: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        status: RunStatus::Running,
+        status_reason: None,
+        plan: serde_json::to_value(&task.plan).expect("a plan is plain data"),
+        options: BTreeMap::new(),
+        axes: Vec::new(),
+        points: Vec::new(),
+        answer: None,
+        findings: Vec::new(),
+        caveats: Vec::new(),
+    }
+}
+
+/// The tasks of an experiment: one, or one for each side.
+pub type Tasks = Vec<(Option<Side>, Task)>;
+
+/// Name of the option that holds the plan of the side that is not that of the document.
+pub(crate) const PLAN_OF_B: &str = "plan_of_b";

@@ -1,0 +1,63 @@
+//! How a run is done, and what is there when it is over.
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::load_source::LoadSource;
+use crate::run::guard::Guard;
+use crate::run::recorder::Totals;
+use dyno_load::job::RetryRule;
+use dyno_results::AnalysedRun;
+use std::path::PathBuf;
+
+/// Which phases are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Load what is missing, warm up, measure.
+    #[default]
+    Whole,
+    /// Load only.
+    Load,
+    /// Load the documents of this client whatever is there, as YCSB does.
+    BlindLoad,
+    /// Measure whatever is there, as YCSB does.
+    BlindMix,
+}
+
+/// How a run is done, besides what its plan says.
+#[derive(Default)]
+pub struct RunOptions<'a> {
+    /// The place that it is done in.
+    pub environment: Environment,
+    /// Which phases are run.
+    pub extent: Extent,
+    /// Load nothing, and refuse a collection that lacks documents.
+    pub no_load: bool,
+    /// Drop the collection first.
+    pub fresh: bool,
+    /// When failed inserts of the load phase are sent again.
+    pub retry: RetryRule,
+    /// End the load phase with the first insert that finally fails.
+    pub abort_load: bool,
+    /// The run directory; a new one below `runs` if none is named.
+    pub out: Option<PathBuf>,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+    /// Result of the last selfcheck.
+    pub selfcheck: Option<serde_json::Value>,
+    /// What makes a long run safe to leave alone.
+    pub guard: Option<Guard>,
+    /// Where the load comes from, if not from this process.
+    pub source: Option<&'a dyn LoadSource>,
+}
+
+/// A run that is saved.
+pub struct Finished {
+    /// The record, and what the run means.
+    pub results: AnalysedRun,
+    /// Operations of the last phase that was meant to be the result.
+    pub totals: Totals,
+    /// Whether it was cancelled.
+    pub interrupted: bool,
+    /// What ended it early, other than a cancellation.
+    pub fault: Option<Error>,
+}
