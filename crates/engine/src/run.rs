@@ -351,7 +351,7 @@ impl<'a> Session<'a> {
         let mut controls = Vec::new();
         for server in &deployment.servers {
             let mut control = server.control()?;
-            control.set_patience(self.context.cancel.patience());
+            control.set_cancel_check(self.context.cancel.patience());
             control.set_limit(Some(SET_UP_LIMIT));
             controls.push(control);
         }

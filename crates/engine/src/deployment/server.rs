@@ -262,7 +262,7 @@ impl ServerUnderTest {
                 .or_else(listener),
             address,
             cache_bytes: record.cache_bytes,
-            authentication: probe::asks_for_password(&self.target),
+            authentication: probe::requires_password(&self.target),
             round_trip: subject::round_trip(control, CHECK_COMMANDS, CHECK_LIMIT),
             instances,
         }

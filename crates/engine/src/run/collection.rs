@@ -214,7 +214,7 @@ mod tests {
                 failure
                     .cause
                     .to_string()
-                    .contains("have 1 fields, the plan has 2")
+                    .contains("have 1 fields, but the plan has 2")
             );
         }
     }
