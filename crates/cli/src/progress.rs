@@ -4,7 +4,7 @@
 use crate::messages::Messages;
 use dyno_engine::Observer;
 use dyno_engine::observer::{Expectation, Notice, RunFacts};
-use dyno_engine::run::live::{Course, sparkline};
+use dyno_engine::run::live::{RateHistory, sparkline};
 use dyno_record::interval::{IntervalRecord, latency_histogram};
 use dyno_record::model::{PhaseKind, PhaseRecord, RunStatus};
 use dyno_record::quantity::Quantity;
@@ -41,7 +41,7 @@ struct Phase {
     failed: u64,
     plain_at_s: f64,
     /// The rate so far.
-    course: Course,
+    course: RateHistory,
     /// Since the last line.
     recent: Recent,
 }
@@ -149,7 +149,7 @@ impl Phase {
             done: 0,
             failed: 0,
             plain_at_s: 0.0,
-            course: Course::default(),
+            course: RateHistory::default(),
             recent: Recent {
                 done: 0,
                 seconds: 0.0,

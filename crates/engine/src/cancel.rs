@@ -1,7 +1,7 @@
 //! The token that ends work early. Who asks for it, such as a signal, is the front end's business.
 
 use crate::error::{Error, Kind};
-use dyno_load::connect::Patience;
+use dyno_load::connect::CancelCheck;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -43,9 +43,9 @@ impl Cancel {
     }
 
     /// Ends the wait for a server once somebody has asked for the end.
-    pub fn patience(&self) -> Patience {
+    pub fn patience(&self) -> CancelCheck {
         let requested = Arc::clone(&self.requested);
-        Patience::new(move || requested.load(Ordering::Relaxed))
+        CancelCheck::new(move || requested.load(Ordering::Relaxed))
     }
 
     /// Goes on unless somebody has asked for the end.

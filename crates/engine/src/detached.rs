@@ -37,7 +37,9 @@ const STARTING_HINT: &str = "interrupt the command that starts it, or wait for i
 /// The folder of one deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetachedDeployment {
+    /// Its name, which is that of the folder.
     pub name: String,
+    /// The folder, below the state folder.
     pub folder: PathBuf,
 }
 

@@ -1,7 +1,7 @@
 //! The course of a session: run directory, server, collection, phases, and the saved run, in this
 //! order, with everything taken back when nothing was recorded and everything kept once it was.
 
-pub mod collection;
+mod collection;
 pub mod directory;
 pub mod document;
 mod documents;
@@ -14,10 +14,10 @@ pub mod observation;
 pub mod options;
 mod phases;
 pub mod preflight;
-pub mod recorder;
+mod recorder;
 mod saving;
 mod steering;
-pub mod trace;
+mod trace;
 
 use crate::cancel::Cancel;
 use crate::context::Context;
@@ -298,7 +298,7 @@ impl<'a> Session<'a> {
         let mut controls = Vec::new();
         for server in &deployment.servers {
             let mut control = server.control()?;
-            control.set_patience(self.context.cancel.patience());
+            control.set_cancel_check(self.context.cancel.patience());
             control.set_limit(Some(SET_UP_LIMIT));
             controls.push(control);
         }

@@ -14,10 +14,13 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Result of a selfcheck: the content of `selfcheck.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Selfcheck {
+    /// Version of the kept file.
     pub schema_version: u32,
+    /// Version of the program that measured.
     pub dyno_version: String,
     /// RFC 3339 in UTC.
     pub measured_at: String,
+    /// The machine that it is about.
     pub machine: Machine,
     /// Operations per second that one worker thread on one core can do. What a run's rate is compared with.
     pub max_rate_per_core_per_s: f64,
@@ -40,9 +43,13 @@ impl Selfcheck {
 /// What tells machines apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
+    /// Its name.
     pub hostname: Option<String>,
+    /// Model of the processor, as the kernel names it.
     pub cpu_model: Option<String>,
+    /// CPUs that are online.
     pub cpus: Option<u64>,
+    /// Release of the kernel.
     pub kernel: Option<String>,
 }
 
@@ -62,32 +69,47 @@ impl Machine {
 /// Measurement of the highest rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClosedLoop {
+    /// Connections of the client.
     pub connections: u32,
+    /// How long it measured.
     pub duration_s: f64,
+    /// Operations per second.
     pub rate_per_s: f64,
+    /// CPU time of the client for each operation.
     pub cpu_us_per_operation: f64,
+    /// The part of it in this program.
     pub cpu_user_us_per_operation: f64,
+    /// The part of it in the kernel.
     pub cpu_system_us_per_operation: f64,
     /// Share of the time in which the one core was busy with the client. Below 1 the responder or
     /// other processes were the limit.
     pub core_busy_ratio: f64,
+    /// Most memory of the client at once.
     pub max_rss_bytes: u64,
 }
 
 /// Measurement at one offered rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstantRate {
+    /// Operations per second that were offered.
     pub offered_rate_per_s: f64,
+    /// Operations per second that were done.
     pub achieved_rate_per_s: f64,
+    /// The second as a share of the first.
     pub achieved_ratio: f64,
+    /// Operations that could not be started in time.
     pub dropped_arrivals: u64,
+    /// From intended start to send.
     pub start_delay_us: StartDelay,
 }
 
 /// Time from intended start to send.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartDelay {
+    /// Median.
     pub p50: f64,
+    /// 99th percentile.
     pub p99: f64,
+    /// Longest.
     pub max: f64,
 }

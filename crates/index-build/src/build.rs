@@ -153,7 +153,7 @@ impl Builder<'_> {
         let mut asking = server.control()?;
         let mut building = server.control()?;
         building.set_limit(None);
-        building.set_patience(self.context.cancel.patience());
+        building.set_cancel_check(self.context.cancel.patience());
         let mut recording = Recording::start(settings, target, None, &folder)?;
         for process in server.processes() {
             recording.follow(*process)?;

@@ -206,7 +206,7 @@ impl<'a> Server<'a> {
         let connect = self.patient();
         move || {
             let mut control = connect()?;
-            control.set_patience(patience.clone());
+            control.set_cancel_check(patience.clone());
             Ok(control)
         }
     }

@@ -11,7 +11,7 @@ pub enum LoadError {
     #[error("cannot connect to the server")]
     Connect(#[source] ConnectError),
     /// All connections were lost and none could be made again for too long.
-    #[error("lost all connections to the server and could not connect again")]
+    #[error("lost all connections to the server and could not reconnect")]
     Unreachable(#[source] Option<Arc<ConnectError>>),
     /// Something ended the run of one of several pairs of server and client.
     #[error("instance {pair} ended the run")]
@@ -37,7 +37,7 @@ pub enum LoadError {
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
     /// The cores that may be used could not be read.
-    #[error("cannot read the cores that this process may use")]
+    #[error("cannot read which cores this process may use")]
     Pin(#[source] std::io::Error),
     /// A bug in a worker.
     #[error("a worker thread panicked")]
@@ -46,7 +46,7 @@ pub enum LoadError {
     #[error("cannot record the run")]
     Sink(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The workload cannot be performed as described.
-    #[error("the workload cannot be performed: {reason}")]
+    #[error("cannot run the workload: {reason}")]
     Workload {
         /// What is wrong.
         reason: String,
@@ -64,6 +64,6 @@ pub enum LoadError {
     #[error("cannot set up the driver: {0}")]
     Driver(String),
     /// The driver does not take the connection string, for the reason that it gives.
-    #[error("the driver does not take the connection string: {0}")]
+    #[error("the driver rejects the connection string: {0}")]
     DriverOption(String),
 }

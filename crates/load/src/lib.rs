@@ -3,12 +3,14 @@
 //! [`run`] performs a [`Job`](job::Job) and hands over recording windows; it does not print, judge or store.
 
 pub mod backend;
+mod clients;
 pub mod clock;
 mod collector;
 pub mod connect;
 mod core;
 pub mod data;
 pub mod error;
+mod generator;
 pub mod job;
 pub mod keys;
 pub mod operation;

@@ -183,9 +183,7 @@ pub fn check_shape(plan: &Plan, sample: &Sample, complete: bool) -> Vec<String> 
             .iter()
             .filter(|(_, document)| document.is_none())
         {
-            differences.push(format!(
-                "there is no document `{key}`, which the plan expects"
-            ));
+            differences.push(format!("document `{key}` of the plan does not exist"));
         }
     }
     let mut seen = std::collections::BTreeSet::new();
@@ -400,7 +398,7 @@ fn check_document(data: &DataPlan, document: &Document, differences: &mut Vec<St
         other => {
             let found = other.map_or("nothing".into(), |value| format!("`{value}`"));
             differences.push(format!(
-                "the key of a document is {found}, the plan has texts that begin with `{}`",
+                "the key of a document is {found}, but the plan has texts that begin with `{}`",
                 data.key_prefix
             ));
             return;
@@ -413,7 +411,7 @@ fn check_document(data: &DataPlan, document: &Document, differences: &mut Vec<St
     let found = document.len().saturating_sub(1);
     if found != data.field_count as usize {
         differences.push(format!(
-            "documents have {found} fields, the plan has {} (found in `{key}`)",
+            "documents have {found} fields, but the plan has {} (found in `{key}`)",
             data.field_count
         ));
         return;
@@ -438,12 +436,12 @@ fn key_difference(data: &DataPlan, key: &str) -> Option<String> {
     });
     let Some(digits) = digits else {
         return Some(format!(
-            "found the key `{key}`, the plan has `{prefix}` and a number"
+            "found the key `{key}`, but the plan has `{prefix}` and a number"
         ));
     };
     if digits.len() < data.zero_padding as usize {
         return Some(format!(
-            "found the key `{key}`, the plan pads numbers to {} digits",
+            "found the key `{key}`, but the plan pads numbers to {} digits",
             data.zero_padding
         ));
     }
@@ -452,10 +450,10 @@ fn key_difference(data: &DataPlan, key: &str) -> Option<String> {
     let far = u64::from(u32::MAX).max(data.records.saturating_mul(16));
     match data.key_order {
         KeyOrder::Ordered if number > far => Some(format!(
-            "found the key `{key}`, which looks hashed; the plan has ordered keys"
+            "found the key `{key}`, which looks hashed, but the plan has ordered keys"
         )),
         KeyOrder::Hashed if data.records < 1 << 24 && number < data.records => Some(format!(
-            "found the key `{key}`, which looks ordered; the plan has hashed keys"
+            "found the key `{key}`, which looks ordered, but the plan has hashed keys"
         )),
         _ => None,
     }
@@ -473,7 +471,7 @@ fn field_difference(
         Some(other) => {
             let kind = format!("{:?}", other.element_type());
             return Some(format!(
-                "field `{name}` of `{key}` is of type `{kind}`, the plan has binary values"
+                "field `{name}` of `{key}` is of type `{kind}`, but the plan has binary values"
             ));
         }
     };
@@ -486,7 +484,7 @@ fn field_difference(
             format!("{shortest} to {longest}")
         };
         return Some(format!(
-            "field `{name}` of `{key}` has {length} bytes, the plan has {planned}"
+            "field `{name}` of `{key}` has {length} bytes, but the plan has {planned}"
         ));
     }
     if data.integrity && !integrity::verify(key.as_bytes(), name.as_bytes(), bytes) {
@@ -589,7 +587,7 @@ mod tests {
             ("pads numbers to 30 digits", |plan, _| {
                 plan.data.zero_padding = 30
             }),
-            ("have 3 fields, the plan has 2", |_, found| {
+            ("have 3 fields, but the plan has 2", |_, found| {
                 found.insert("extra", 1);
             }),
             ("has no field `column0`", |plan, _| {
@@ -598,7 +596,7 @@ mod tests {
             ("is of type `String`", |_, found| {
                 found.insert("field1", "text");
             }),
-            ("has 5 bytes, the plan has 4", |_, found| {
+            ("has 5 bytes, but the plan has 4", |_, found| {
                 found.insert("field0", value(b"abcde"));
             }),
         ];
@@ -659,7 +657,7 @@ mod tests {
         assert!(check_shape(&plan(), &sample, false).is_empty());
         assert_eq!(
             check_shape(&plan(), &sample, true),
-            ["there is no document `user1`, which the plan expects"]
+            ["document `user1` of the plan does not exist"]
         );
     }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Server code of a command that needs a user.
 const UNAUTHORIZED: i32 = 13;
-/// Longest time for the answer to a stranger.
-const STRANGER_LIMIT: Duration = Duration::from_secs(5);
+/// Longest time for the answer to a client without a password.
+const ANONYMOUS_LIMIT: Duration = Duration::from_secs(5);
 
 /// Times of empty commands.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,10 +56,10 @@ fn summary(times_us: &[f64]) -> RoundTrips {
 }
 
 /// Whether the server refuses to list its databases to a client without a password. `None` if that
-/// cannot be told: the server does not answer strangers, or fails for another reason.
-pub fn asks_for_password(target: &Target) -> Option<bool> {
+/// cannot be told: the server does not answer such clients, or fails for another reason.
+pub fn requires_password(target: &Target) -> Option<bool> {
     let mut control = Connector::new(target, None).ok()?.control().ok()?;
-    control.set_limit(Some(STRANGER_LIMIT));
+    control.set_limit(Some(ANONYMOUS_LIMIT));
     match control.run("admin", doc! { "listDatabases": 1, "nameOnly": true }) {
         Ok(_) => Some(false),
         Err(error) if error.code() == Some(UNAUTHORIZED) => Some(true),

@@ -3,16 +3,18 @@
 
 use crate::backend::poller::Poller;
 use crate::backend::reconnect::ReconnectPool;
-use crate::backend::{Backend, WorkerEnd, WorkerFault, WorkerSetup, driver, wire};
+use crate::backend::{Backend, driver, wire};
+use crate::clients::{WorkerEnd, WorkerFault, WorkerSetup};
 use crate::collector::{Collector, Sink, WINDOW_NS};
 use crate::connect::{Connected, Connector};
 use crate::core::{Core, CoreOptions, Handover, PhaseWindow};
 use crate::error::LoadError;
+use crate::generator::Generator;
 use crate::job::{Job, Pair};
 use crate::recorder::Part;
 use crate::schedule::Share;
 use crate::start_latch::StartLatch;
-use crate::workload::Generator;
+
 use dyno_plan::model::Schedule;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -146,7 +146,7 @@ impl Server {
             .control()
             .map_err(|error| Failure::from(error).context("cannot connect to the server"))?;
         control.set_limit(Some(QUESTION_LIMIT));
-        control.set_patience(invocation.cancel.patience());
+        control.set_cancel_check(invocation.cancel.patience());
         let address = control.endpoint().to_string();
         if !locality::is_local(
             &remote,

@@ -177,8 +177,11 @@ fn other_documents_are_refused_with_what_was_found() {
     let uri = server.uri();
     bench.dyno(&small("a", &["--uri", &uri])).expect(0);
     for (property, found) in [
-        ("fieldcount=3", "documents have 10 fields, the plan has 3"),
-        ("fieldlength=50", "has 100 bytes, the plan has 50"),
+        (
+            "fieldcount=3",
+            "documents have 10 fields, but the plan has 3",
+        ),
+        ("fieldlength=50", "has 100 bytes, but the plan has 50"),
         ("insertorder=ordered", "looks hashed"),
         ("fieldnameprefix=f", "has no field `f0`"),
     ] {

@@ -15,7 +15,9 @@ use std::path::Path;
 
 /// The machine and what is planned on it.
 pub struct HostPlacement {
+    /// CPUs, memory and nodes of this machine.
     pub machine: Machine,
+    /// Where servers and clients go.
     pub placement: Placement,
 }
 
@@ -177,7 +179,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     request(plan).map(|_| ())
 }
 
-pub fn failure(error: PlacementError) -> Error {
+fn failure(error: PlacementError) -> Error {
     let hint = error.hint();
     let exit = match error {
         PlacementError::Read { .. } => Kind::Environment,

@@ -32,6 +32,7 @@ const WATCHED_CONNECT_MS: u64 = 2_000;
 /// How to find and where to put a server that is started.
 #[derive(Clone, Debug)]
 pub struct ServerPaths<'a> {
+    /// Where programs are looked for.
     pub environment: &'a Environment,
     /// Path of the embedded server, if one was named.
     pub embedded: Option<&'a Path>,
@@ -262,7 +263,7 @@ impl ServerUnderTest {
                 .or_else(listener),
             address,
             cache_bytes: record.cache_bytes,
-            authentication: probe::asks_for_password(&self.target),
+            authentication: probe::requires_password(&self.target),
             round_trip: subject::round_trip(control, CHECK_COMMANDS, CHECK_LIMIT),
             instances,
         }

@@ -35,6 +35,7 @@ pub struct State {
     pub uris: Vec<String>,
     /// User that was made, if there is one.
     pub user: Option<String>,
+    /// All servers, in the order of their start.
     pub members: Vec<MemberState>,
     /// Where the servers were put, and what became of it; absent if nothing was asked for.
     #[serde(default)]
@@ -44,6 +45,7 @@ pub struct State {
 /// Places of the servers with data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacementState {
+    /// What was planned and achieved.
     #[serde(flatten)]
     pub record: PlacementRecord,
     /// Where it is not as planned, one sentence each.
@@ -69,10 +71,15 @@ impl PlacementState {
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberState {
+    /// Name of the server, such as `member-0`.
     pub name: String,
+    /// What it is there for: `data`, `arbiter`, `config` or `router`.
     pub duty: String,
+    /// Address and port.
     pub address: String,
+    /// Its process.
     pub process: u32,
+    /// Version that it reports.
     pub version: String,
     /// Connection string to this very server, without user.
     pub uri: String,

@@ -150,7 +150,7 @@ fn by_uri(
         pid,
         address,
         cache_bytes: said.cache_bytes,
-        authentication: probe::asks_for_password(&remote.target),
+        authentication: probe::requires_password(&remote.target),
         round_trip: round_trip(&mut control, COMMANDS, COMMANDS_LIMIT),
         ..ServerFacts::default()
     };

@@ -87,6 +87,7 @@ impl ExperimentFolder {
         self.path.join(&point.directory).join("run.json").is_file()
     }
 
+    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

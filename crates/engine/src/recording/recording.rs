@@ -55,6 +55,7 @@ impl Sink for Storage {
 /// A trace that has ended and lacks its document.
 pub struct Recorded {
     writer: TraceWriter,
+    /// What was traced, without the names of what its files hold.
     pub document: TraceDocument,
 }
 

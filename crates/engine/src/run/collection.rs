@@ -7,7 +7,7 @@ use dyno_plan::model::DataPlan;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(crate) enum Decision {
     /// Everything is there.
     Ready,
     /// Load all documents of this client; the collection is empty.
@@ -17,7 +17,7 @@ pub enum Decision {
 }
 
 /// Documents that this client loads and works on.
-pub fn own_documents(plan: &Plan) -> u64 {
+pub(crate) fn own_documents(plan: &Plan) -> u64 {
     let data = &plan.data;
     data.insert_count
         .unwrap_or(data.records.saturating_sub(data.insert_start))
@@ -25,13 +25,13 @@ pub fn own_documents(plan: &Plan) -> u64 {
 
 /// Size of so many documents of a data set, without keys and names of fields; `None` where the
 /// lengths follow a histogram.
-pub fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
+pub(crate) fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
     let document = data.mean_document_bytes()?;
     Some(documents.saturating_mul(document))
 }
 
 /// Decides, or says why the collection is not what the plan assumes.
-pub fn decide(plan: &Plan, state: &CollectionState, no_load: bool) -> Result<Decision, Error> {
+pub(crate) fn decide(plan: &Plan, state: &CollectionState, no_load: bool) -> Result<Decision, Error> {
     let (found, planned) = (state.documents, plan.data.records);
     if found > planned {
         return Err(too_many(plan, found));
@@ -56,7 +56,7 @@ pub fn decide(plan: &Plan, state: &CollectionState, no_load: bool) -> Result<Dec
 }
 
 /// After loading nothing may be missing.
-pub fn check_loaded(plan: &Plan, state: &CollectionState) -> Result<(), Error> {
+pub(crate) fn check_loaded(plan: &Plan, state: &CollectionState) -> Result<(), Error> {
     decide(plan, state, true).map(|_| ()).map_err(|failure| {
         failure.context("the load phase ended, and the collection is not complete")
     })
@@ -214,7 +214,7 @@ mod tests {
                 failure
                     .cause
                     .to_string()
-                    .contains("have 1 fields, the plan has 2")
+                    .contains("have 1 fields, but the plan has 2")
             );
         }
     }

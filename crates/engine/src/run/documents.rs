@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::run::collection::{self, Decision};
 use crate::run::observation;
 use crate::run::options::Extent;
-use dyno_load::connect::{Control, Patience};
+use dyno_load::connect::{CancelCheck, Control};
 use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_plan::Plan;
@@ -144,7 +144,7 @@ impl Session<'_> {
     pub(super) fn look_back(&mut self, number: usize, control: &mut Control) {
         let limit = if self.context.cancel.requested() {
             // It has asked for the end already: what is left is this look, with a limit of its own.
-            control.set_patience(Patience::new(|| false));
+            control.set_cancel_check(CancelCheck::new(|| false));
             LOOK_BACK_LIMIT_INTERRUPTED
         } else {
             LOOK_BACK_LIMIT

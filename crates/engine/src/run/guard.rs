@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Time between two times of bringing the record to the disk: what a loss of power may cost.
-pub const SYNC_EVERY: Duration = Duration::from_secs(60);
+pub(crate) const SYNC_EVERY: Duration = Duration::from_secs(60);
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Guard {
 
 /// A guard at work.
 #[derive(Debug)]
-pub struct Watchman {
+pub(crate) struct GuardCheck {
     least_free: Bytes,
     folders: Vec<PathBuf>,
     looked: Option<Instant>,
@@ -29,13 +29,14 @@ pub struct Watchman {
 }
 
 impl Guard {
+    /// Ends a run when less than this is free on one of its disks.
     pub fn new(least_free: Bytes) -> Self {
         Guard { least_free }
     }
 
     /// Begins to guard the disks of these folders.
-    pub fn watch(&self, folders: Vec<PathBuf>) -> Watchman {
-        Watchman {
+    pub(crate) fn watch(&self, folders: Vec<PathBuf>) -> GuardCheck {
+        GuardCheck {
             least_free: self.least_free,
             folders,
             looked: None,
@@ -44,9 +45,9 @@ impl Guard {
     }
 }
 
-impl Watchman {
+impl GuardCheck {
     /// Why the run must end now, if it must.
-    pub fn fault(&mut self) -> Option<Error> {
+    pub(crate) fn fault(&mut self) -> Option<Error> {
         if self
             .looked
             .is_some_and(|looked| looked.elapsed() < LOOK_EVERY)
@@ -70,7 +71,7 @@ impl Watchman {
     }
 
     /// Whether it is time to bring the record to the disk.
-    pub fn sync_is_due(&mut self) -> bool {
+    pub(crate) fn sync_is_due(&mut self) -> bool {
         let is_due = self.synced.elapsed() >= SYNC_EVERY;
         if is_due {
             self.synced = Instant::now();
@@ -99,9 +100,9 @@ mod tests {
 
     #[test]
     fn the_disks_are_not_asked_for_each_window() {
-        let mut watchman = Guard::new(Bytes(u64::MAX)).watch(vec![std::env::temp_dir()]);
-        assert!(watchman.fault().is_some());
-        assert!(watchman.fault().is_none());
+        let mut check = Guard::new(Bytes(u64::MAX)).watch(vec![std::env::temp_dir()]);
+        assert!(check.fault().is_some());
+        assert!(check.fault().is_none());
     }
 
     #[test]

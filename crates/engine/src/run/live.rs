@@ -31,22 +31,31 @@ const MOST_NOTICES: usize = 200;
 /// The state of a run, as others see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveState {
+    /// Name of the plan.
     pub name: String,
+    /// The run directory.
     pub directory: PathBuf,
+    /// The process that measures.
     pub process: u32,
     /// RFC 3339 in UTC.
     pub started_at: String,
+    /// The phase that goes on; absent before the first one.
     pub phase: Option<PhaseKind>,
     /// Time in this phase.
     pub elapsed_s: f64,
+    /// Longest time of this phase.
     pub planned_s: Option<f64>,
+    /// Operations that this phase will do.
     pub planned_operations: Option<u64>,
     /// Operations of this phase, or documents of the load phase.
     pub done: u64,
+    /// Operations of this phase that failed.
     pub failed: u64,
     /// Of the last ten windows.
     pub rate_per_s: f64,
+    /// Median response time of the last ten windows.
     pub response_p50_us: Option<f64>,
+    /// 99th percentile of the response time of the last ten windows.
     pub response_p99_us: Option<f64>,
     /// Rate over the phase so far, evenly spaced.
     pub course_per_s: Vec<f64>,
@@ -63,7 +72,7 @@ pub struct Live<'a> {
     /// The run directory, locked.
     _lock: Option<File>,
     recent: VecDeque<Recent>,
-    course: Course,
+    course: RateHistory,
     /// Whoever else watches; hears what is noticed.
     other: Box<dyn Observer + 'a>,
     /// Looks for changes of the rate and of the mean response time while measuring.
@@ -143,7 +152,7 @@ impl<'a> Live<'a> {
             path: directory.join(LIVE),
             state,
             recent: VecDeque::new(),
-            course: Course::default(),
+            course: RateHistory::default(),
             other,
             lookouts: Lookout::all(),
         }
@@ -211,7 +220,7 @@ impl Observer for Live<'_> {
         state.planned_operations = expected.operations;
         (state.elapsed_s, state.done, state.failed) = (0.0, 0, 0);
         self.recent.clear();
-        self.course = Course::default();
+        self.course = RateHistory::default();
         self.lookouts = Lookout::all();
         self.write();
     }
@@ -285,14 +294,15 @@ impl Drop for Live<'_> {
 
 /// The rate over a phase in a bounded number of points of the same length.
 #[derive(Debug, Default)]
-pub struct Course {
+pub struct RateHistory {
     /// Operations and seconds of each point.
     points: Vec<(f64, f64)>,
     windows_per_point: usize,
     windows: usize,
 }
 
-impl Course {
+impl RateHistory {
+    /// Adds what was done in a window.
     pub fn add(&mut self, done: f64, duration_s: f64) {
         self.windows_per_point = self.windows_per_point.max(1);
         match self.points.last_mut() {
@@ -320,6 +330,7 @@ impl Course {
         }
     }
 
+    /// Rates, evenly spaced in time.
     pub fn per_s(&self) -> Vec<f64> {
         let rate = |(done, seconds): &(f64, f64)| if *seconds > 0.0 { done / seconds } else { 0.0 };
         self.points.iter().map(rate).collect()
@@ -447,7 +458,7 @@ mod tests {
 
     #[test]
     fn the_course_of_a_long_phase_has_a_bounded_number_of_even_points() {
-        let mut course = Course::default();
+        let mut course = RateHistory::default();
         for window in 0..10_000 {
             course.add(if window < 5_000 { 100.0 } else { 20.0 }, 1.0);
         }

@@ -4,7 +4,6 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::load_source::LoadSource;
 use crate::run::guard::Guard;
-use crate::run::recorder::Totals;
 use dyno_load::job::RetryRule;
 use dyno_results::AnalysedRun;
 use std::path::PathBuf;
@@ -60,4 +59,25 @@ pub struct Finished {
     pub interrupted: bool,
     /// What ended it early, other than a cancellation.
     pub fault: Option<Error>,
+}
+
+/// Logical operations of the measure phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Operations that succeeded.
+    pub succeeded: u64,
+    /// Operations that failed.
+    pub failed: u64,
+}
+
+impl Totals {
+    /// Share of the operations that failed; 0 without operations.
+    pub fn failed_ratio(self) -> f64 {
+        let finished = self.succeeded + self.failed;
+        if finished == 0 {
+            0.0
+        } else {
+            self.failed as f64 / finished as f64
+        }
+    }
 }

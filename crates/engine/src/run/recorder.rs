@@ -2,6 +2,7 @@
 //! watches the run. Memory does not grow with the length of the run.
 
 use crate::observer::{Expectation, Observer};
+use crate::run::options::Totals;
 use dyno_load::workload::Workload;
 use dyno_record::RecordError;
 use dyno_record::accumulate::PhaseAccumulator;
@@ -10,27 +11,8 @@ use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::writer::RunWriter;
 use std::sync::Arc;
 
-/// Logical operations of the measure phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    pub succeeded: u64,
-    pub failed: u64,
-}
-
-impl Totals {
-    /// Share of the operations that failed; 0 without operations.
-    pub fn failed_ratio(self) -> f64 {
-        let finished = self.succeeded + self.failed;
-        if finished == 0 {
-            0.0
-        } else {
-            self.failed as f64 / finished as f64
-        }
-    }
-}
-
 /// The sink of the engine's windows.
-pub struct Recorder<'a> {
+pub(crate) struct Recorder<'a> {
     writer: RunWriter,
     observer: Box<dyn Observer + 'a>,
     phases: Vec<PhaseRecord>,
@@ -94,7 +76,8 @@ struct Current {
 }
 
 impl<'a> Recorder<'a> {
-    pub fn new(writer: RunWriter, observer: Box<dyn Observer + 'a>) -> Self {
+    /// Writes windows to `writer` and tells them to `observer`.
+    pub(crate) fn new(writer: RunWriter, observer: Box<dyn Observer + 'a>) -> Self {
         Recorder {
             writer,
             observer,
@@ -112,18 +95,18 @@ impl<'a> Recorder<'a> {
     }
 
     /// Writes this many windows as one from now on.
-    pub fn join_windows(&mut self, windows_per_row: u64) {
+    pub(crate) fn join_windows(&mut self, windows_per_row: u64) {
         self.joint.windows_per_row = windows_per_row.max(1);
     }
 
     /// Brings what was written to the disk.
-    pub fn sync(&mut self) -> Result<(), RecordError> {
+    pub(crate) fn sync(&mut self) -> Result<(), RecordError> {
         self.writer.sync()
     }
 
     /// Phases that follow each other under one load begin. The first of them is `expected[0]`. The skew
     /// of the keys is that of `workload`; several workloads have none in common.
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
         workload: Option<Arc<Workload>>,
         expected: Vec<Expectation>,
@@ -142,7 +125,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// One window.
-    pub fn record(
+    pub(crate) fn record(
         &mut self,
         interval: &IntervalRecord,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -205,7 +188,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The phases have ended. A row that cannot be written is lost; the totals have it.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         if let Some(row) = self.joint.close() {
             let _ = self.writer.record(&row);
         }
@@ -222,23 +205,23 @@ impl<'a> Recorder<'a> {
     }
 
     /// Saves the document with the phases that have ended so far.
-    pub fn save(&mut self, document: &mut RunDocument) -> Result<(), RecordError> {
+    pub(crate) fn save(&mut self, document: &mut RunDocument) -> Result<(), RecordError> {
         document.phases.clone_from(&self.phases);
         self.writer.set_document(document)
     }
 
     /// Brings everything to the disk.
-    pub fn finish(self, document: &RunDocument) -> Result<(), RecordError> {
+    pub(crate) fn finish(self, document: &RunDocument) -> Result<(), RecordError> {
         self.writer.finish(document)
     }
 
     /// Whether anything was recorded.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.windows == 0
     }
 
     /// Operations of a phase so far.
-    pub fn totals(&self, kind: PhaseKind) -> Totals {
+    pub(crate) fn totals(&self, kind: PhaseKind) -> Totals {
         self.totals
             .iter()
             .find(|(known, _)| *known == kind)
@@ -247,7 +230,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Phases that have ended.
-    pub fn phases(&self) -> &[PhaseRecord] {
+    pub(crate) fn phases(&self) -> &[PhaseRecord] {
         &self.phases
     }
 }

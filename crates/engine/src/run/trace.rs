@@ -3,10 +3,10 @@
 
 mod check;
 mod group;
-pub mod io;
+pub(crate) mod io;
 mod program;
 
-pub use check::check;
+pub(crate) use check::check;
 
 use dyno_load::clock::Clock;
 use dyno_plan::model::{TracePhase, TracePlan};
@@ -22,24 +22,24 @@ const TRACES: &str = "traces";
 
 /// What became of a watching program.
 #[derive(Debug)]
-pub struct Watched {
-    pub record: TraceRecord,
+pub(crate) struct Watched {
+    pub(crate) record: TraceRecord,
     /// What went wrong, with what the program printed last; `None` if it did what it was for.
-    pub fault: Option<String>,
+    pub(crate) fault: Option<String>,
 }
 
 /// What the watching programs are told.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub(crate) struct Subject {
     /// Run directory.
-    pub run: PathBuf,
+    pub(crate) run: PathBuf,
     /// Process ids of the servers that were started for the run.
-    pub servers: Vec<u32>,
-    pub clock: Clock,
+    pub(crate) servers: Vec<u32>,
+    pub(crate) clock: Clock,
 }
 
 /// The programs of phases that run under one load.
-pub struct Watchers {
+pub(crate) struct Watchers {
     threads: Vec<JoinHandle<Watched>>,
     /// The trace of file I/O, before and after its window is known.
     attached: Option<io::Attached>,
@@ -74,7 +74,7 @@ impl Over {
 
 impl Watchers {
     /// None yet, and perhaps a trace of file I/O.
-    pub fn new(attached: Option<io::Attached>) -> Self {
+    pub(crate) fn new(attached: Option<io::Attached>) -> Self {
         Watchers {
             threads: Vec::new(),
             attached,
@@ -84,7 +84,7 @@ impl Watchers {
     }
 
     /// Programs for the phases that are about to start: their kinds and starts by the run's clock.
-    pub fn start(&mut self, traces: &[TracePlan], phases: &[(PhaseKind, u64)], subject: &Subject) {
+    pub(crate) fn start(&mut self, traces: &[TracePlan], phases: &[(PhaseKind, u64)], subject: &Subject) {
         if let Some(attached) = self.attached.take() {
             self.traced = attached.start(phases, &self.over);
         }
@@ -104,7 +104,7 @@ impl Watchers {
     }
 
     /// Ends what still runs and returns what became of each, and the trace of file I/O, which is to be finished.
-    pub fn end(self) -> (Vec<Watched>, Option<io::RunTrace>) {
+    pub(crate) fn end(self) -> (Vec<Watched>, Option<io::RunTrace>) {
         self.over.end();
         let ended = self.threads.into_iter().map(JoinHandle::join);
         (ended.filter_map(Result::ok).collect(), self.traced)

@@ -18,16 +18,16 @@ const FIRST_DELAY: Duration = Duration::from_millis(20);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
 /// A new connection for a client.
-pub(crate) struct Fresh {
-    pub(crate) slot: usize,
+pub(crate) struct Replacement {
+    pub(crate) client: usize,
     pub(crate) connected: Connected,
 }
 
 struct Request {
     due: Instant,
-    slot: usize,
+    client: usize,
     attempts: u32,
-    reply: Sender<Fresh>,
+    reply: Sender<Replacement>,
     waker: Waker,
 }
 
@@ -77,8 +77,8 @@ pub(crate) struct ReconnectPool {
 /// One worker's access to the pool.
 pub(crate) struct Reconnector {
     shared: Arc<Shared>,
-    reply: Sender<Fresh>,
-    fresh: Receiver<Fresh>,
+    reply: Sender<Replacement>,
+    replacements: Receiver<Replacement>,
     waker: Waker,
 }
 
@@ -99,11 +99,11 @@ impl ReconnectPool {
     }
 
     pub(crate) fn reconnector(&self, waker: Waker) -> Reconnector {
-        let (reply, fresh) = channel();
+        let (reply, replacements) = channel();
         Reconnector {
             shared: Arc::clone(&self.shared),
             reply,
-            fresh,
+            replacements,
             waker,
         }
     }
@@ -117,11 +117,11 @@ impl Drop for ReconnectPool {
 }
 
 impl Reconnector {
-    /// Asks for a connection for `slot` after `attempts` failed or short-lived ones.
-    pub(crate) fn request(&self, slot: usize, attempts: u32) {
+    /// Asks for a connection for `client` after `attempts` failed or short-lived ones.
+    pub(crate) fn request(&self, client: usize, attempts: u32) {
         let request = Request {
             due: Instant::now() + delay(attempts),
-            slot,
+            client,
             attempts,
             reply: self.reply.clone(),
             waker: self.waker.clone(),
@@ -131,8 +131,8 @@ impl Reconnector {
     }
 
     /// The next new connection, if there is one.
-    pub(crate) fn take(&self) -> Option<Fresh> {
-        self.fresh.try_recv().ok()
+    pub(crate) fn take(&self) -> Option<Replacement> {
+        self.replacements.try_recv().ok()
     }
 
     /// Why the last attempt failed.
@@ -155,8 +155,8 @@ fn serve(shared: &Shared, connector: &Connector) {
         match connector.connect() {
             Ok(connected) => {
                 // The worker may have ended meanwhile; the connection is closed by dropping it.
-                let _ = request.reply.send(Fresh {
-                    slot: request.slot,
+                let _ = request.reply.send(Replacement {
+                    client: request.client,
                     connected,
                 });
                 request.waker.wake();

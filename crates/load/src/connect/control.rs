@@ -1,7 +1,7 @@
 //! A blocking connection for the commands around a run: create, drop, count, statistics.
 
 use super::endpoint::Endpoint;
-use super::session::{Deadline, ExchangeError, Patience, Session};
+use super::session::{CancelCheck, Deadline, ExchangeError, Session};
 use bson::{Document, RawDocumentBuf, cstr};
 use dyno_plan::uri::Host;
 use dyno_wire::frame;
@@ -39,7 +39,7 @@ pub enum ControlError {
         source: std::io::Error,
     },
     /// The answer is malformed.
-    #[error("`{endpoint}` gave a malformed answer to `{command}`")]
+    #[error("`{endpoint}` sent a malformed reply to `{command}`")]
     Malformed {
         /// Address.
         endpoint: Host,
@@ -50,7 +50,7 @@ pub enum ControlError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The server refuses the command, or a write in it.
-    #[error("server refuses `{command}`: {message} (code {code})")]
+    #[error("the server refused `{command}`: {message} (code {code})")]
     Server {
         /// Name of the command.
         command: String,
@@ -105,9 +105,9 @@ impl Control {
         self.limit = limit;
     }
 
-    /// Waits for answers only until `patience` ends; a command under way then ends with [`ControlError::Io`].
-    pub fn set_patience(&mut self, patience: Patience) {
-        self.session.set_patience(patience);
+    /// Waits for answers only until `cancel_check` says that they are not wanted; a command under way then ends with [`ControlError::Io`].
+    pub fn set_cancel_check(&mut self, cancel_check: CancelCheck) {
+        self.session.set_cancel_check(cancel_check);
     }
 
     /// Runs one command on a database and returns the reply.

@@ -17,7 +17,7 @@ pub(super) const AUTHENTICATION_FAILED: i32 = 18;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The connection string holds options that the wire backend cannot honour.
+    /// The connection string holds options that the wire backend does not support.
     #[error("{}", list_unsupported(options))]
     Unsupported {
         /// The options, at least one.
@@ -135,7 +135,7 @@ pub enum ConnectError {
         source: Source,
     },
     /// The server refuses a command of the handshake.
-    #[error("`{endpoint}` refuses `{command}`: {message} (code {code})")]
+    #[error("`{endpoint}` refused `{command}`: {message} (code {code})")]
     Command {
         /// Address.
         endpoint: Host,
@@ -187,7 +187,7 @@ pub enum ConnectError {
     },
     /// The server speaks only protocols that are no longer supported.
     #[error(
-        "`{endpoint}` is too old: it speaks wire version {found}, at least {MIN_WIRE_VERSION} is needed"
+        "`{endpoint}` is too old: it supports wire version {found}, but {MIN_WIRE_VERSION} or newer is required"
     )]
     TooOld {
         /// Address.
@@ -209,20 +209,20 @@ impl ConnectError {
                 return (!hints.is_empty()).then(|| hints.join("; "));
             }
             ConnectError::Resolve { host, .. } if host == "host.docker.internal" => {
-                "only Docker Desktop knows this name: use the host's address, or run the container with `--network host`".into()
+                "only Docker Desktop resolves this name: use the host's address, or run the container with `--network host`".into()
             }
             ConnectError::Resolve { .. } => "check the host name".into(),
             ConnectError::ResolveService { .. } => {
                 "check the name, or list the hosts with `mongodb://`".into()
             }
             ConnectError::Refused { endpoint, .. } if is_loopback(endpoint) => format!(
-                "check that a server listens at `{endpoint}`; in a container that is the container itself"
+                "check that a server listens on `{endpoint}`; inside a container, this address is the container itself"
             ),
             ConnectError::Refused { endpoint, .. } => format!(
-                "check that a server listens at `{endpoint}`, and that its `net.bindIp` has this address"
+                "check that a server listens on `{endpoint}`, and that its `net.bindIp` includes this address"
             ),
             ConnectError::TimedOut { .. } => {
-                "check address and firewall; `connectTimeoutMS` in the connection string sets the limit".into()
+                "check the address and the firewall; `connectTimeoutMS` in the connection string sets the limit".into()
             }
             ConnectError::Closed { tls: false, .. } => {
                 "if the server requires TLS, add `tls=true` to the connection string".into()
@@ -232,18 +232,18 @@ impl ConnectError {
             }
             ConnectError::Tls { source, .. } => return tls_hint(source),
             ConnectError::Credentials { source_database, .. } => format!(
-                "check user and password; `authSource` names the database that holds the user (now `{source_database}`)"
+                "check the user name and the password; `authSource` names the database that holds the user (now `{source_database}`)"
             ),
             ConnectError::ReplicaSetName { found, .. } => match found {
-                Some(name) => format!("the server says `replicaSet={name}`"),
+                Some(name) => format!("the server belongs to the replica set `{name}`"),
                 None => "the server is in no replica set: remove `replicaSet` from the connection string".into(),
             },
             ConnectError::NoPrimary { .. } => {
-                "wait for an election, initiate the replica set, or use `directConnection=true` for one member".into()
+                "wait for an election, initiate the replica set, or use `directConnection=true` to load one member".into()
             }
             ConnectError::TooOld { .. } => "use MongoDB 3.6 or newer".into(),
             ConnectError::ServiceOptions { source, .. } => return source.hint(),
-            ConnectError::Protocol { .. } => "check that the port is that of a MongoDB server".into(),
+            ConnectError::Protocol { .. } => "check that the port belongs to a MongoDB server".into(),
             _ => return None,
         })
     }
@@ -283,7 +283,7 @@ fn tls_hint(error: &rustls::Error) -> Option<String> {
     };
     Some(match error {
         Certificate::UnknownIssuer | Certificate::BadSignature => {
-            "name the file with the server's certificate authority by `tlsCAFile`".into()
+            "set `tlsCAFile` to the file with the server's certificate authority".into()
         }
         Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
             "connect by the name in the certificate, or add `tlsAllowInvalidHostnames=true`".into()
@@ -294,7 +294,7 @@ fn tls_hint(error: &rustls::Error) -> Option<String> {
 
 fn list_unsupported(options: &[UnsupportedOption]) -> String {
     let options: Vec<String> = options.iter().map(UnsupportedOption::to_string).collect();
-    format!("the wire backend cannot honour {}", options.join("; "))
+    format!("the wire backend does not support {}", options.join("; "))
 }
 
 fn list_members(members: &[(Host, String)]) -> String {
@@ -370,7 +370,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "the wire backend cannot honour `a=1`: it does not; `b=1`: it does not"
+            "the wire backend does not support `a=1`: it does not; `b=1`: it does not"
         );
         assert_eq!(error.hint().as_deref(), Some("use the other backend"));
     }

@@ -19,7 +19,7 @@ pub use dyno_wire::compress::Compressor;
 pub use dyno_wire::handshake::Hello;
 pub use endpoint::Endpoint;
 pub use error::ConnectError;
-pub use session::Patience;
+pub use session::CancelCheck;
 pub use transport::{TlsStream, Transport};
 
 use discover::Probe;

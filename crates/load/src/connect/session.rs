@@ -51,10 +51,10 @@ impl Deadline {
 #[derive(Debug, Error)]
 pub(super) enum ExchangeError {
     /// The connection failed; `UnexpectedEof` if the server closed it.
-    #[error("connection failed")]
+    #[error("the connection failed")]
     Io(#[source] io::Error),
     /// The answer is not what the protocol says.
-    #[error("answer is malformed")]
+    #[error("the reply is malformed")]
     Malformed(#[source] Source),
 }
 
@@ -126,20 +126,20 @@ pub(super) fn io_error(
 /// How often a caller that waits for an answer is asked whether it still wants it.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Says whether the caller gives up waiting.
+/// Says whether the caller no longer wants an answer.
 #[derive(Clone)]
-pub struct Patience(Arc<dyn Fn() -> bool + Send + Sync>);
+pub struct CancelCheck(Arc<dyn Fn() -> bool + Send + Sync>);
 
-impl Patience {
-    /// `gives_up` is asked about ten times a second.
-    pub fn new(gives_up: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Patience(Arc::new(gives_up))
+impl CancelCheck {
+    /// `is_cancelled` is asked about ten times a second.
+    pub fn new(is_cancelled: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        CancelCheck(Arc::new(is_cancelled))
     }
 }
 
-impl std::fmt::Debug for Patience {
+impl std::fmt::Debug for CancelCheck {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Patience")
+        formatter.write_str("CancelCheck")
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) struct Session {
     request: Vec<u8>,
     received: Vec<u8>,
     last_request_id: i32,
-    patience: Option<Patience>,
+    cancel_check: Option<CancelCheck>,
 }
 
 impl Session {
@@ -162,13 +162,13 @@ impl Session {
             request: Vec::new(),
             received: Vec::new(),
             last_request_id: 0,
-            patience: None,
+            cancel_check: None,
         }
     }
 
     /// Waits for answers only as long as the caller wants them.
-    pub(super) fn set_patience(&mut self, patience: Patience) {
-        self.patience = Some(patience);
+    pub(super) fn set_cancel_check(&mut self, cancel_check: CancelCheck) {
+        self.cancel_check = Some(cancel_check);
     }
 
     pub(super) fn is_tls(&self) -> bool {
@@ -243,7 +243,7 @@ impl Session {
         self.received.resize(start + bytes, 0);
         let result = loop {
             let limited = deadline.remaining().and_then(|left| {
-                let slice = match &self.patience {
+                let slice = match &self.cancel_check {
                     Some(_) => Some(left.map_or(LOOK_INTERVAL, |left| left.min(LOOK_INTERVAL))),
                     None => left,
                 };
@@ -255,11 +255,11 @@ impl Session {
             match self.transport.read(&mut self.received[start..]) {
                 Ok(0) => break Err(ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if is_pause(&error) && self.patience.is_some() => {
+                Err(error) if is_pause(&error) && self.cancel_check.is_some() => {
                     if self
-                        .patience
+                        .cancel_check
                         .as_ref()
-                        .is_some_and(|patience| (patience.0)())
+                        .is_some_and(|cancel_check| (cancel_check.0)())
                     {
                         let given_up = "nobody waits for the answer any more";
                         break Err(io::Error::other(given_up));

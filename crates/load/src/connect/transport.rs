@@ -114,7 +114,7 @@ impl TlsStream {
         loop {
             match self.connection.reader().read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // Closed without the farewell of TLS. Messages have lengths, so a cut one is noticed.
+                // Closed without the close notification of TLS. Messages have lengths, so a cut one is noticed.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 result => return result,
             }

@@ -31,7 +31,9 @@ pub use shares::{ShareObserver, ShareTable};
 #[non_exhaustive]
 pub enum KeyError {
     /// There is no document to choose from.
-    #[error("a key distribution needs at least one document, the range from `{first}` has none")]
+    #[error(
+        "a key distribution needs at least one document, but the range from `{first}` is empty"
+    )]
     NoDocuments {
         /// First document number of the range.
         first: u64,

@@ -7,7 +7,8 @@ mod stub;
 
 use bson::{Document, doc};
 use dyno_load::connect::{
-    Compressor, ConnectError, Connected, Connector, ControlError, Patience, TopologyKind, Transport,
+    CancelCheck, Compressor, ConnectError, Connected, Connector, ControlError, TopologyKind,
+    Transport,
 };
 use dyno_load::responder::{Behaviour, Responder, Stall};
 use dyno_plan::uri::{self, Credentials, Target};
@@ -128,7 +129,7 @@ fn a_caller_that_gives_up_does_not_wait_for_a_server_that_hangs() {
     let mut control = connector.control().unwrap();
     let given_up = Arc::new(AtomicUsize::new(0));
     let asked = Arc::clone(&given_up);
-    control.set_patience(Patience::new(move || {
+    control.set_cancel_check(CancelCheck::new(move || {
         asked.fetch_add(1, Ordering::Relaxed) >= 2
     }));
     let begin = Instant::now();
@@ -238,7 +239,7 @@ fn a_server_without_hello_is_asked_by_the_old_name() {
 fn a_refused_hello_shows_the_reason() {
     let port = stub::serve(|_| doc! { "ok": 0, "code": 14, "errmsg": "wrong type" });
     let error = failure(&format!("mongodb://127.0.0.1:{port}/"));
-    let text = format!("`127.0.0.1:{port}` refuses `hello`: wrong type (code 14)");
+    let text = format!("`127.0.0.1:{port}` refused `hello`: wrong type (code 14)");
     assert_eq!(error.to_string(), text);
 }
 

@@ -139,9 +139,7 @@ fn a_document_that_is_missing_in_a_full_collection_is_named(start: Start) {
     let differences = prepare::check_shape(&plan, &sample, true);
     assert_eq!(
         differences,
-        [format!(
-            "there is no document `{first}`, which the plan expects"
-        )]
+        [format!("document `{first}` of the plan does not exist")]
     );
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Refuses programs that cannot be found. Of a shell command that is its first word, if it is plain.
-pub fn check(traces: &[TracePlan], path: Option<&OsStr>) -> Result<(), Error> {
+pub(crate) fn check(traces: &[TracePlan], path: Option<&OsStr>) -> Result<(), Error> {
     for trace in traces {
         let program = trace.command.first().map_or("", String::as_str);
         let missing = if can_be_found(program, path) {

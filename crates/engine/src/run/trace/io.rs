@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(50);
 
 /// Refuses a trace that cannot be had, before anything is started.
-pub fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
+pub(crate) fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
     let Some(trace) = &plan.trace else {
         return Ok(());
     };
@@ -41,7 +41,7 @@ pub fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
 }
 
 /// A trace that is attached and waits for its window.
-pub struct Attached {
+pub(crate) struct Attached {
     recording: Recording,
     plan: IoTracePlan,
     processes: Vec<u32>,
@@ -51,7 +51,7 @@ pub struct Attached {
 
 impl Attached {
     /// Attaches it, if the plan wants one and its window is in one of the phases.
-    pub fn new(
+    pub(crate) fn new(
         plan: &Plan,
         phases: &[PhaseKind],
         processes: Vec<u32>,
@@ -127,19 +127,19 @@ impl Attached {
 }
 
 /// A trace whose window has come, or will.
-pub struct RunTrace {
+pub(crate) struct RunTrace {
     run: PathBuf,
     thread: JoinHandle<Taken>,
 }
 
 /// A trace that is complete.
-pub struct Completed {
+pub(crate) struct Completed {
     /// What became of it.
-    pub record: TraceRecord,
+    pub(crate) record: TraceRecord,
     /// What went wrong.
-    pub fault: Option<String>,
+    pub(crate) fault: Option<String>,
     /// What it means, if it can be read.
-    pub trace: Option<AnalysedTrace>,
+    pub(crate) trace: Option<AnalysedTrace>,
 }
 
 /// What a trace has when its phases are over.
@@ -151,7 +151,7 @@ struct Taken {
 
 impl RunTrace {
     /// Completes the trace after the end of the phases: names of its files, and what it means.
-    pub fn finish(self, tables: impl FnOnce() -> Tables) -> Completed {
+    pub(crate) fn finish(self, tables: impl FnOnce() -> Tables) -> Completed {
         let mut record = TraceRecord {
             name: FOLDER.to_owned(),
             command: Vec::new(),

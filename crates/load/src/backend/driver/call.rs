@@ -1,0 +1,328 @@
+//! Operations as calls of the driver, and what their results say.
+
+use crate::generator::Operation;
+use crate::operation::{OperationError, OperationKind};
+use crate::workload::Workload;
+use bson::raw::{CString, cstr};
+use bson::spec::BinarySubtype;
+use bson::{Binary, Document, RawBinaryRef, RawDocumentBuf, doc};
+use dyno_wire::command::Projection;
+use mongodb::Collection;
+use mongodb::error::{Error, ErrorKind, WriteFailure};
+use rand::rngs::Xoshiro256PlusPlus;
+use std::sync::Arc;
+
+pub(super) type Documents = Collection<RawDocumentBuf>;
+
+/// An operation as a call of the driver.
+pub(super) enum Call {
+    FindOne {
+        filter: Document,
+        projection: Option<Document>,
+    },
+    Find {
+        filter: Document,
+        sort: Document,
+        limit: i64,
+        projection: Option<Document>,
+    },
+    Update {
+        filter: Document,
+        update: Document,
+    },
+    Replace {
+        filter: Document,
+        document: RawDocumentBuf,
+    },
+    Insert(RawDocumentBuf),
+    InsertMany(Vec<RawDocumentBuf>),
+    Delete(Document),
+    /// A batch of upserts, for which the driver has no call on servers before 8.0.
+    UpsertMany(Vec<Document>),
+}
+
+/// Makes the calls of one worker.
+pub(super) struct Caller {
+    workload: Arc<Workload>,
+    /// Names of the fields, by their index.
+    names: Vec<CString>,
+}
+
+impl Caller {
+    pub(super) fn new(workload: Arc<Workload>) -> Self {
+        let name = |name: &String| {
+            CString::try_from(name.as_str()).expect("a workload refuses names with a zero byte")
+        };
+        Caller {
+            names: workload.field_names.iter().map(name).collect(),
+            workload,
+        }
+    }
+
+    /// Compares a document that was read with what was written.
+    pub(super) fn check(&self, number: u64, document: &[u8]) -> Result<(), OperationError> {
+        self.workload.check(self.key(number).as_bytes(), document)
+    }
+
+    /// The call of `operation`; of a read-modify-write, that is its read.
+    pub(super) fn call(&self, operation: &Operation) -> Call {
+        let key = self.key(operation.document);
+        match operation.kind {
+            OperationKind::Read | OperationKind::ReadModifyWrite => Call::FindOne {
+                filter: doc! { "_id": key },
+                projection: self.projection(operation.projection),
+            },
+            OperationKind::Scan => Call::Find {
+                filter: doc! { "_id": { "$gte": key } },
+                sort: doc! { "_id": 1 },
+                limit: i64::from(operation.count),
+                projection: self.projection(operation.projection),
+            },
+            OperationKind::Update => Call::Update {
+                update: self.set(&key, operation, &mut operation.values.clone()),
+                filter: doc! { "_id": key },
+            },
+            OperationKind::Delete => Call::Delete(doc! { "_id": key }),
+            OperationKind::Insert => {
+                let document = self.document(&key, operation, &mut operation.values.clone());
+                if self.workload.access.upsert {
+                    let filter = doc! { "_id": key };
+                    Call::Replace { filter, document }
+                } else {
+                    Call::Insert(document)
+                }
+            }
+            OperationKind::InsertBatch => self.batch(operation),
+        }
+    }
+
+    fn batch(&self, operation: &Operation) -> Call {
+        let mut values = operation.values.clone();
+        let keys = (0..u64::from(operation.count)).map(|n| self.key(operation.document + n));
+        if self.workload.access.upsert {
+            let update = |key: String| {
+                let update = self.set(&key, operation, &mut values);
+                doc! { "q": { "_id": key }, "u": update, "upsert": true }
+            };
+            Call::UpsertMany(keys.map(update).collect())
+        } else {
+            let document = |key: String| self.document(&key, operation, &mut values);
+            Call::InsertMany(keys.map(document).collect())
+        }
+    }
+
+    fn key(&self, document: u64) -> String {
+        let mut key = Vec::with_capacity(self.workload.longest_key_bytes());
+        self.workload.write_key(document, &mut key);
+        String::from_utf8(key).expect("keys are made of text and digits")
+    }
+
+    fn projection(&self, projection: Projection) -> Option<Document> {
+        let names = &self.workload.field_names;
+        let names = match projection {
+            Projection::All => return None,
+            Projection::AllByName => names,
+            Projection::One(field) => &names[field..=field],
+        };
+        Some(names.iter().map(|name| (name.clone(), 1.into())).collect())
+    }
+
+    fn value(&self, key: &str, field: usize, values: &mut Xoshiro256PlusPlus) -> Vec<u8> {
+        let mut value = vec![0; self.workload.value_bytes(values)];
+        self.workload
+            .fill_value(key.as_bytes(), field, values, &mut value);
+        value
+    }
+
+    /// `{$set: …}` with the fields that `operation` writes.
+    fn set(&self, key: &str, operation: &Operation, values: &mut Xoshiro256PlusPlus) -> Document {
+        let names = &self.workload.field_names;
+        let fields: Document = operation
+            .fields
+            .clone()
+            .map(|field| {
+                let binary = Binary {
+                    subtype: BinarySubtype::Generic,
+                    bytes: self.value(key, field, values),
+                };
+                (names[field].clone(), binary.into())
+            })
+            .collect();
+        doc! { "$set": fields }
+    }
+
+    /// The whole document with this key.
+    fn document(
+        &self,
+        key: &str,
+        operation: &Operation,
+        values: &mut Xoshiro256PlusPlus,
+    ) -> RawDocumentBuf {
+        let mut document = RawDocumentBuf::new();
+        document.append(cstr!("_id"), key);
+        for field in operation.fields.clone() {
+            let bytes = self.value(key, field, values);
+            let binary = RawBinaryRef {
+                subtype: BinarySubtype::Generic,
+                bytes: &bytes,
+            };
+            document.append(&self.names[field], binary);
+        }
+        document
+    }
+}
+
+pub(super) type Performed = Result<(u32, Option<RawDocumentBuf>), OperationError>;
+
+impl Call {
+    /// Performs the call: documents returned or written, and the document of a read.
+    pub(super) async fn perform(self, documents: &Documents, keep_existing: bool) -> Performed {
+        match self {
+            Call::FindOne { filter, projection } => {
+                let mut find = documents.find_one(filter);
+                if let Some(projection) = projection {
+                    find = find.projection(projection);
+                }
+                match find.await.map_err(classify)? {
+                    Some(document) => Ok((1, Some(document))),
+                    None => Err(OperationError::NotFound),
+                }
+            }
+            Call::Find {
+                filter,
+                sort,
+                limit,
+                projection,
+            } => {
+                let mut find = documents.find(filter).sort(sort).limit(limit);
+                if let Some(projection) = projection {
+                    find = find.projection(projection);
+                }
+                let mut cursor = find.await.map_err(classify)?;
+                let mut count = 0;
+                while cursor.advance().await.map_err(classify)? {
+                    count += 1;
+                }
+                if count == 0 {
+                    Err(OperationError::NotFound)
+                } else {
+                    Ok((count, None))
+                }
+            }
+            Call::Update { filter, update } => {
+                let result = documents
+                    .update_one(filter, update)
+                    .await
+                    .map_err(classify)?;
+                if result.matched_count == 0 {
+                    Err(OperationError::NotFound)
+                } else {
+                    Ok((1, None))
+                }
+            }
+            Call::Replace { filter, document } => {
+                documents
+                    .replace_one(filter, document)
+                    .upsert(true)
+                    .await
+                    .map_err(classify)?;
+                Ok((1, None))
+            }
+            Call::Insert(document) => {
+                let result = documents.insert_one(document).await;
+                match result {
+                    Ok(_) => Ok((1, None)),
+                    Err(error) if keep_existing && only_duplicates(&error) => Ok((0, None)),
+                    Err(error) => Err(classify(error)),
+                }
+            }
+            Call::InsertMany(batch) => {
+                let count = batch.len() as u32;
+                match documents.insert_many(batch).ordered(false).await {
+                    Ok(_) => Ok((count, None)),
+                    Err(error) if keep_existing && only_duplicates(&error) => {
+                        Ok((count.saturating_sub(failed_inserts(&error)), None))
+                    }
+                    Err(error) => Err(classify(error)),
+                }
+            }
+            Call::Delete(filter) => {
+                let result = documents.delete_one(filter).await.map_err(classify)?;
+                if result.deleted_count == 0 {
+                    Err(OperationError::NotFound)
+                } else {
+                    Ok((1, None))
+                }
+            }
+            Call::UpsertMany(updates) => upsert_many(documents, updates).await,
+        }
+    }
+}
+
+async fn upsert_many(documents: &Documents, updates: Vec<Document>) -> Performed {
+    let mut command = doc! { "update": documents.name(), "updates": updates, "ordered": false };
+    if let Some(concern) = documents.write_concern() {
+        let concern = bson::serialize_to_bson(concern).map_err(|_| OperationError::Driver)?;
+        command.insert("writeConcern", concern);
+    }
+    let database = documents.client().database(&documents.namespace().db);
+    let reply = database.run_command(command).await.map_err(classify)?;
+    if let Ok(errors) = reply.get_array("writeErrors")
+        && let Some(first) = errors.first().and_then(|error| error.as_document())
+    {
+        return Err(OperationError::Server(first.get_i32("code").unwrap_or(0)));
+    }
+    let n = reply.get_i32("n").map_err(|_| OperationError::Protocol)?;
+    Ok((u32::try_from(n).unwrap_or(0), None))
+}
+
+const DUPLICATE_KEY: i32 = 11000;
+
+fn only_duplicates(error: &Error) -> bool {
+    match error.kind.as_ref() {
+        ErrorKind::Write(WriteFailure::WriteError(failure)) => failure.code == DUPLICATE_KEY,
+        ErrorKind::InsertMany(failure) => {
+            failure.write_concern_error.is_none()
+                && failure
+                    .write_errors
+                    .as_ref()
+                    .is_some_and(|errors| errors.iter().all(|error| error.code == DUPLICATE_KEY))
+        }
+        _ => false,
+    }
+}
+
+/// Documents of a batch that were refused.
+fn failed_inserts(error: &Error) -> u32 {
+    match error.kind.as_ref() {
+        ErrorKind::InsertMany(failure) => failure
+            .write_errors
+            .as_ref()
+            .map_or(0, |errors| errors.len() as u32),
+        _ => 0,
+    }
+}
+
+fn classify(error: Error) -> OperationError {
+    match error.kind.as_ref() {
+        ErrorKind::Command(failure) => OperationError::Server(failure.code),
+        ErrorKind::Write(WriteFailure::WriteError(failure)) => OperationError::Server(failure.code),
+        ErrorKind::Write(WriteFailure::WriteConcernError(failure)) => {
+            OperationError::WriteConcern(failure.code)
+        }
+        ErrorKind::InsertMany(failure) => {
+            match (&failure.write_errors, &failure.write_concern_error) {
+                (Some(errors), _) if !errors.is_empty() => OperationError::Server(errors[0].code),
+                (_, Some(failure)) => OperationError::WriteConcern(failure.code),
+                _ => OperationError::Driver,
+            }
+        }
+        ErrorKind::Io(cause) if cause.kind() == std::io::ErrorKind::TimedOut => {
+            OperationError::Timeout
+        }
+        ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. } => OperationError::Disconnected,
+        ErrorKind::ServerSelection { .. } => OperationError::Disconnected,
+        ErrorKind::InvalidResponse { .. } => OperationError::Protocol,
+        _ => OperationError::Driver,
+    }
+}

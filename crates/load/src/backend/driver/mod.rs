@@ -1,0 +1,230 @@
+//! The worker loop of the `driver` backend: the official Rust driver performs the operations, so that
+//! its cost is part of the numbers.
+//!
+//! The operations come from the same generator as those of the `wire` backend and become calls of the
+//! driver before the send start. Each worker has its own single-threaded runtime and its own connection
+//! pool with one connection for each of its clients. Retries of the driver are off unless the connection
+//! string asks for them: a retried operation would hide a failure and count twice the time.
+
+mod call;
+mod target;
+mod timer;
+
+pub use target::DriverTarget;
+
+use crate::clients::{CHECK_NS, Clients, Due, SPIN_NS, Start, WorkerEnd, WorkerFault, WorkerSetup};
+use crate::clock::Clock;
+use crate::core::Core;
+use crate::generator::Generator;
+use crate::operation::{OperationError, Outcome};
+use crate::workload::Workload;
+use bson::RawDocumentBuf;
+use call::{Caller, Documents};
+use futures_util::future::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use mongodb::Client;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use target::{describe, runtime};
+use timer::PreciseTimer;
+
+/// A call that has ended: whose it was, how, and when.
+struct Ended {
+    client: usize,
+    outcome: Outcome,
+    /// The document of a read, to be checked.
+    document: Option<RawDocumentBuf>,
+    end_ns: u64,
+}
+
+type PendingCall = Pin<Box<dyn Future<Output = Ended>>>;
+
+struct Worker {
+    clock: Clock,
+    timeout: Duration,
+    clients: Clients,
+    caller: Caller,
+    workload: Arc<Workload>,
+    documents: Documents,
+    calls: FuturesUnordered<PendingCall>,
+    timer: PreciseTimer,
+}
+
+/// Runs until nothing more starts and everything started has ended.
+pub(crate) fn run(
+    setup: WorkerSetup,
+    core: Core,
+    generator: Generator,
+    target: DriverTarget,
+    client_count: usize,
+) -> WorkerEnd {
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(core, &setup, WorkerFault::Poll(error)),
+    };
+    runtime.block_on(async {
+        let mut options = target.options;
+        options.max_pool_size = Some(client_count as u32);
+        options.min_pool_size = Some(client_count as u32);
+        let client = match Client::with_options(options) {
+            Ok(client) => client,
+            Err(error) => return fail(core, &setup, WorkerFault::Driver(describe(&error))),
+        };
+        let timer = match PreciseTimer::new() {
+            Ok(timer) => timer,
+            Err(error) => return fail(core, &setup, WorkerFault::Poll(error)),
+        };
+        let workload = Arc::clone(generator.workload());
+        let (database, collection) = workload.namespace();
+        let documents = client.database(database).collection(collection);
+        let worker = Worker {
+            clock: setup.clock,
+            timeout: Duration::from_nanos(setup.timeout_ns),
+            clients: Clients::new(setup, core, generator, client_count),
+            caller: Caller::new(Arc::clone(&workload)),
+            workload,
+            documents,
+            calls: FuturesUnordered::new(),
+            timer,
+        };
+        let end = worker.run().await;
+        client.shutdown().immediate(true).await;
+        end
+    })
+}
+
+fn fail(mut core: Core, setup: &WorkerSetup, fault: WorkerFault) -> WorkerEnd {
+    setup.stop.store(true, Ordering::Relaxed);
+    core.stop(setup.clock.now_ns());
+    core.finish(setup.clock.now_ns());
+    WorkerEnd { fault: Some(fault) }
+}
+
+impl Worker {
+    async fn run(mut self) -> WorkerEnd {
+        // The driver connects by itself when a call needs it.
+        for client in 0..self.clients.len() {
+            self.clients.connected(client, 0);
+        }
+        let mut check_ns = 0;
+        let end_ns = loop {
+            let now_ns = self.clock.now_ns();
+            self.clients.tick(now_ns);
+            let next_start_ns = self.start_due(now_ns);
+            if now_ns >= check_ns {
+                self.check_clients(now_ns);
+                check_ns = now_ns + CHECK_NS;
+            }
+            if self.clients.is_done(now_ns) {
+                break now_ns;
+            }
+            let until_ns = check_ns.min(self.clients.wake_ns()).min(next_start_ns);
+            if let Some(ended) = self.wait(until_ns).await {
+                self.after_call(ended);
+            }
+        };
+        self.clients.finish(end_ns)
+    }
+
+    /// The next call that ends, or nothing when `until_ns` is near.
+    async fn wait(&mut self, until_ns: u64) -> Option<Ended> {
+        let sleep_ns = until_ns
+            .saturating_sub(SPIN_NS)
+            .saturating_sub(self.clock.now_ns());
+        if sleep_ns == 0 {
+            // Lets the runtime look at its sockets once, and comes back.
+            tokio::task::yield_now().await;
+            return self.calls.next().now_or_never().flatten();
+        }
+        let sleep = self.timer.sleep(Duration::from_nanos(sleep_ns));
+        if self.calls.is_empty() {
+            sleep.await;
+            return None;
+        }
+        tokio::select! {
+            ended = self.calls.next() => ended,
+            () = sleep => None,
+        }
+    }
+
+    /// Starts what is due on free clients. Returns when to look again at the latest.
+    fn start_due(&mut self, mut now_ns: u64) -> u64 {
+        loop {
+            match self.clients.start_next(now_ns) {
+                Start::Send(client) => self.perform(client),
+                Start::At(at_ns) => return at_ns,
+            }
+            now_ns = self.clock.now_ns();
+            self.clients.tick(now_ns);
+        }
+    }
+
+    /// Retries and the stop request.
+    fn check_clients(&mut self, now_ns: u64) {
+        for client in 0..self.clients.len() {
+            // Every call has a time limit of its own.
+            if self.clients.due(client, now_ns) == Some(Due::Retry)
+                && self.clients.retry(client, now_ns)
+            {
+                self.perform(client);
+            }
+        }
+        self.clients.check(now_ns);
+    }
+
+    /// Hands the operation of a client, or the update of its read-modify-write, to the driver.
+    fn perform(&mut self, client: usize) {
+        let Some(operation) = self.clients.operation(client) else {
+            return;
+        };
+        let call = self.caller.call(operation);
+        let keep_existing = self.workload.keeps_existing() || operation.may_exist;
+        let documents = self.documents.clone();
+        let (clock, timeout) = (self.clock, self.timeout);
+        self.clients.sent(client, clock.now_ns());
+        self.calls.push(Box::pin(async move {
+            let performed = call.perform(&documents, keep_existing);
+            let result = tokio::time::timeout(timeout, performed)
+                .await
+                .unwrap_or(Err(OperationError::Timeout));
+            let (outcome, document) = match result {
+                Ok((count, document)) => (Ok(count), document),
+                Err(error) => (Err(error), None),
+            };
+            Ended {
+                client,
+                outcome,
+                document,
+                end_ns: clock.now_ns(),
+            }
+        }));
+    }
+
+    fn after_call(&mut self, ended: Ended) {
+        let Ended {
+            client,
+            mut outcome,
+            document,
+            end_ns,
+        } = ended;
+        if let Some(operation) = self.clients.operation(client)
+            && let Some(document) = document
+            && self.workload.data.integrity
+            && let Err(error) = self.caller.check(operation.document, document.as_bytes())
+        {
+            outcome = Err(error);
+        }
+        // The driver would try for ever.
+        let is_reachable = !matches!(
+            outcome,
+            Err(OperationError::Timeout | OperationError::Disconnected)
+        );
+        self.clients.check_reachable(is_reachable, end_ns, || None);
+        if self.clients.ended(client, outcome, end_ns) {
+            self.perform(client);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Operations as commands on the wire, and what the replies to them say.
+
+use crate::generator::Operation;
+use crate::operation::{OperationError, OperationKind, Outcome};
+use crate::workload::Workload;
+use dyno_wire::command::{DocumentWriter, FieldWriter};
+use dyno_wire::reply::Reply;
+use std::sync::Arc;
+
+/// Server code of an insert whose key exists.
+const DUPLICATE_KEY: i32 = 11000;
+
+/// Writes the commands of one worker and reads their replies. Allocates nothing per operation.
+pub(crate) struct Encoder {
+    workload: Arc<Workload>,
+    key: Vec<u8>,
+}
+
+impl Encoder {
+    pub(crate) fn new(workload: Arc<Workload>) -> Self {
+        Encoder {
+            key: Vec::with_capacity(workload.longest_key_bytes()),
+            workload,
+        }
+    }
+
+    /// Appends the command of `operation` to `out`; of a read-modify-write, that is its read.
+    pub(crate) fn encode(&mut self, operation: &Operation, request_id: i32, out: &mut Vec<u8>) {
+        if operation.kind == OperationKind::InsertBatch {
+            return self.encode_batch(operation, request_id, out);
+        }
+        self.write_key(operation.document);
+        let workload = &*self.workload;
+        let (commands, key) = (&workload.commands, self.key.as_slice());
+        let mut values = operation.values.clone();
+        let mut fields = |writer: &mut FieldWriter<'_>| {
+            for field in operation.fields.clone() {
+                let value = writer.binary(field, workload.value_bytes(&mut values));
+                workload.fill_value(key, field, &mut values, value);
+            }
+        };
+        match operation.kind {
+            OperationKind::Read | OperationKind::ReadModifyWrite => {
+                commands.find_by_id(out, request_id, key, operation.projection);
+            }
+            OperationKind::Scan => {
+                commands.scan(out, request_id, key, operation.count, operation.projection);
+            }
+            OperationKind::Update => commands.update(out, request_id, key, false, fields),
+            OperationKind::Delete => commands.delete(out, request_id, key),
+            OperationKind::Insert if workload.access.upsert => {
+                commands.replace_upsert(out, request_id, key, &mut fields);
+            }
+            OperationKind::Insert | OperationKind::InsertBatch => {
+                commands.insert(out, request_id, key, &mut fields);
+            }
+        }
+    }
+
+    fn encode_batch(&mut self, operation: &Operation, request_id: i32, out: &mut Vec<u8>) {
+        let (workload, key) = (&*self.workload, &mut self.key);
+        let mut values = operation.values.clone();
+        let document = |index: usize, writer: &mut DocumentWriter<'_>| {
+            key.clear();
+            workload.write_key(operation.document + index as u64, key);
+            let mut fields = writer.key(key);
+            for field in operation.fields.clone() {
+                let value = fields.binary(field, workload.value_bytes(&mut values));
+                workload.fill_value(key, field, &mut values, value);
+            }
+        };
+        let count = operation.count as usize;
+        let commands = &workload.commands;
+        let held = if workload.access.upsert {
+            commands.upsert_many(out, request_id, count, document)
+        } else {
+            commands.insert_many(out, request_id, false, count, document)
+        };
+        debug_assert_eq!(
+            held, count,
+            "a valid plan has batches that fit into a message"
+        );
+    }
+
+    /// Appends the command for the next batch of a scan.
+    pub(crate) fn encode_get_more(&self, cursor_id: i64, request_id: i32, out: &mut Vec<u8>) {
+        self.workload.commands.get_more(out, request_id, cursor_id);
+    }
+
+    fn write_key(&mut self, document: u64) {
+        self.key.clear();
+        self.workload.write_key(document, &mut self.key);
+    }
+
+    /// What the reply to the command of `operation` says.
+    pub(crate) fn outcome(&mut self, operation: &Operation, reply: &Reply<'_>) -> Outcome {
+        if !reply.ok {
+            return Err(OperationError::Server(reply.code));
+        }
+        match operation.kind {
+            OperationKind::Read | OperationKind::ReadModifyWrite | OperationKind::Scan => {
+                self.read_outcome(operation, reply)
+            }
+            OperationKind::Update | OperationKind::Delete => write_outcome(reply, true),
+            OperationKind::Insert if self.workload.access.upsert => write_outcome(reply, false),
+            OperationKind::Insert | OperationKind::InsertBatch => {
+                self.insert_outcome(operation, reply)
+            }
+        }
+    }
+
+    fn read_outcome(&mut self, operation: &Operation, reply: &Reply<'_>) -> Outcome {
+        let Some(cursor) = &reply.cursor else {
+            return Err(OperationError::Protocol);
+        };
+        if self.workload.data.integrity && operation.kind != OperationKind::Scan {
+            self.write_key(operation.document);
+            for document in cursor.documents() {
+                self.workload.check(&self.key, document.as_bytes())?;
+            }
+        }
+        if cursor.count == 0 {
+            Err(OperationError::NotFound)
+        } else {
+            Ok(cursor.count)
+        }
+    }
+
+    /// An insert is judged by its errors; of a load that completes an earlier one, and of an insert that
+    /// is sent again because its answer was lost, existing documents are none.
+    fn insert_outcome(&self, operation: &Operation, reply: &Reply<'_>) -> Outcome {
+        if (self.workload.keeps_existing() || operation.may_exist)
+            && let Some(existing) = duplicates(reply)
+        {
+            if let Some(error) = &reply.write_concern_error {
+                return Err(OperationError::WriteConcern(error.code));
+            }
+            // By the failures and not by `n`, which not every server fills in truly.
+            return Ok(operation.count.saturating_sub(existing));
+        }
+        write_outcome(reply, false)
+    }
+}
+
+/// How many inserts of the reply failed; `None` if any failed for another reason than that the document
+/// exists.
+fn duplicates(reply: &Reply<'_>) -> Option<u32> {
+    let document = reply.document().ok()?;
+    let Ok(Some(errors)) = document.find("writeErrors") else {
+        return Some(0);
+    };
+    let mut count = 0;
+    for error in errors.document().ok()??.elements() {
+        let code = error.ok()?.document().ok()??.find("code").ok()??;
+        if code.number().ok()? != Some(i64::from(DUPLICATE_KEY)) {
+            return None;
+        }
+        count += 1;
+    }
+    Some(count)
+}
+
+fn write_outcome(reply: &Reply<'_>, must_match: bool) -> Outcome {
+    if let Some(error) = &reply.first_write_error {
+        return Err(OperationError::Server(error.code));
+    }
+    if let Some(error) = &reply.write_concern_error {
+        return Err(OperationError::WriteConcern(error.code));
+    }
+    match reply.n {
+        0 if must_match => Err(OperationError::NotFound),
+        n => Ok(u32::try_from(n).unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generator::Generator;
+    use crate::workload::{Concerns, LoadTask};
+
+    /// The body of a reply with the given document.
+    fn body(document: &bson::Document) -> Vec<u8> {
+        let mut body = vec![0; 5];
+        body.extend(document.to_vec().expect("it is a plain document"));
+        body
+    }
+
+    #[test]
+    fn an_insert_sent_again_after_a_lost_answer_may_find_itself_there() {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.data.records = 10;
+        let task = LoadTask {
+            first: 0,
+            count: 10,
+            batch: 1,
+            keep_existing: false,
+        };
+        let workload =
+            Workload::load(&plan, task, &Concerns::default()).expect("the plan is sound");
+        let workload = Arc::new(workload);
+        let mut encoder = Encoder::new(Arc::clone(&workload));
+        let mut insert = Generator::new(workload).next(0);
+        let failure = |code: i32| {
+            body(
+                &bson::doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": code, "errmsg": "" }] },
+            )
+        };
+        let (duplicate, other) = (failure(DUPLICATE_KEY), failure(8000));
+        let duplicate = dyno_wire::reply::read(&duplicate).expect("it is a reply");
+        let other = dyno_wire::reply::read(&other).expect("it is a reply");
+        assert_eq!(
+            encoder.outcome(&insert, &duplicate),
+            Err(OperationError::Server(DUPLICATE_KEY))
+        );
+        insert.may_exist = true;
+        assert_eq!(encoder.outcome(&insert, &duplicate), Ok(0));
+        assert_eq!(
+            encoder.outcome(&insert, &other),
+            Err(OperationError::Server(8000))
+        );
+    }
+}

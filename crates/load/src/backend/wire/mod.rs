@@ -1,0 +1,410 @@
+//! The worker loop of the `wire` backend: one thread, one epoll, many connections, one operation in
+//! flight on each. Nothing is shared and nothing is allocated per operation.
+
+mod connection;
+mod encode;
+
+use super::poller::{Poller, WAKER_TOKEN, set_precise_timers};
+use super::reconnect::{Reconnector, Replacement};
+use crate::clients::{CHECK_NS, Clients, Due, SPIN_NS, Start, WorkerEnd, WorkerFault, WorkerSetup};
+use crate::clock::Clock;
+use crate::connect::Connected;
+use crate::core::Core;
+use crate::generator::Generator;
+use crate::operation::{OperationError, OperationKind};
+use connection::{Connection, Read};
+use dyno_wire::compress::Scratch;
+use dyno_wire::frame::{Frame, Opcode};
+use dyno_wire::reply::Reply;
+use encode::Encoder;
+use std::io;
+use std::time::Duration;
+
+/// Bytes read by one system call at most.
+const READ_BYTES: usize = 256 * 1024;
+
+/// What a client has beside its operation.
+#[derive(Default)]
+struct Slot {
+    connection: Option<Connection>,
+    /// Connections in a row that could not be made or brought no success.
+    attempts: u32,
+    /// Number of the command whose reply is due.
+    awaits: Option<i32>,
+    /// Documents that the scan in flight has returned so far.
+    scanned: u32,
+}
+
+/// Memory for what arrives, apart from the worker that handles it.
+struct ReadBuffers {
+    input: Vec<u8>,
+    unpacking: Scratch,
+}
+
+/// The worker.
+pub(crate) struct Worker {
+    clock: Clock,
+    clients: Clients,
+    encoder: Encoder,
+    poller: Poller,
+    reconnector: Reconnector,
+    /// By client.
+    slots: Vec<Slot>,
+    request_id: i32,
+    out: Vec<u8>,
+    packing: Scratch,
+}
+
+impl Worker {
+    /// A worker with the given established connections.
+    pub(crate) fn new(
+        setup: WorkerSetup,
+        core: Core,
+        generator: Generator,
+        poller: Poller,
+        reconnector: Reconnector,
+        connections: Vec<Connected>,
+    ) -> io::Result<Self> {
+        let count = connections.len();
+        let mut worker = Worker {
+            clock: setup.clock,
+            encoder: Encoder::new(generator.workload().clone()),
+            clients: Clients::new(setup, core, generator, count),
+            poller,
+            reconnector,
+            slots: (0..count).map(|_| Slot::default()).collect(),
+            request_id: 0,
+            out: Vec::with_capacity(READ_BYTES),
+            packing: Scratch::default(),
+        };
+        for (client, connected) in connections.into_iter().enumerate() {
+            worker.install(client, connected)?;
+            worker.clients.connected(client, 0);
+        }
+        Ok(worker)
+    }
+
+    /// Runs until nothing more starts and everything started has ended.
+    pub(crate) fn run(mut self) -> WorkerEnd {
+        set_precise_timers();
+        let mut buffers = ReadBuffers {
+            input: vec![0; READ_BYTES],
+            unpacking: Scratch::default(),
+        };
+        let mut check_ns = 0;
+        let end_ns = loop {
+            let now_ns = self.clock.now_ns();
+            self.clients.tick(now_ns);
+            let next_start_ns = self.start_due(now_ns);
+            if now_ns >= check_ns {
+                // Starting may have taken long, and a timeout must not come early.
+                self.check_clients(self.clock.now_ns());
+                check_ns = now_ns + CHECK_NS;
+            }
+            if self.clients.is_done(now_ns) {
+                break now_ns;
+            }
+            let until_ns = next_start_ns
+                .saturating_sub(SPIN_NS)
+                .min(check_ns)
+                .min(self.clients.wake_ns());
+            if let Err(error) = self.wait_and_serve(until_ns, &mut buffers) {
+                let now_ns = self.clock.now_ns();
+                self.clients.end_run(WorkerFault::Poll(error));
+                self.clients.stop(now_ns);
+                break now_ns;
+            }
+        };
+        self.clients.finish(end_ns)
+    }
+
+    /// Starts what is due on free clients. Returns when to look again at the latest.
+    fn start_due(&mut self, mut now_ns: u64) -> u64 {
+        loop {
+            match self.clients.start_next(now_ns) {
+                Start::Send(client) => self.perform(client),
+                Start::At(at_ns) => return at_ns,
+            }
+            now_ns = self.clock.now_ns();
+            self.clients.tick(now_ns);
+        }
+    }
+
+    /// Sleeps until there is something to read, or until `until_ns`.
+    fn wait_and_serve(&mut self, until_ns: u64, buffers: &mut ReadBuffers) -> io::Result<()> {
+        let sleep_ns = until_ns.saturating_sub(self.clock.now_ns());
+        let ready = self.poller.wait(Duration::from_nanos(sleep_ns))?;
+        for index in 0..ready {
+            let event = self.poller.event(index);
+            if event.token == WAKER_TOKEN {
+                self.poller.clear_waker();
+                self.install_replacements()?;
+                continue;
+            }
+            let client = event.token as usize;
+            if event.writable {
+                self.flush(client);
+            }
+            if event.readable {
+                self.receive(client, buffers);
+            }
+        }
+        Ok(())
+    }
+
+    /// Timeouts, retries, the stop request, and the state of the connections.
+    fn check_clients(&mut self, now_ns: u64) {
+        for client in 0..self.clients.len() {
+            match self.clients.due(client, now_ns) {
+                Some(Due::Retry) => self.retry(client, now_ns),
+                Some(Due::TimedOut) => self.disconnect(client, OperationError::Timeout, now_ns),
+                None => {}
+            }
+        }
+        self.clients.check(now_ns);
+        let is_reachable = !self.clients.are_all_disconnected();
+        self.clients
+            .check_reachable(is_reachable, now_ns, || self.reconnector.last_error());
+    }
+
+    fn retry(&mut self, client: usize, now_ns: u64) {
+        if self.clients.retry(client, now_ns) {
+            self.perform(client);
+        }
+    }
+
+    /// Sends the operation of a client, or the update of its read-modify-write.
+    fn perform(&mut self, client: usize) {
+        let Some(operation) = self.clients.operation(client) else {
+            return;
+        };
+        self.request_id = next_request_id(self.request_id);
+        self.out.clear();
+        self.encoder
+            .encode(operation, self.request_id, &mut self.out);
+        let now_ns = self.clock.now_ns();
+        self.clients.sent(client, now_ns);
+        let slot = &mut self.slots[client];
+        slot.awaits = Some(self.request_id);
+        slot.scanned = 0;
+        self.send(client, now_ns);
+    }
+
+    /// Hands `self.out` to the socket; what does not fit is kept and sent when there is room.
+    fn send(&mut self, client: usize, now_ns: u64) {
+        let Some(connection) = self.slots[client].connection.as_mut() else {
+            return;
+        };
+        match connection.send(&self.out, &mut self.packing) {
+            Ok(true) => {}
+            Ok(false) => self.watch_output(client, true),
+            Err(_) => self.disconnect(client, OperationError::Disconnected, now_ns),
+        }
+    }
+
+    /// Sends what was left over by [`send`](Self::send).
+    fn flush(&mut self, client: usize) {
+        let Some(connection) = self.slots[client].connection.as_mut() else {
+            return;
+        };
+        match connection.flush() {
+            Ok(true) => self.watch_output(client, false),
+            Ok(false) => {}
+            Err(_) => {
+                let now_ns = self.clock.now_ns();
+                self.disconnect(client, OperationError::Disconnected, now_ns);
+            }
+        }
+    }
+
+    fn watch_output(&mut self, client: usize, wanted: bool) {
+        let Some(connection) = self.slots[client].connection.as_mut() else {
+            return;
+        };
+        if connection
+            .watch_output(&self.poller, client as u64, wanted)
+            .is_err()
+        {
+            let now_ns = self.clock.now_ns();
+            self.disconnect(client, OperationError::Disconnected, now_ns);
+        }
+    }
+
+    /// Reads what has arrived and handles every whole message.
+    fn receive(&mut self, client: usize, buffers: &mut ReadBuffers) {
+        let ReadBuffers { input, unpacking } = buffers;
+        while let Some(connection) = self.slots[client].connection.as_mut() {
+            let read = connection.read(input);
+            // One clock reading: the end of this command, and the base of the next start.
+            let now_ns = self.clock.now_ns();
+            match read {
+                Read::Bytes { count, is_last } => {
+                    self.consume(client, &input[..count], unpacking, now_ns);
+                    if is_last {
+                        break;
+                    }
+                }
+                Read::Nothing => break,
+                Read::Interrupted => {}
+                Read::Closed => self.disconnect(client, OperationError::Disconnected, now_ns),
+            }
+        }
+        // Reading can make TLS want to answer (a key update).
+        if let Some(connection) = &self.slots[client].connection
+            && connection.wants_write()
+        {
+            self.watch_output(client, true);
+        }
+    }
+
+    /// Handles the whole messages in `bytes`, after what earlier reads left over, and keeps the rest.
+    fn consume(&mut self, client: usize, bytes: &[u8], unpacking: &mut Scratch, now_ns: u64) {
+        let Some(connection) = self.slots[client].connection.as_mut() else {
+            return;
+        };
+        if connection.input.is_empty() {
+            let used = self.handle_messages(client, bytes, unpacking, now_ns);
+            if let Some(connection) = self.slots[client].connection.as_mut() {
+                connection.input.extend_from_slice(&bytes[used..]);
+            }
+            return;
+        }
+        let mut pending = std::mem::take(&mut connection.input);
+        pending.extend_from_slice(bytes);
+        let used = self.handle_messages(client, &pending, unpacking, now_ns);
+        if let Some(connection) = self.slots[client].connection.as_mut() {
+            pending.drain(..used);
+            connection.input = pending;
+        }
+    }
+
+    /// Handles whole messages at the front of `bytes` and returns how many bytes they had.
+    fn handle_messages(
+        &mut self,
+        client: usize,
+        bytes: &[u8],
+        unpacking: &mut Scratch,
+        now_ns: u64,
+    ) -> usize {
+        let mut used = 0;
+        while used < bytes.len() {
+            match dyno_wire::frame::parse(&bytes[used..]) {
+                Ok(None) => break,
+                Ok(Some(frame)) if self.handle_frame(client, &frame, unpacking, now_ns) => {
+                    used += frame.length;
+                }
+                Ok(Some(_)) | Err(_) => {
+                    self.disconnect(client, OperationError::Protocol, now_ns);
+                    return bytes.len();
+                }
+            }
+        }
+        used
+    }
+
+    /// Returns whether the message was the answer to the operation in flight.
+    fn handle_frame(
+        &mut self,
+        client: usize,
+        frame: &Frame<'_>,
+        unpacking: &mut Scratch,
+        now_ns: u64,
+    ) -> bool {
+        let body = match frame.opcode {
+            Opcode::Message => frame.body,
+            Opcode::Compressed => match unpacking.decompress(frame.body) {
+                Ok((Opcode::Message, body)) => body,
+                _ => return false,
+            },
+            Opcode::Reply | Opcode::Query => return false,
+        };
+        let slot = &mut self.slots[client];
+        if slot.awaits != Some(frame.response_to) {
+            return false;
+        }
+        match dyno_wire::reply::read(body) {
+            Ok(reply) => {
+                slot.awaits = None;
+                self.handle_reply(client, &reply, now_ns);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn handle_reply(&mut self, client: usize, reply: &Reply<'_>, now_ns: u64) {
+        let Some(operation) = self.clients.operation(client) else {
+            return;
+        };
+        let mut outcome = self.encoder.outcome(operation, reply);
+        let slot = &mut self.slots[client];
+        if operation.kind == OperationKind::Scan {
+            match outcome {
+                // An empty batch is a failure only if it is the first one.
+                Err(OperationError::NotFound) if slot.scanned > 0 => outcome = Ok(0),
+                _ => {}
+            }
+            if let Ok(count) = &mut outcome {
+                slot.scanned += *count;
+                *count = slot.scanned;
+                let cursor_id = reply.cursor.as_ref().map_or(0, |cursor| cursor.id);
+                if cursor_id != 0 && slot.scanned < operation.count {
+                    return self.get_more(client, cursor_id, now_ns);
+                }
+            }
+        }
+        if outcome.is_ok() {
+            slot.attempts = 0;
+        }
+        if self.clients.ended(client, outcome, now_ns) {
+            self.perform(client);
+        }
+    }
+
+    /// Asks for the next batch of a scan.
+    fn get_more(&mut self, client: usize, cursor_id: i64, now_ns: u64) {
+        self.request_id = next_request_id(self.request_id);
+        self.out.clear();
+        self.encoder
+            .encode_get_more(cursor_id, self.request_id, &mut self.out);
+        self.slots[client].awaits = Some(self.request_id);
+        self.send(client, now_ns);
+    }
+
+    /// Closes a connection, ends its operation as failed, and asks for a new connection.
+    fn disconnect(&mut self, client: usize, error: OperationError, now_ns: u64) {
+        let slot = &mut self.slots[client];
+        let Some(connection) = slot.connection.take() else {
+            return;
+        };
+        // Closing the descriptor ends the watch as well; an error here changes nothing.
+        let _ = self.poller.remove(connection.descriptor());
+        drop(connection);
+        slot.awaits = None;
+        self.clients.disconnected(client, error, now_ns);
+        let attempts = self.slots[client].attempts;
+        self.slots[client].attempts += 1;
+        self.reconnector.request(client, attempts);
+    }
+
+    fn install_replacements(&mut self) -> io::Result<()> {
+        while let Some(Replacement { client, connected }) = self.reconnector.take() {
+            let now_ns = self.clock.now_ns();
+            self.install(client, connected)?;
+            self.clients.reconnected(client, now_ns);
+        }
+        Ok(())
+    }
+
+    fn install(&mut self, client: usize, connected: Connected) -> io::Result<()> {
+        let connection = Connection::new(connected)?;
+        self.poller.add(connection.descriptor(), client as u64)?;
+        self.slots[client].connection = Some(connection);
+        Ok(())
+    }
+}
+
+/// Numbers of commands are not negative and start again after the largest.
+fn next_request_id(last: i32) -> i32 {
+    last.wrapping_add(1) & i32::MAX
+}

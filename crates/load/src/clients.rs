@@ -1,0 +1,669 @@
+//! The clients of a worker, each with at most one operation: what starts, what is sent again, what has ended.
+//!
+//! Both backends drive this state machine and do the sending. It reads no clock and does no I/O: a backend asks
+//! it for work with [`start_next`](Clients::start_next), makes the command of [`operation`](Clients::operation)
+//! ready, says when it was [`sent`](Clients::sent) and how it [`ended`](Clients::ended).
+
+use crate::clock::{Clock, SECOND_NS};
+use crate::connect::ConnectError;
+use crate::core::{Core, Next, Ticket};
+use crate::error::LoadError;
+use crate::generator::{Generator, Operation};
+use crate::job::RetryRule;
+use crate::operation::{OperationError, OperationKind, Outcome};
+use crate::recorder::Times;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How long before an intended start a worker stops sleeping and looks at the clock instead. Longer
+/// costs CPU at low rates, shorter lets the kernel's wake-up time show in the start delay.
+pub(crate) const SPIN_NS: u64 = 60_000;
+
+/// How often timeouts, retries and the stop request are looked at.
+pub(crate) const CHECK_NS: u64 = 20_000_000;
+
+/// How long answers are waited for after the run was told to stop.
+const STOP_DRAIN_NS: u64 = SECOND_NS;
+
+/// What every worker needs to know.
+#[derive(Clone)]
+pub(crate) struct WorkerSetup {
+    pub(crate) clock: Clock,
+    /// Set from outside, or by a worker that met a fault, to end the run.
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) timeout_ns: u64,
+    /// A worker without any connection for this long gives up.
+    pub(crate) unreachable_limit_ns: u64,
+    pub(crate) retry: RetryRule,
+    pub(crate) abort_on_failure: bool,
+}
+
+/// Why a worker ended the run.
+#[derive(Debug)]
+pub(crate) enum WorkerFault {
+    /// Waiting for sockets failed.
+    Poll(std::io::Error),
+    /// The driver could not be set up.
+    Driver(String),
+    /// No connection could be made for too long.
+    Unreachable(Option<Arc<ConnectError>>),
+    /// An operation failed in a phase in which none may.
+    Operation {
+        kind: OperationKind,
+        error: OperationError,
+    },
+}
+
+impl From<WorkerFault> for LoadError {
+    fn from(fault: WorkerFault) -> Self {
+        match fault {
+            WorkerFault::Poll(source) => LoadError::Poll(source),
+            WorkerFault::Driver(source) => LoadError::Driver(source),
+            WorkerFault::Unreachable(source) => LoadError::Unreachable(source),
+            WorkerFault::Operation { kind, error } => LoadError::Operation { kind, error },
+        }
+    }
+}
+
+/// How a worker ended.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerEnd {
+    pub(crate) fault: Option<WorkerFault>,
+}
+
+/// Answer to "what starts now?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// The operation of this client is to be sent.
+    Send(usize),
+    /// Nothing before this time.
+    At(u64),
+}
+
+/// What a client needs that nobody asked for: its time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Its operation may be sent, again or for the first time: see [`Clients::retry`].
+    Retry,
+    /// Its answer has not come in time.
+    TimedOut,
+}
+
+/// An operation that was started and has not ended.
+struct InFlight {
+    ticket: Ticket,
+    /// What it counts as; of a read-modify-write `operation` is the part in flight.
+    kind: OperationKind,
+    operation: Operation,
+    /// Send of the first command.
+    send_ns: u64,
+    /// Send of the command in flight.
+    command_send_ns: u64,
+    deadline_ns: u64,
+    /// Failure of the read of a read-modify-write.
+    failed: Option<OperationError>,
+    /// The update of a read-modify-write is its part in flight.
+    updates: bool,
+    retries_left: u32,
+    /// Set while a failed insert waits to be sent again, or any insert for its document.
+    retry_at_ns: Option<u64>,
+    /// A command of it was sent at least once.
+    sent: bool,
+}
+
+impl InFlight {
+    fn times(&self, end_ns: u64) -> Times {
+        Times {
+            intended_ns: self.ticket.intended_ns,
+            send_ns: self.send_ns,
+            end_ns,
+        }
+    }
+}
+
+/// One client: whether it can send, and its operation.
+#[derive(Default)]
+struct Client {
+    connected: bool,
+    in_flight: Option<InFlight>,
+    free_since_ns: u64,
+}
+
+/// See the module.
+pub(crate) struct Clients {
+    setup: WorkerSetup,
+    core: Core,
+    generator: Generator,
+    clients: Vec<Client>,
+    /// Connected clients without an operation, the one that has been free longest first.
+    free: VecDeque<usize>,
+    /// Operations that have begun and were not sent yet.
+    unsent: usize,
+    /// No further operation starts.
+    exhausted: bool,
+    stopping_since_ns: Option<u64>,
+    unreachable_since_ns: Option<u64>,
+    fault: Option<WorkerFault>,
+}
+
+impl Clients {
+    /// `count` clients that are not connected.
+    pub(crate) fn new(setup: WorkerSetup, core: Core, generator: Generator, count: usize) -> Self {
+        Clients {
+            setup,
+            core,
+            generator,
+            clients: (0..count).map(|_| Client::default()).collect(),
+            free: VecDeque::with_capacity(count),
+            unsent: 0,
+            exhausted: false,
+            stopping_since_ns: None,
+            unreachable_since_ns: None,
+            fault: None,
+        }
+    }
+
+    /// Number of clients.
+    pub(crate) fn len(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Brings the recording windows up to `now_ns`.
+    #[inline]
+    pub(crate) fn tick(&mut self, now_ns: u64) {
+        self.core.tick(now_ns);
+    }
+
+    /// When [`tick`](Self::tick) is due next.
+    #[inline]
+    pub(crate) fn wake_ns(&self) -> u64 {
+        self.core.wake_ns()
+    }
+
+    /// A client can send from now on.
+    pub(crate) fn connected(&mut self, client: usize, now_ns: u64) {
+        let state = &mut self.clients[client];
+        state.connected = true;
+        state.free_since_ns = now_ns;
+        if state.in_flight.is_none() {
+            self.free.push_back(client);
+        }
+    }
+
+    /// The lost connection of a client was replaced.
+    pub(crate) fn reconnected(&mut self, client: usize, now_ns: u64) {
+        self.core.tick(now_ns);
+        self.core.reconnected();
+        self.connected(client, now_ns);
+    }
+
+    /// A client has lost its connection, and its command in flight has failed with `error`.
+    pub(crate) fn disconnected(&mut self, client: usize, error: OperationError, now_ns: u64) {
+        self.clients[client].connected = false;
+        self.free.retain(|&free| free != client);
+        self.core.tick(now_ns);
+        if let Some(in_flight) = &self.clients[client].in_flight
+            && in_flight.retry_at_ns.is_none()
+        {
+            // A client without a connection has nothing to send next.
+            let _ = self.ended(client, Err(error), now_ns);
+        }
+    }
+
+    /// Begins what is due on the free client that has waited longest. Ask again until there is nothing to send.
+    #[inline]
+    pub(crate) fn start_next(&mut self, now_ns: u64) -> Start {
+        while !self.exhausted
+            && let Some(&client) = self.free.front()
+        {
+            match self.core.next(now_ns, self.clients[client].free_since_ns) {
+                Next::Start(ticket) => {
+                    self.free.pop_front();
+                    if self.start(client, ticket, now_ns) {
+                        return Start::Send(client);
+                    }
+                }
+                Next::At(at_ns) => return Start::At(at_ns),
+                Next::Never => self.exhausted = true,
+            }
+        }
+        Start::At(u64::MAX)
+    }
+
+    /// Returns whether the operation can be sent now.
+    #[inline]
+    fn start(&mut self, client: usize, ticket: Ticket, now_ns: u64) -> bool {
+        let operation = self.generator.next(ticket.number);
+        let waits = operation.awaits_document();
+        self.unsent += 1;
+        self.clients[client].in_flight = Some(InFlight {
+            ticket,
+            kind: operation.kind,
+            operation,
+            send_ns: now_ns,
+            command_send_ns: now_ns,
+            deadline_ns: now_ns + self.setup.timeout_ns,
+            failed: None,
+            updates: false,
+            retries_left: self.setup.retry.limit,
+            retry_at_ns: waits.then_some(now_ns + CHECK_NS),
+            sent: false,
+        });
+        !waits
+    }
+
+    /// The operation, or the part of it, whose command a client has to send or has sent.
+    #[inline]
+    pub(crate) fn operation(&self, client: usize) -> Option<&Operation> {
+        let in_flight = self.clients[client].in_flight.as_ref()?;
+        Some(&in_flight.operation)
+    }
+
+    /// The command of a client is about to be sent: its service time begins.
+    #[inline]
+    pub(crate) fn sent(&mut self, client: usize, now_ns: u64) {
+        let Some(in_flight) = &mut self.clients[client].in_flight else {
+            return;
+        };
+        in_flight.command_send_ns = now_ns;
+        if !in_flight.updates {
+            in_flight.deadline_ns = now_ns + self.setup.timeout_ns;
+        }
+        self.mark_sent(client, now_ns);
+    }
+
+    #[inline]
+    fn mark_sent(&mut self, client: usize, now_ns: u64) {
+        if let Some(in_flight) = &mut self.clients[client].in_flight
+            && !in_flight.sent
+        {
+            in_flight.sent = true;
+            in_flight.send_ns = now_ns;
+            self.unsent -= 1;
+            self.core.tick(now_ns);
+            self.core.started(in_flight.ticket, now_ns);
+        }
+    }
+
+    /// The command of a client has ended. Returns whether the client has a command to send now: the update of its
+    /// read-modify-write, or its next operation.
+    #[must_use]
+    pub(crate) fn ended(&mut self, client: usize, outcome: Outcome, now_ns: u64) -> bool {
+        let Some(in_flight) = &mut self.clients[client].in_flight else {
+            return false;
+        };
+        if in_flight.kind != OperationKind::ReadModifyWrite {
+            return self.finish_operation(client, outcome, now_ns);
+        }
+        let ticket = in_flight.ticket;
+        if in_flight.updates {
+            // The update is due as soon as the read has ended, which is when it is sent.
+            let times = Times {
+                intended_ns: in_flight.command_send_ns,
+                send_ns: in_flight.command_send_ns,
+                end_ns: now_ns,
+            };
+            let whole = in_flight.failed.map_or(outcome, Err);
+            self.core
+                .part_ended(ticket, OperationKind::Update, times, outcome);
+            return self.finish_operation(client, whole, now_ns);
+        }
+        let times = in_flight.times(now_ns);
+        self.core
+            .part_ended(ticket, OperationKind::Read, times, outcome);
+        // On a connection that is gone nothing follows.
+        if outcome.is_err_and(OperationError::ends_pair) {
+            return self.finish_operation(client, outcome, now_ns);
+        }
+        in_flight.failed = outcome.err();
+        in_flight.updates = true;
+        in_flight.operation = self.generator.update_after(&in_flight.operation);
+        true
+    }
+
+    /// The operation of a client has ended; the client begins its next one at once if one is due.
+    fn finish_operation(&mut self, client: usize, outcome: Outcome, now_ns: u64) -> bool {
+        if let Err(error) = outcome
+            && self.schedule_retry(client, error, now_ns)
+        {
+            return false;
+        }
+        // What was never sent ends here all the same.
+        self.mark_sent(client, now_ns);
+        let state = &mut self.clients[client];
+        let Some(in_flight) = &state.in_flight else {
+            return false;
+        };
+        let kind = in_flight.kind;
+        self.generator
+            .finished(&in_flight.operation, outcome.is_ok());
+        self.core
+            .ended(in_flight.ticket, kind, in_flight.times(now_ns), outcome);
+        state.in_flight = None;
+        state.free_since_ns = now_ns;
+        let is_connected = state.connected;
+        if let Err(error) = outcome {
+            self.note_failure(kind, error, now_ns);
+        }
+        if !is_connected {
+            return false;
+        }
+        // In an open loop an arrival that has waited goes to the client that has waited longest.
+        if self.free.is_empty() && !self.exhausted {
+            match self.core.next(now_ns, now_ns) {
+                Next::Start(ticket) => return self.start(client, ticket, now_ns),
+                Next::At(_) => {}
+                Next::Never => self.exhausted = true,
+            }
+        }
+        self.free.push_back(client);
+        false
+    }
+
+    fn note_failure(&mut self, kind: OperationKind, error: OperationError, now_ns: u64) {
+        if self.setup.abort_on_failure && self.fault.is_none() && error != OperationError::Cancelled
+        {
+            self.end_run(WorkerFault::Operation { kind, error });
+            self.stop(now_ns);
+        }
+    }
+
+    /// Returns whether the failed operation will be sent again.
+    fn schedule_retry(&mut self, client: usize, error: OperationError, now_ns: u64) -> bool {
+        let Some(in_flight) = &mut self.clients[client].in_flight else {
+            return false;
+        };
+        if in_flight.retries_left == 0
+            || self.stopping_since_ns.is_some()
+            || error == OperationError::Cancelled
+        {
+            return false;
+        }
+        let delay_ns = self.generator.retry_delay_ns(self.setup.retry.interval_ns);
+        in_flight.retries_left -= 1;
+        in_flight.operation.may_exist |= in_flight.sent && error.is_unsure();
+        in_flight.retry_at_ns = Some(now_ns + delay_ns);
+        true
+    }
+
+    /// Whether the time of a client has come to send again, or to give up waiting for its answer.
+    pub(crate) fn due(&self, client: usize, now_ns: u64) -> Option<Due> {
+        let in_flight = self.clients[client].in_flight.as_ref()?;
+        match in_flight.retry_at_ns {
+            Some(at_ns) => (now_ns >= at_ns).then_some(Due::Retry),
+            None => (now_ns >= in_flight.deadline_ns).then_some(Due::TimedOut),
+        }
+    }
+
+    /// Returns whether the operation of a client is to be sent now, after a failure or for the first time when it
+    /// had to wait for its document.
+    #[must_use]
+    pub(crate) fn retry(&mut self, client: usize, now_ns: u64) -> bool {
+        let state = &mut self.clients[client];
+        let Some(in_flight) = &mut state.in_flight else {
+            return false;
+        };
+        in_flight.retry_at_ns = Some(now_ns + CHECK_NS);
+        if !state.connected {
+            // Without a connection an attempt fails as well, or the wait would have no end.
+            let is_hopeless = in_flight.sent || now_ns >= in_flight.deadline_ns;
+            return is_hopeless
+                && self.finish_operation(client, Err(OperationError::Disconnected), now_ns);
+        }
+        if !self.generator.take_document(&mut in_flight.operation) {
+            return false;
+        }
+        in_flight.retry_at_ns = None;
+        true
+    }
+
+    /// Looks whether the run was told to stop, and whether it is over. To be called every [`CHECK_NS`].
+    pub(crate) fn check(&mut self, now_ns: u64) {
+        if self.stopping_since_ns.is_none() && self.setup.stop.load(Ordering::Relaxed) {
+            self.stop(now_ns);
+        }
+        // Only a free client asks for the next operation, and there may be none to learn that it was the last.
+        if !self.exhausted && self.free.is_empty() && self.core.is_over(now_ns) {
+            self.exhausted = true;
+        }
+    }
+
+    /// Takes note whether the server answers; ends the run when it has not for too long.
+    pub(crate) fn check_reachable(
+        &mut self,
+        is_reachable: bool,
+        now_ns: u64,
+        last_error: impl FnOnce() -> Option<Arc<ConnectError>>,
+    ) {
+        if is_reachable {
+            self.unreachable_since_ns = None;
+            return;
+        }
+        let since_ns = *self.unreachable_since_ns.get_or_insert(now_ns);
+        if now_ns - since_ns > self.setup.unreachable_limit_ns {
+            self.end_run(WorkerFault::Unreachable(last_error()));
+        }
+    }
+
+    /// Whether no client is connected.
+    pub(crate) fn are_all_disconnected(&self) -> bool {
+        self.clients.iter().all(|client| !client.connected)
+    }
+
+    /// Ends the run of all workers. The first fault is the one that is reported.
+    pub(crate) fn end_run(&mut self, fault: WorkerFault) {
+        self.fault.get_or_insert(fault);
+        self.setup.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Starts nothing more; what is under way has a moment to end.
+    pub(crate) fn stop(&mut self, now_ns: u64) {
+        self.core.stop(now_ns);
+        self.stopping_since_ns = Some(now_ns);
+        self.exhausted = true;
+    }
+
+    /// Whether nothing more starts and everything started has ended, or has been waited for long enough.
+    pub(crate) fn is_done(&self, now_ns: u64) -> bool {
+        let drained = self.exhausted && self.core.in_flight() == 0 && self.unsent == 0;
+        drained
+            || self
+                .stopping_since_ns
+                .is_some_and(|since_ns| now_ns > since_ns + STOP_DRAIN_NS)
+    }
+
+    /// Ends what is still under way, so that it is counted, and hands over the last window.
+    pub(crate) fn finish(mut self, now_ns: u64) -> WorkerEnd {
+        self.exhausted = true;
+        for client in 0..self.clients.len() {
+            // Nothing starts any more.
+            let _ = self.ended(client, Err(OperationError::Cancelled), now_ns);
+        }
+        self.core.finish(now_ns);
+        WorkerEnd { fault: self.fault }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{CoreOptions, Handover, PhaseWindow};
+    use crate::recorder::MergedParts;
+    use crate::schedule::Share;
+    use crate::workload::{Concerns, LoadTask, Workload};
+    use dyno_plan::model::Schedule;
+    use dyno_record::interval::IntervalRecord;
+    use dyno_record::model::PhaseKind;
+    use std::sync::atomic::AtomicU64;
+    use std::sync::mpsc::{Receiver, channel};
+
+    const MS: u64 = 1_000_000;
+
+    struct Bench {
+        clients: Clients,
+        handovers: Receiver<Handover>,
+    }
+
+    /// `count` connected clients that perform one kind of operation in a closed loop.
+    fn bench(kind: OperationKind, count: usize, operations: u64, retry: RetryRule) -> Bench {
+        let mut plan = dyno_plan::builtin::find("read").unwrap();
+        plan.data.records = 100;
+        plan.operations.read = f64::from(kind == OperationKind::Read);
+        plan.operations.read_modify_write = f64::from(kind == OperationKind::ReadModifyWrite);
+        let workload = if kind == OperationKind::Insert {
+            let task = LoadTask {
+                first: 0,
+                count: 100,
+                batch: 1,
+                keep_existing: false,
+            };
+            Workload::load(&plan, task, &Concerns::default()).unwrap()
+        } else {
+            Workload::mix(&plan, &Concerns::default()).unwrap()
+        };
+        let (parts, handovers) = channel();
+        let (_, spares) = channel();
+        let core = Core::new(CoreOptions {
+            phases: vec![PhaseWindow {
+                kind: PhaseKind::Measure,
+                start_ns: 0,
+                end_ns: u64::MAX,
+                operations,
+                numbers: Arc::new(AtomicU64::new(0)),
+            }],
+            schedule: Schedule::Closed {},
+            share: Share {
+                worker: 0,
+                worker_count: 1,
+                offset_ns: 0,
+            },
+            worker: 0,
+            seed: 1,
+            window_ns: SECOND_NS,
+            thread_usage: || (0, 0),
+            kinds: workload.kinds(),
+            latch: None,
+            parts,
+            spares,
+        });
+        let setup = WorkerSetup {
+            clock: Clock::start(),
+            stop: Arc::new(AtomicBool::new(false)),
+            timeout_ns: 100 * MS,
+            unreachable_limit_ns: 1000 * MS,
+            retry,
+            abort_on_failure: false,
+        };
+        let generator = Generator::new(Arc::new(workload));
+        let mut clients = Clients::new(setup, core, generator, count);
+        for client in 0..count {
+            clients.connected(client, 0);
+        }
+        Bench { clients, handovers }
+    }
+
+    impl Bench {
+        fn send(&mut self, client: usize, now_ns: u64) {
+            assert_eq!(self.clients.start_next(now_ns), Start::Send(client));
+            self.clients.sent(client, now_ns);
+        }
+
+        /// Operations that succeeded and failed, by kind.
+        fn finish(self, now_ns: u64) -> Vec<(&'static str, u64, u64)> {
+            self.clients.finish(now_ns);
+            let handover = self.handovers.iter().last().unwrap();
+            let part = handover.part.unwrap();
+            let mut merged = MergedParts::like(&part);
+            merged.add(&part);
+            let interval: IntervalRecord = merged.into_interval();
+            interval
+                .operations
+                .iter()
+                .map(|operation| (operation.name, operation.response.len(), operation.errors))
+                .collect()
+        }
+    }
+
+    #[test]
+    fn a_client_that_has_ended_an_operation_begins_the_next_one() {
+        let mut bench = bench(OperationKind::Read, 1, 2, RetryRule::default());
+        bench.send(0, MS);
+        assert_eq!(bench.clients.start_next(MS), Start::At(u64::MAX));
+        assert!(bench.clients.ended(0, Ok(1), 2 * MS));
+        bench.clients.sent(0, 2 * MS);
+        assert!(!bench.clients.is_done(2 * MS));
+        assert!(!bench.clients.ended(0, Ok(1), 3 * MS), "that was the last");
+        assert!(bench.clients.is_done(3 * MS));
+        assert_eq!(bench.finish(4 * MS), [("read", 2, 0)]);
+    }
+
+    #[test]
+    fn a_read_modify_write_is_a_read_and_an_update_and_both_together() {
+        let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
+        bench.send(0, MS);
+        assert!(bench.clients.ended(0, Ok(1), 2 * MS));
+        let update = bench.clients.operation(0).unwrap();
+        assert_eq!(update.kind, OperationKind::Update);
+        bench.clients.sent(0, 2 * MS);
+        assert!(!bench.clients.ended(0, Ok(1), 3 * MS));
+        assert_eq!(
+            bench.finish(4 * MS),
+            [
+                ("read", 1, 0),
+                ("update", 1, 0),
+                ("read_modify_write", 1, 0)
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_follows_the_read_of_a_pair_on_a_connection_that_is_gone() {
+        let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
+        bench.send(0, MS);
+        bench
+            .clients
+            .disconnected(0, OperationError::Disconnected, 2 * MS);
+        assert!(bench.clients.operation(0).is_none());
+        assert!(bench.clients.are_all_disconnected());
+        assert_eq!(
+            bench.finish(4 * MS),
+            [("read", 0, 1), ("read_modify_write", 0, 1)]
+        );
+    }
+
+    #[test]
+    fn a_failed_operation_is_sent_again_as_often_as_the_rule_says() {
+        let retry = RetryRule {
+            limit: 1,
+            interval_ns: 10 * MS,
+        };
+        let mut bench = bench(OperationKind::Insert, 1, 1, retry);
+        bench.send(0, MS);
+        assert!(!bench.clients.ended(0, Err(OperationError::Timeout), 2 * MS));
+        assert_eq!(bench.clients.due(0, 2 * MS), None);
+        assert_eq!(bench.clients.due(0, 20 * MS), Some(Due::Retry));
+        assert!(bench.clients.retry(0, 20 * MS));
+        assert!(bench.clients.operation(0).unwrap().may_exist);
+        bench.clients.sent(0, 20 * MS);
+        assert_eq!(bench.clients.due(0, 121 * MS), Some(Due::TimedOut));
+        assert!(
+            !bench
+                .clients
+                .ended(0, Err(OperationError::Timeout), 121 * MS)
+        );
+        assert_eq!(bench.finish(130 * MS), [("insert", 0, 1)]);
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_for_too_long_ends_the_run() {
+        let mut bench = bench(OperationKind::Read, 1, 1, RetryRule::default());
+        bench.clients.check_reachable(false, MS, || None);
+        bench.clients.check_reachable(false, 1000 * MS, || None);
+        assert!(!bench.clients.setup.stop.load(Ordering::Relaxed));
+        bench.clients.check_reachable(false, 1002 * MS, || None);
+        assert!(bench.clients.setup.stop.load(Ordering::Relaxed));
+        bench.clients.check(1010 * MS);
+        assert!(bench.clients.is_done(1010 * MS));
+    }
+}

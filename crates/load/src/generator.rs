@@ -1,0 +1,303 @@
+//! What operation number `n` is: from a number to a value that a backend can perform.
+//!
+//! An operation is a function of the seed and its number alone, whichever worker performs it and however many
+//! there are. Only two things depend on the course of the run: which documents a run has inserted so far, and
+//! therefore which the `latest` and `exponential` distributions can choose.
+
+use crate::core::UNMEASURED_BIT;
+use crate::keys::{KeyChooser, ShareObserver};
+use crate::operation::OperationKind;
+use crate::workload::{Task, Workload};
+use dyno_plan::model::ScanLength;
+use dyno_wire::command::Projection;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Start of the random sequence of the values, apart from that of the keys.
+const VALUE_STREAM: u64 = 0x5851_f42d_4c95_7f2d;
+
+/// One operation as a value: everything that a backend needs to perform it, and nothing of how it does.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub(crate) kind: OperationKind,
+    /// Document that it touches; the first one of a batch or a scan.
+    pub(crate) document: u64,
+    /// Documents that a scan asks for or a batch writes; 1 for the others.
+    pub(crate) count: u32,
+    /// What a read or a scan returns of each document.
+    pub(crate) projection: Projection,
+    /// Fields that an update sets, by their index.
+    pub(crate) fields: Range<usize>,
+    /// Source of the values that it writes. A clone gives the same values again.
+    pub(crate) values: Xoshiro256PlusPlus,
+    /// An earlier attempt at this insert may have taken effect, so an existing document is no failure.
+    pub(crate) may_exist: bool,
+    number: u64,
+    new_document: NewDocument,
+}
+
+/// Where an operation has its document from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NewDocument {
+    /// It exists, or it belongs to the load phase.
+    No,
+    /// From the counter of new documents, which the end of the operation has to be reported to.
+    Taken,
+    /// As `Taken`, but the counter had none to give so far.
+    Awaited,
+}
+
+impl Operation {
+    /// It cannot be performed yet: no new document was free.
+    pub(crate) fn awaits_document(&self) -> bool {
+        self.new_document == NewDocument::Awaited
+    }
+}
+
+/// One worker's way from numbers to operations.
+pub(crate) struct Generator {
+    workload: Arc<Workload>,
+    chooser: KeyChooser,
+    observer: Option<ShareObserver>,
+    jitter: Xoshiro256PlusPlus,
+}
+
+impl Generator {
+    pub(crate) fn new(workload: Arc<Workload>) -> Self {
+        Generator {
+            chooser: workload.chooser.clone(),
+            observer: workload.share_observer(),
+            jitter: Xoshiro256PlusPlus::seed_from_u64(workload.seed),
+            workload,
+        }
+    }
+
+    /// The workload that the operations come from.
+    pub(crate) fn workload(&self) -> &Arc<Workload> {
+        &self.workload
+    }
+
+    /// Random numbers of operation `number`.
+    #[inline]
+    fn rng(&self, number: u64) -> Xoshiro256PlusPlus {
+        // The generator's own seeding scrambles, so neighbouring numbers give unrelated sequences.
+        Xoshiro256PlusPlus::seed_from_u64(self.workload.seed.rotate_left(32) ^ number)
+    }
+
+    /// Operation `number`. If it inserts a new document, its number is taken as well, where one is free.
+    pub(crate) fn next(&mut self, number: u64) -> Operation {
+        let mut rng = self.rng(number);
+        let (kind, document, count) = match &self.workload.task {
+            Task::Load {
+                first, end, batch, ..
+            } => {
+                let batch = u64::from(*batch);
+                let document = first + number_in_phase(number) * batch;
+                let count = end.saturating_sub(document).min(batch) as u32;
+                let kind = if batch == 1 {
+                    OperationKind::Insert
+                } else {
+                    OperationKind::InsertBatch
+                };
+                (kind, document, count)
+            }
+            Task::Mix(mix) => {
+                let draw: f64 = rng.random();
+                let kind = mix
+                    .iter()
+                    .find(|(upper, _)| draw < *upper)
+                    .map_or(OperationKind::Read, |(_, kind)| *kind);
+                return self.next_of_mix(kind, number, rng);
+            }
+        };
+        self.operation(kind, number, document, count)
+    }
+
+    fn next_of_mix(
+        &mut self,
+        kind: OperationKind,
+        number: u64,
+        mut rng: Xoshiro256PlusPlus,
+    ) -> Operation {
+        if kind == OperationKind::Insert {
+            let mut insert = self.operation(kind, number, 0, 1);
+            insert.new_document = NewDocument::Awaited;
+            self.take_document(&mut insert);
+            return insert;
+        }
+        let newest = self.workload.inserts.newest_acknowledged();
+        let document = self.chooser.next(number_in_phase(number), &mut rng, newest);
+        // What the warm-up drew is no part of the result.
+        if number & UNMEASURED_BIT == 0
+            && let Some(observer) = &mut self.observer
+        {
+            observer.observe(document);
+        }
+        let count = if kind == OperationKind::Scan {
+            self.scan_length(&mut rng)
+        } else {
+            1
+        };
+        self.operation(kind, number, document, count)
+    }
+
+    fn operation(&self, kind: OperationKind, number: u64, document: u64, count: u32) -> Operation {
+        let mut values = self.rng(number ^ VALUE_STREAM);
+        let all = 0..self.workload.field_names.len();
+        let (projection, fields) = match kind {
+            OperationKind::Read | OperationKind::ReadModifyWrite | OperationKind::Scan => {
+                (self.projection(&mut values), all)
+            }
+            OperationKind::Update => (Projection::All, self.updated_fields(&mut values)),
+            OperationKind::Insert | OperationKind::InsertBatch | OperationKind::Delete => {
+                (Projection::All, all)
+            }
+        };
+        Operation {
+            kind,
+            document,
+            count,
+            projection,
+            fields,
+            values,
+            may_exist: false,
+            number,
+            new_document: NewDocument::No,
+        }
+    }
+
+    /// The update that follows the read of a read-modify-write.
+    pub(crate) fn update_after(&self, read: &Operation) -> Operation {
+        let mut values = self.rng(read.number ^ !VALUE_STREAM);
+        Operation {
+            kind: OperationKind::Update,
+            fields: self.updated_fields(&mut values),
+            values,
+            ..read.clone()
+        }
+    }
+
+    /// Takes the document of an insert that waits for one. Returns whether the operation can be performed now.
+    pub(crate) fn take_document(&self, operation: &mut Operation) -> bool {
+        if operation.awaits_document()
+            && let Some(document) = self.workload.inserts.next()
+        {
+            operation.document = document;
+            operation.new_document = NewDocument::Taken;
+        }
+        !operation.awaits_document()
+    }
+
+    /// Takes note that an operation has ended.
+    pub(crate) fn finished(&mut self, operation: &Operation, succeeded: bool) {
+        if operation.new_document == NewDocument::Taken {
+            self.workload
+                .new_document_ended(operation.document, succeeded);
+        }
+    }
+
+    fn scan_length(&self, rng: &mut Xoshiro256PlusPlus) -> u32 {
+        let access = &self.workload.access;
+        let (min, max) = (access.min_scan_length, access.max_scan_length);
+        match access.scan_length_distribution {
+            ScanLength::Uniform => rng.random_range(min..=max),
+            ScanLength::Zipfian => self.workload.lengths.zipfian_between(min, max, rng),
+        }
+    }
+
+    fn projection(&self, rng: &mut Xoshiro256PlusPlus) -> Projection {
+        let access = &self.workload.access;
+        if self.workload.data.integrity {
+            return Projection::AllByName;
+        }
+        match (access.read_all_fields, access.read_all_fields_by_name) {
+            (true, false) => Projection::All,
+            (true, true) => Projection::AllByName,
+            (false, _) => Projection::One(rng.random_range(0..self.workload.field_names.len())),
+        }
+    }
+
+    fn updated_fields(&self, rng: &mut Xoshiro256PlusPlus) -> Range<usize> {
+        let fields = self.workload.field_names.len();
+        if self.workload.access.write_all_fields {
+            0..fields
+        } else {
+            let field = rng.random_range(0..fields);
+            field..field + 1
+        }
+    }
+
+    /// The delay before a failed operation is sent again: the mean ± 20 %, so that clients that failed
+    /// together do not come back together.
+    pub(crate) fn retry_delay_ns(&mut self, mean_ns: u64) -> u64 {
+        (mean_ns as f64 * self.jitter.random_range(0.8..1.2)) as u64
+    }
+}
+
+/// The number within its phase, without the mark of the phase.
+fn number_in_phase(number: u64) -> u64 {
+    number & !UNMEASURED_BIT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::acknowledged::DEFAULT_WINDOW;
+    use crate::workload::Concerns;
+
+    fn generator(change: impl FnOnce(&mut dyno_plan::Plan)) -> Generator {
+        let mut plan = dyno_plan::builtin::find("a").unwrap();
+        plan.data.records = 100;
+        change(&mut plan);
+        let workload = Workload::mix(&plan, &Concerns::default()).unwrap();
+        Generator::new(Arc::new(workload))
+    }
+
+    #[test]
+    fn an_operation_depends_on_its_number_alone() {
+        let (mut forward, mut backward) = (generator(|_| ()), generator(|_| ()));
+        let text = |operation: Operation| format!("{operation:?}");
+        let ahead: Vec<_> = (0..50).map(|n| text(forward.next(n))).collect();
+        let mut back: Vec<_> = (0..50).rev().map(|n| text(backward.next(n))).collect();
+        back.reverse();
+        assert_eq!(ahead, back);
+    }
+
+    #[test]
+    fn an_insert_waits_until_a_new_document_is_free() {
+        let mut generator = generator(|plan| {
+            plan.operations.read = 0.0;
+            plan.operations.update = 0.0;
+            plan.operations.insert = 1.0;
+        });
+        let first = generator.next(0);
+        assert_eq!((first.document, first.awaits_document()), (100, false));
+        // A run may be a whole window ahead of the oldest insert that is not answered.
+        let mut last = first.clone();
+        while !last.awaits_document() {
+            last = generator.next(1);
+        }
+        assert!(!generator.take_document(&mut last));
+        generator.finished(&first, true);
+        assert!(generator.take_document(&mut last));
+        assert_eq!(last.document, 100 + DEFAULT_WINDOW);
+    }
+
+    #[test]
+    fn the_update_of_a_read_modify_write_touches_the_document_that_was_read() {
+        let mut generator = generator(|plan| {
+            plan.operations.read = 0.0;
+            plan.operations.update = 0.0;
+            plan.operations.read_modify_write = 1.0;
+            plan.access.write_all_fields = false;
+        });
+        let read = generator.next(7);
+        let update = generator.update_after(&read);
+        assert_eq!(read.kind, OperationKind::ReadModifyWrite);
+        assert_eq!(update.kind, OperationKind::Update);
+        assert_eq!(update.document, read.document);
+        assert_eq!(update.fields.len(), 1);
+    }
+}
