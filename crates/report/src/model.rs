@@ -10,7 +10,6 @@ use crate::instances::{self, InstancesModel};
 use crate::io_trace::{self, TraceView};
 use crate::series::{self, Charts, MAX_POINTS};
 use crate::watched::WatchedModel;
-use dyno_analyze::experiment::figures;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::{
     Arrivals, KeyShares, LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument,
@@ -458,7 +457,7 @@ fn headline(
 /// A note with the interval of its figure, if there is one.
 fn with_interval(
     note: Option<String>,
-    figure: Option<&figures::Figure>,
+    figure: Option<&dyno_record::experiment::Figure>,
     warm_up: Option<Quantity>,
     quantity: fn(f64) -> Quantity,
 ) -> Option<String> {

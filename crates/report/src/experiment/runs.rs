@@ -3,7 +3,7 @@
 use super::figure::cell;
 use super::model::Section;
 use super::table::{Cell, Column, Table, Tone};
-use dyno_analyze::experiment::{Answer, Block, Experiment, Point};
+use dyno_record::experiment::{Answer, Block, Experiment, Point};
 use dyno_record::quantity::Quantity;
 
 /// Page of a run, inside its directory.

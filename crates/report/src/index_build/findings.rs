@@ -3,7 +3,7 @@
 use super::sides::{Side, compared};
 use super::words::{Change, short_hash, took};
 use dyno_analyze::access_pattern::{FilePattern, order_words};
-use dyno_analyze::experiment::{Finding, FindingKind};
+use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::index_build::{IndexBuildDocument, IoFigures, RemedyRecord};
 use dyno_record::quantity::Quantity;
 
