@@ -30,6 +30,7 @@ pub(super) fn most_spreads() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::estimate::Estimate;
 
     fn exact(value: f64) -> Estimate {
         Estimate {
