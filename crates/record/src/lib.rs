@@ -32,6 +32,7 @@ mod lines;
 pub mod messages;
 pub mod metrics;
 pub mod model;
+pub mod plan;
 pub mod quantity;
 pub mod reader;
 pub mod recorded;

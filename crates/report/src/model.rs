@@ -397,8 +397,7 @@ fn by_count(phase: &PhaseRecord) -> Vec<(&String, &OperationRecord)> {
 }
 
 fn description(document: &RunDocument) -> String {
-    let text = document.plan.pointer("/description");
-    text.and_then(|text| text.as_str()).unwrap_or("").to_owned()
+    document.recorded_plan().description.unwrap_or_default()
 }
 
 fn status(document: &RunDocument, book: &CaveatBook) -> Status {
@@ -509,7 +508,7 @@ fn rate_note(document: &RunDocument, phase: &PhaseRecord) -> String {
             Quantity::per_second(offered)
         ),
         _ if phase.name == PhaseKind::Load => "as fast as it goes".into(),
-        _ => match facts::schedule(&document.plan) {
+        _ => match facts::schedule(&document.recorded_plan()) {
             schedule if schedule.is_empty() => "closed loop".into(),
             schedule => schedule,
         },

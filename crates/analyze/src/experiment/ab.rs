@@ -187,10 +187,9 @@ impl RunComparison {
             candidate: Series::new(windows[1]),
             baseline_first: documents[0].started_at <= documents[1].started_at,
         };
-        let is_open = documents.iter().any(|document| {
-            let kind = document.plan.pointer("/schedule/kind");
-            kind.and_then(|kind| kind.as_str()) != Some("closed")
-        });
+        let is_open = documents
+            .iter()
+            .any(|document| !document.recorded_plan().schedule.is_closed());
         let deciding = match (of_operation, is_open) {
             (true, _) => Deciding::MeanTime,
             (false, true) => Deciding::P99,

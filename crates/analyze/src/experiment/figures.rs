@@ -334,20 +334,9 @@ fn check_laws(
 
 /// Forced flow: each kind of operation has its share of the rate.
 fn visits(document: &RunDocument, phase: &PhaseRecord) -> Vec<LawCheck> {
-    let weights = document
-        .plan
-        .pointer("/operations")
-        .and_then(|value| value.as_object());
-    let Some(weights) = weights else {
-        return Vec::new();
-    };
-    let weight = |name: &str| {
-        weights
-            .get(name)
-            .and_then(serde_json::Value::as_f64)
-            .unwrap_or(0.0)
-    };
-    let whole: f64 = weights.values().filter_map(serde_json::Value::as_f64).sum();
+    let weights = document.recorded_plan().operations;
+    let weight = |name: &str| weights.get(name).copied().unwrap_or(0.0);
+    let whole: f64 = weights.values().sum();
     let rate = phase.succeeded as f64 / phase.duration_s;
     if weight(READ_MODIFY_WRITE) > 0.0 || whole <= 0.0 {
         // The parts are counted besides the whole.

@@ -159,11 +159,10 @@ fn axis_of(experiment: &Experiment, block: Option<Block>) -> Option<&'static str
 
 /// Whether all arrivals were random, as a queue with Poisson arrivals has them.
 fn is_poisson(experiment: &Experiment, levels: &[Level]) -> bool {
-    let planned = experiment.plan.pointer("/schedule/kind");
-    let planned = planned.and_then(|kind| kind.as_str());
+    let planned = experiment.recorded_plan().schedule.kind;
     levels.iter().all(|level| {
         let kind = level.settings.get("schedule.kind").map(String::as_str);
-        kind.or(planned) == Some("poisson")
+        kind.or(planned.as_deref()) == Some("poisson")
     })
 }
 

@@ -28,6 +28,7 @@ pub use sweep::{
 use crate::document;
 use crate::error::RecordError;
 use crate::model::{Caveat, RunStatus};
+use crate::plan::RecordedPlan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -141,6 +142,11 @@ impl Experiment {
         document::write(&folder.join(FILE), self)
     }
 
+    /// The plan by its fields.
+    pub fn recorded_plan(&self) -> RecordedPlan {
+        RecordedPlan::new(&self.plan)
+    }
+
     /// Whether numbers of clients and offered rates were swept one after the other, and not with each other.
     pub fn has_blocks(&self) -> bool {
         self.points.iter().any(|point| point.block.is_some())
@@ -188,6 +194,16 @@ pub enum Side {
     A,
     /// The second.
     B,
+}
+
+impl Side {
+    /// How people are told of it: `A` or `B`.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Side::A => "A",
+            Side::B => "B",
+        }
+    }
 }
 
 /// Which part of a sweep that has numbers of clients and offered rates one after the other.

@@ -212,7 +212,7 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let limit = limit.map(|most| format!("at most {most} pairs were allowed"));
     let mut figures = experiment.points.iter().flat_map(|point| &point.figures);
     // What runs already is not placed by us.
-    let is_started = experiment.plan["server"]["kind"] != "uri";
+    let is_started = experiment.recorded_plan().server.kind.as_deref() != Some("uri");
     let apart = (is_started && figures.any(|figures| figures.shares_cpus)).then(|| {
         "client and server take each other's CPUs; where each has its own, such as by `--placement 'cores=1 client=0'` on two CPUs, pairs differ less"
             .to_owned()
