@@ -17,6 +17,7 @@ use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::resolve::PlanError;
 use dyno_plan::task::{Remote, Task};
+use dyno_record::document::variant_name;
 use dyno_record::experiment::{Experiment, Figures, Point, Side, Verb};
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
@@ -414,7 +415,7 @@ impl<'a> Campaign<'a> {
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
         let side = match point.side {
-            Some(side) => format!(" {side:?}"),
+            Some(side) => format!(" {}", side.label()),
             None => String::new(),
         };
         let what = match settings.is_empty() {
@@ -698,7 +699,7 @@ pub(crate) fn point(
 ) -> Point {
     let mut label = format!("{:03}", number + 1);
     if let Some(side) = side {
-        label.push_str(&format!("-{side:?}").to_lowercase());
+        label.push_str(&format!("-{}", variant_name(&side)));
     }
     for (key, value) in &settings {
         let name = key.rsplit('.').next().unwrap_or(key);

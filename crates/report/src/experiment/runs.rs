@@ -56,7 +56,7 @@ fn settings(experiment: &Experiment, point: &Point) -> String {
     };
     let settings = point.settings.iter().filter(|(key, _)| is_varied(key));
     let settings = settings.map(|(key, value)| format!("{key}={value}"));
-    let side = point.side.map(|side| format!("{side:?}"));
+    let side = point.side.map(|side| side.label().to_owned());
     let block = point.block.map(|block| match block {
         Block::Closed => "closed loop".to_owned(),
         Block::Open => "open loop".to_owned(),
