@@ -97,7 +97,7 @@ fn quick(seed: u64) -> Resampling {
 fn points(queue: &OpenQueue, noise_ratio: f64, seed: u64) -> Vec<ResponsePoint> {
     let point = |(share, error): (&f64, f64)| {
         let rate_per_s = share * queue.capacity_per_s();
-        let mean_s = mean_response_s(&queue, rate_per_s) * (noise_ratio * error).exp();
+        let mean_s = mean_response_s(queue, rate_per_s) * (noise_ratio * error).exp();
         ResponsePoint {
             rate_per_s,
             mean_response_s: Quantity::exact(mean_s),

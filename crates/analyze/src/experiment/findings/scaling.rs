@@ -145,7 +145,7 @@ pub(super) fn queue(view: &View<'_>) -> Option<Finding> {
                 with_interval(&fit.service_s, time),
                 with_interval(&fit.delay_s, time),
                 with_interval(&fit.capacity_per_s, rate),
-                match is_extrapolated(&fit, fit.capacity_per_s.value) {
+                match is_extrapolated(fit, fit.capacity_per_s.value) {
                     true => ", which is beyond the rates that were measured",
                     false => "",
                 }

@@ -217,10 +217,7 @@ fn a_rate_is_not_kept_if_arrivals_are_dropped_or_fail_or_a_few_percent_are_missi
             }
         }
         let found = answered(experiment);
-        blocks_of(&found)
-            .open
-            .as_ref()
-            .and_then(|open| kept_rate_per_s(open))
+        blocks_of(&found).open.as_ref().and_then(kept_rate_per_s)
     };
     assert_eq!(kept(|_| ()), Some(16_000.0));
     for change in [
