@@ -7,20 +7,7 @@
 //! Exponential Servers", *Communications of the ACM* 16 (1973)) on logarithms, because the recursion
 //! of mean value analysis loses all digits for resources of many servers, such as 64 CPUs.
 
-use crate::laws::bounds::ClosedSystem;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// One point of the curves.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ClosedPoint {
-    /// Number of clients.
-    pub clients: u32,
-    /// Operations per second.
-    pub rate_per_s: f64,
-    /// Mean response time in seconds, with the delay and without the thinking.
-    pub response_s: f64,
-}
+use dyno_record::experiment::{ClosedPoint, ClosedSystem};
 
 /// The curves from 1 to `max_clients` clients; empty if an operation takes no time at all. Takes a
 /// time that grows with the square of `max_clients`: about 0.1 s for 1000 with four resources.
@@ -75,7 +62,8 @@ fn convolved(a: &[f64], b: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::laws::demand::Demand;
+    use crate::laws::bounds;
+    use dyno_record::experiment::Demand;
     use dyno_testkit::simulate::{Service, Source, Station, System, simulate};
     use proptest::prelude::*;
 
@@ -193,7 +181,7 @@ mod tests {
         ) {
             let system = system(&demands, delay_s, think_time_s);
             for point in curve(&system, 60) {
-                let bounds = system.bounds(point.clients).unwrap();
+                let bounds = bounds::bounds(&system, point.clients).unwrap();
                 let close = 1.0 + 1e-9;
                 prop_assert!(point.rate_per_s >= bounds.balanced_rate_low_per_s / close, "{:?} {:?}", point, bounds);
                 prop_assert!(point.rate_per_s <= bounds.balanced_rate_high_per_s * close, "{:?} {:?}", point, bounds);

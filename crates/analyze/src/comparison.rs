@@ -15,17 +15,16 @@
 //! the Two One-Sided Tests Procedure and the Power Approach", *Journal of Pharmacokinetics and
 //! Biopharmaceutics* 15 (1987)), and an interval that is too wide for either is not enough data.
 //!
-//! To add pairs until the *verdict* pleases would raise the errors; [`Comparison::is_precise`] stops
+//! To add pairs until the *verdict* pleases would raise the errors; [`is_precise`] stops
 //! by the width of the interval, which says nothing about the side.
 
-use crate::estimate::{Estimate, combined};
+use crate::estimate::combined;
 use crate::least_squares::solve;
 use crate::resampling::Resampling;
 use crate::student::two_sided;
-use crate::uncertainty::runs::Basis;
-use crate::uncertainty::series::{MIN_BEYOND_PERCENTILE, Series, Statistic};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::uncertainty::series::{MIN_BEYOND_PERCENTILE, Series};
+use dyno_record::estimate::Estimate;
+use dyno_record::experiment::{Basis, Comparison, ComparisonVerdict, Statistic};
 
 /// Fewest pairs, in both orders, from which the effect of the order is taken out. Below it, the
 /// degree of freedom that this takes costs more than the effect usually does.
@@ -49,70 +48,28 @@ pub struct Pair {
     pub baseline_first: bool,
 }
 
-/// What the interval of the ratio says.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ComparisonVerdict {
-    /// The candidate is better: the interval does not hold 1 and reaches beyond the margin.
-    Faster,
-    /// The candidate is worse, likewise.
-    Slower,
-    /// The whole interval is within the margin, on whichever side of 1.
-    NoDifferenceLargerThan {
-        /// The margin.
-        margin_ratio: f64,
-    },
-    /// The interval holds 1 and reaches beyond the margin.
-    NotEnoughData,
+/// Whether the interval is as narrow as the margin calls for: the rule by which to stop adding
+/// pairs.
+pub fn is_precise(comparison: &Comparison) -> bool {
+    half_width(&comparison.ratio) <= wished_half_width(comparison)
 }
 
-/// Baseline and candidate compared by one statistic.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Comparison {
-    /// What was compared.
-    pub statistic: Statistic,
-    /// Candidate divided by baseline: geometric mean over the pairs, with its interval.
-    pub ratio: Estimate,
-    /// What follows from it.
-    pub verdict: ComparisonVerdict,
-    /// Difference that is of no interest, as a share.
-    pub margin_ratio: f64,
-    /// What the interval rests on. From a single pair it knows nothing of what differs from run to
-    /// run, and so does the verdict.
-    pub basis: Basis,
-    /// Number of pairs.
-    pub pairs: usize,
-    /// Deviation of the ratio of a single pair, as a share.
-    pub pair_deviation_ratio: f64,
-    /// Ratio of the second run of a pair to the first, where it was taken out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub order_effect_ratio: Option<f64>,
+/// Number of pairs after which [`is_precise`] is expected to be true, at least that of
+/// those there are if it already is; `None` beyond [`MOST_PAIRS_NEEDED`].
+pub fn pairs_expected(comparison: &Comparison) -> Option<usize> {
+    if is_precise(comparison) {
+        return Some(comparison.pairs);
+    }
+    let confidence = comparison.ratio.confidence_ratio;
+    pairs_needed(
+        comparison.pair_deviation_ratio,
+        wished_half_width(comparison),
+        confidence,
+    )
 }
 
-impl Comparison {
-    /// Whether the interval is as narrow as the margin calls for: the rule by which to stop adding
-    /// pairs.
-    pub fn is_precise(&self) -> bool {
-        half_width(&self.ratio) <= self.wished_half_width()
-    }
-
-    /// Number of pairs after which [`Self::is_precise`] is expected to be true, at least that of
-    /// those there are if it already is; `None` beyond [`MOST_PAIRS_NEEDED`].
-    pub fn pairs_needed(&self) -> Option<usize> {
-        if self.is_precise() {
-            return Some(self.pairs);
-        }
-        let confidence = self.ratio.confidence_ratio;
-        pairs_needed(
-            self.pair_deviation_ratio,
-            self.wished_half_width(),
-            confidence,
-        )
-    }
-
-    fn wished_half_width(&self) -> f64 {
-        self.margin_ratio.ln_1p() * WISHED_SHARE_OF_MARGIN
-    }
+fn wished_half_width(comparison: &Comparison) -> f64 {
+    comparison.margin_ratio.ln_1p() * WISHED_SHARE_OF_MARGIN
 }
 
 /// The smallest number of pairs whose mean has an interval of this half-width, when single pairs

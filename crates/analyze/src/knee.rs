@@ -15,9 +15,9 @@
 //! of curves are the same to it: offered rates with their response times, and clients with their
 //! rate and response time.
 
-use crate::estimate::{Quantity, combined};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::estimate::combined;
+use dyno_record::estimate::Quantity;
+use dyno_record::experiment::Knee;
 
 /// Fewest different loads for a knee.
 pub const MIN_LOADS: usize = 4;
@@ -31,37 +31,6 @@ pub struct LoadPoint {
     pub rate_per_s: Quantity,
     /// Response time in seconds: its mean, or a percentile.
     pub response_s: Quantity,
-}
-
-/// The knee, or why there is none. Loads are in the unit of the points.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Knee {
-    /// The load with the highest power.
-    Found {
-        /// The load, placed between the measured ones.
-        load: f64,
-        /// Highest measured load below which the power certainly is lower, or the lowest measured.
-        low: f64,
-        /// Lowest measured load above which the power certainly is lower, or the highest measured.
-        high: f64,
-        /// Achieved rate there, operations per second.
-        rate_per_s: f64,
-        /// Response time there, in seconds.
-        response_s: f64,
-    },
-    /// The power still grows at the highest load: the knee is above it.
-    AboveMeasured {
-        /// The highest load that was measured.
-        highest_load: f64,
-    },
-    /// The power falls from the lowest load on: the knee is at it or below.
-    BelowMeasured {
-        /// The lowest load that was measured.
-        lowest_load: f64,
-    },
-    /// Less than [`MIN_LOADS`] loads with a rate and a response time.
-    TooFewLoads,
 }
 
 /// A load with the logarithms of what was measured there.

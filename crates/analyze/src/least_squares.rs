@@ -9,8 +9,8 @@
 //! gives Student's interval, so that few points give wide intervals (A. Gelman et al., *Bayesian
 //! Data Analysis* (2013), section 14.2). Assumed: independent normal errors around the right curve.
 
-use crate::estimate::Quantity;
 use crate::resampling::Resampling;
+use dyno_record::estimate::Quantity;
 use rand::Rng;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 

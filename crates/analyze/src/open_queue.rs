@@ -5,13 +5,12 @@
 //! A. K. Erlang, "Solution of some Problems in the Theory of Probabilities of Significance in
 //! Automatic Telephone Exchanges" (1917); L. Kleinrock, *Queueing Systems*, volume 1 (1975),
 //! section 3.5. Real servers are often near it in the mean and never in every percentile: service
-//! that varies less waits less. [`QueueFit::applies`] tells by how well the curve passes the points.
+//! that varies less waits less. [`applies`] tells by how well the curve passes the points.
 
-use crate::estimate::{Estimate, Quantity};
 use crate::least_squares::{Fitted, Solution, deviations, minimize};
 use crate::resampling::{Resampling, middle};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dyno_record::estimate::{Estimate, Quantity};
+use dyno_record::experiment::{OpenQueue, QueueFit};
 
 /// Fewest points for a fit of two parameters with one degree of freedom left.
 pub const MIN_POINTS: usize = 3;
@@ -22,83 +21,65 @@ pub const MOST_RESIDUAL_RATIO: f64 = 0.1;
 /// Random numbers of this method, see [`Resampling::rng`].
 const STREAM: u64 = 5;
 
-/// A queue with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OpenQueue {
-    /// Servers that work side by side, at least 1.
-    pub servers: u32,
-    /// Mean time of one service, in seconds.
-    pub service_s: f64,
-    /// Time that is added to every response and does not depend on the load, in seconds.
-    pub delay_s: f64,
+/// Share of operations that find all servers busy, by Erlang's C formula; 1 from the capacity on.
+pub fn waiting_ratio(queue: &OpenQueue, rate_per_s: f64) -> f64 {
+    let offered = rate_per_s * queue.service_s;
+    let utilization = offered / f64::from(queue.servers);
+    if utilization >= 1.0 {
+        return 1.0;
+    }
+    // Erlang's B formula, from one server to the next.
+    let blocked = (1..=queue.servers).fold(1.0, |blocked, servers| {
+        offered * blocked / (f64::from(servers) + offered * blocked)
+    });
+    blocked / (1.0 - utilization * (1.0 - blocked))
 }
 
-impl OpenQueue {
-    /// The rate that is never reached, operations per second.
-    pub fn capacity_per_s(&self) -> f64 {
-        f64::from(self.servers) / self.service_s
+/// Mean response time in seconds; infinite from the capacity on.
+pub fn mean_response_s(queue: &OpenQueue, rate_per_s: f64) -> f64 {
+    let spare_per_s = queue.capacity_per_s() - rate_per_s;
+    if spare_per_s <= 0.0 {
+        return f64::INFINITY;
     }
+    queue.delay_s + queue.service_s + waiting_ratio(queue, rate_per_s) / spare_per_s
+}
 
-    /// Share of operations that find all servers busy, by Erlang's C formula; 1 from the capacity on.
-    pub fn waiting_ratio(&self, rate_per_s: f64) -> f64 {
-        let offered = rate_per_s * self.service_s;
-        let utilization = offered / f64::from(self.servers);
-        if utilization >= 1.0 {
-            return 1.0;
-        }
-        // Erlang's B formula, from one server to the next.
-        let blocked = (1..=self.servers).fold(1.0, |blocked, servers| {
-            offered * blocked / (f64::from(servers) + offered * blocked)
-        });
-        blocked / (1.0 - utilization * (1.0 - blocked))
+/// The response time that this percentage of operations does not exceed, in seconds, when the
+/// queue is served first come, first served; infinite from the capacity on and at 100 %.
+pub fn response_percentile_s(queue: &OpenQueue, rate_per_s: f64, percent: f64) -> f64 {
+    let above = 1.0 - percent / 100.0;
+    if rate_per_s >= queue.capacity_per_s() || above <= 0.0 {
+        return f64::INFINITY;
     }
+    let (mut low, mut high) = (0.0, queue.service_s);
+    while share_above(queue, rate_per_s, high) > above {
+        (low, high) = (high, high * 2.0);
+    }
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        match share_above(queue, rate_per_s, middle) > above {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    queue.delay_s + high
+}
 
-    /// Mean response time in seconds; infinite from the capacity on.
-    pub fn mean_response_s(&self, rate_per_s: f64) -> f64 {
-        let spare_per_s = self.capacity_per_s() - rate_per_s;
-        if spare_per_s <= 0.0 {
-            return f64::INFINITY;
-        }
-        self.delay_s + self.service_s + self.waiting_ratio(rate_per_s) / spare_per_s
-    }
-
-    /// The response time that this percentage of operations does not exceed, in seconds, when the
-    /// queue is served first come, first served; infinite from the capacity on and at 100 %.
-    pub fn response_percentile_s(&self, rate_per_s: f64, percent: f64) -> f64 {
-        let above = 1.0 - percent / 100.0;
-        if rate_per_s >= self.capacity_per_s() || above <= 0.0 {
-            return f64::INFINITY;
-        }
-        let (mut low, mut high) = (0.0, self.service_s);
-        while self.share_above(rate_per_s, high) > above {
-            (low, high) = (high, high * 2.0);
-        }
-        for _ in 0..60 {
-            let middle = (low + high) / 2.0;
-            match self.share_above(rate_per_s, middle) > above {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        self.delay_s + high
-    }
-
-    /// Share of operations whose time in the queue and in service is longer.
-    fn share_above(&self, rate_per_s: f64, time_s: f64) -> f64 {
-        let rate = 1.0 / self.service_s;
-        let spare = self.capacity_per_s() - rate_per_s;
-        let waiting = self.waiting_ratio(rate_per_s);
-        let served = (-rate * time_s).exp();
-        // Waiting is exponential with the spare rate, service with its own; their sum where the two
-        // rates are equal is the limit of the general form.
-        let difference = spare - rate;
-        let sum_above = if difference.abs() < 1e-9 * rate {
-            (1.0 + rate * time_s) * served
-        } else {
-            (spare * served - rate * (-spare * time_s).exp()) / difference
-        };
-        (1.0 - waiting) * served + waiting * sum_above
-    }
+/// Share of operations whose time in the queue and in service is longer.
+fn share_above(queue: &OpenQueue, rate_per_s: f64, time_s: f64) -> f64 {
+    let rate = 1.0 / queue.service_s;
+    let spare = queue.capacity_per_s() - rate_per_s;
+    let waiting = waiting_ratio(queue, rate_per_s);
+    let served = (-rate * time_s).exp();
+    // Waiting is exponential with the spare rate, service with its own; their sum where the two
+    // rates are equal is the limit of the general form.
+    let difference = spare - rate;
+    let sum_above = if difference.abs() < 1e-9 * rate {
+        (1.0 + rate * time_s) * served
+    } else {
+        (spare * served - rate * (-spare * time_s).exp()) / difference
+    };
+    (1.0 - waiting) * served + waiting * sum_above
 }
 
 /// A measured point of the curve.
@@ -111,36 +92,14 @@ pub struct ResponsePoint {
     pub mean_response_s: Quantity,
 }
 
-/// The queue that passes the points most closely.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct QueueFit {
-    /// Its parameters.
-    pub queue: OpenQueue,
-    /// Mean time of one service, in seconds.
-    pub service_s: Estimate,
-    /// Delay that does not depend on the load, in seconds.
-    pub delay_s: Estimate,
-    /// The rate that is never reached, operations per second.
-    pub capacity_per_s: Estimate,
-    /// Root mean square of the relative distances of the points from the curve, corrected for the
-    /// two parameters.
-    pub residual_ratio: f64,
-    /// Smallest rate that was measured, operations per second.
-    pub measured_rate_min_per_s: f64,
-    /// Largest rate that was measured, operations per second.
-    pub measured_rate_max_per_s: f64,
+/// Whether the curve describes the points: they lie within [`MOST_RESIDUAL_RATIO`] of it.
+pub fn applies(fit: &QueueFit) -> bool {
+    fit.residual_ratio <= MOST_RESIDUAL_RATIO
 }
 
-impl QueueFit {
-    /// Whether the curve describes the points: they lie within [`MOST_RESIDUAL_RATIO`] of it.
-    pub fn applies(&self) -> bool {
-        self.residual_ratio <= MOST_RESIDUAL_RATIO
-    }
-
-    /// Whether a rate is outside of those that were measured, so that the curve there is a guess.
-    pub fn is_extrapolated(&self, rate_per_s: f64) -> bool {
-        !(self.measured_rate_min_per_s..=self.measured_rate_max_per_s).contains(&rate_per_s)
-    }
+/// Whether a rate is outside of those that were measured, so that the curve there is a guess.
+pub fn is_extrapolated(fit: &QueueFit, rate_per_s: f64) -> bool {
+    !(fit.measured_rate_min_per_s..=fit.measured_rate_max_per_s).contains(&rate_per_s)
 }
 
 /// Fits service time and delay of a queue with this many servers to means over rates, least squares
@@ -239,7 +198,7 @@ impl Data {
         let (rate, deviation) = (self.rates[point], self.deviations[point]);
         let log_response = |service_s: f64| {
             let queue = self.queue(&[service_s, parameters[1]]);
-            queue.mean_response_s(rate).ln()
+            mean_response_s(&queue, rate).ln()
         };
         let value = log_response(parameters[0]);
         // One-sided towards the shorter service, which always has a value.
@@ -257,7 +216,7 @@ impl Data {
         let values = self
             .rates
             .iter()
-            .map(|rate| queue.mean_response_s(*rate).ln());
+            .map(|rate| mean_response_s(&queue, *rate).ln());
         Fitted {
             values: values.collect(),
             deviations: self.deviations.clone(),

@@ -9,9 +9,10 @@
 //! (`least_squares.rs`). Assumed: independent errors, and that the law is the right curve;
 //! `residual_ratio` shows where it is not.
 
-use crate::estimate::{Estimate, Quantity};
 use crate::least_squares::{Fitted, Solution, deviations, minimize};
 use crate::resampling::{Resampling, middle};
+use dyno_record::estimate::{Estimate, Quantity};
+use dyno_record::experiment::{OpenEstimate, UslFit, UslPeak};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,48 +59,6 @@ pub enum UslError {
     NoSolution,
 }
 
-/// A value whose interval may have no upper end.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OpenEstimate {
-    /// The value.
-    pub value: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end; absent if the data do not bound it.
-    pub high: Option<f64>,
-}
-
-/// The highest point of the fitted curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct UslPeak {
-    /// Number of clients there.
-    pub clients: OpenEstimate,
-    /// Operations per second there.
-    pub rate_per_s: OpenEstimate,
-    /// The peak lies beyond the largest number of clients that was measured: a guess, not a finding.
-    pub extrapolated: bool,
-}
-
-/// The fitted law.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct UslFit {
-    /// λ: rate of a lone client, operations per second.
-    pub lambda_per_s: Estimate,
-    /// σ: share of the work that cannot be done side by side.
-    pub sigma_ratio: Estimate,
-    /// κ: cost of keeping each pair of clients consistent, as a share of the work.
-    pub kappa_ratio: Estimate,
-    /// The peak; absent if the fitted curve has none (κ = 0).
-    pub peak: Option<UslPeak>,
-    /// Root mean square of the relative distances of the points from the curve, corrected for the
-    /// three parameters. Well above the noise of the points, the law does not describe the system.
-    pub residual_ratio: f64,
-    /// Smallest number of clients that was measured.
-    pub measured_clients_min: u32,
-    /// Largest number of clients that was measured.
-    pub measured_clients_max: u32,
-}
-
 /// What the law says about a number of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UslPrediction {
@@ -109,19 +68,17 @@ pub struct UslPrediction {
     pub extrapolated: bool,
 }
 
-impl UslFit {
-    /// The fitted curve at this number of clients.
-    pub fn predict(&self, clients: f64) -> UslPrediction {
-        let parameters = [
-            self.lambda_per_s.value,
-            self.sigma_ratio.value,
-            self.kappa_ratio.value,
-        ];
-        let measured = f64::from(self.measured_clients_min)..=f64::from(self.measured_clients_max);
-        UslPrediction {
-            rate_per_s: curve(&parameters, clients),
-            extrapolated: !measured.contains(&clients),
-        }
+/// The fitted curve at this number of clients.
+pub fn predict(fit: &UslFit, clients: f64) -> UslPrediction {
+    let parameters = [
+        fit.lambda_per_s.value,
+        fit.sigma_ratio.value,
+        fit.kappa_ratio.value,
+    ];
+    let measured = f64::from(fit.measured_clients_min)..=f64::from(fit.measured_clients_max);
+    UslPrediction {
+        rate_per_s: curve(&parameters, clients),
+        extrapolated: !measured.contains(&clients),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is told of work while it goes on: phases, windows, notices, and runs that are saved.
 
 use crate::error::Error;
-use dyno_analyze::experiment::Experiment;
 use dyno_observe::watch::Board;
+use dyno_record::experiment::Experiment;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunStatus};
 use dyno_results::AnalysedRun;

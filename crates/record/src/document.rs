@@ -42,6 +42,15 @@ pub(crate) fn parse<T: DeserializeOwned>(
     serde_json::from_value(value).map_err(document)
 }
 
+/// The name by which records have a variant that holds nothing, such as `server_cpu_ratio`: what its serde attributes say.
+/// Empty for anything else.
+pub fn variant_name(variant: &impl Serialize) -> String {
+    match serde_json::to_value(variant) {
+        Ok(Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
 /// The text of a file, for people as well.
 pub(crate) fn encode(path: &Path, document: &impl Serialize) -> Result<Vec<u8>, RecordError> {
     let mut text =

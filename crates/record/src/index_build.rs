@@ -4,6 +4,7 @@
 use crate::document;
 use crate::error::RecordError;
 use crate::model::RunStatus;
+use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -166,6 +167,11 @@ impl RemedyRecord {
 }
 
 impl IndexBuildDocument {
+    /// The plan by its fields.
+    pub fn recorded_plan(&self) -> RecordedPlan {
+        RecordedPlan::new(&self.plan)
+    }
+
     /// Whether a folder holds one.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(FILE).is_file()

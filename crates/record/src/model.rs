@@ -4,6 +4,7 @@
 //! as `crates/record/schema/run.schema.json` and tested against real output.
 
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
+use crate::plan::RecordedPlan;
 use crate::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,18 +70,19 @@ pub struct RunDocument {
 }
 
 impl RunDocument {
+    /// The plan by its fields.
+    pub fn recorded_plan(&self) -> RecordedPlan {
+        RecordedPlan::new(&self.plan)
+    }
+
     /// Worker threads of all clients; absent if the plan does not tell.
     pub fn client_threads(&self) -> Option<u64> {
         if let Some(fleet) = &self.fleet {
             return Some(fleet.agents.iter().map(|agent| agent.threads).sum());
         }
-        let of_plan = |pointer| {
-            self.plan
-                .pointer(pointer)
-                .and_then(serde_json::Value::as_u64)
-        };
-        let pairs = of_plan("/server/pairs").unwrap_or(1).max(1);
-        Some(of_plan("/client/threads")?.max(1).saturating_mul(pairs))
+        let plan = self.recorded_plan();
+        let pairs = plan.server.pairs.unwrap_or(1).max(1);
+        Some(plan.client.threads?.max(1).saturating_mul(pairs))
     }
 
     /// Clients of all together; absent if the plan does not tell.
@@ -89,13 +91,9 @@ impl RunDocument {
         if let Some(clients) = of_fleet.filter(|clients| *clients > 0) {
             return Some(clients);
         }
-        let of_plan = |pointer| {
-            self.plan
-                .pointer(pointer)
-                .and_then(serde_json::Value::as_u64)
-        };
-        let pairs = of_plan("/server/pairs").unwrap_or(1).max(1);
-        Some(of_plan("/client/clients")?.saturating_mul(pairs))
+        let plan = self.recorded_plan();
+        let pairs = plan.server.pairs.unwrap_or(1).max(1);
+        Some(plan.client.clients?.saturating_mul(pairs))
     }
 }
 

@@ -248,7 +248,7 @@ fn offered_rate_per_s(document: &RunDocument, phase: PhaseKind) -> Option<f64> {
     if phase == PhaseKind::Load {
         return None;
     }
-    document.plan.pointer("/schedule/rate_per_s")?.as_f64()
+    document.recorded_plan().schedule.rate_per_s
 }
 
 /// Adds the phases that the document lacks and corrects its status; whether that was necessary.

@@ -8,10 +8,10 @@ use crate::experiment::law_words::{self, TOLERANCES};
 use crate::experiment::model::{FindingModel, Section};
 use crate::experiment::table::{Cell, Column, Table, Tone};
 use crate::facts::operation_label;
-use dyno_analyze::experiment::figures::{Figure, resource_name};
+use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
-use dyno_analyze::laws::demand::Demand;
-use dyno_analyze::laws::{LawCheck, LawVerdict};
+use dyno_analyze::laws::meaning_when_broken;
+use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
 use dyno_record::model::{PhaseKind, ResourceKind};
 use dyno_record::quantity::Quantity;
 use serde::Serialize;
@@ -264,7 +264,7 @@ fn meanings(checks: &[LawCheck]) -> Vec<String> {
         let mut said: Vec<String> = checks
             .filter(|check| (check.verdict == LawVerdict::Broken) == is_broken)
             .map(|check| {
-                let meaning = check.law.meaning_when_broken();
+                let meaning = meaning_when_broken(check.law);
                 format!("{}: {meaning}", law_words::name(check.law))
             })
             .collect();

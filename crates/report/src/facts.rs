@@ -3,6 +3,7 @@
 
 use crate::caveat::{CaveatBook, Topic};
 use dyno_record::model::{Environment, RunDocument, ServerRecord, StorageRecord, TraceRecord};
+use dyno_record::plan::{RecordedFieldLength, RecordedPlan};
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use serde::Serialize;
@@ -71,24 +72,12 @@ pub(crate) fn settings_of(server: &ExperimentServer, shown_apart: &[&str]) -> St
     others.join(", ")
 }
 
-/// A text of the plan.
-pub(crate) fn text_at<'a>(plan: &'a Value, pointer: &str) -> Option<&'a str> {
-    plan.pointer(pointer)?.as_str()
-}
-
-/// A whole number of the plan.
-pub(crate) fn number_at(plan: &Value, pointer: &str) -> Option<u64> {
-    plan.pointer(pointer)?.as_u64()
-}
-
 /// `50 % read, 50 % update`: the mix of the plan, most frequent first. Empty if the plan has none.
-pub(crate) fn mix(plan: &Value) -> String {
-    let Some(weights) = plan.pointer("/operations").and_then(Value::as_object) else {
-        return String::new();
-    };
-    let mut weights: Vec<(&str, f64)> = weights
+pub(crate) fn mix(plan: &RecordedPlan) -> String {
+    let mut weights: Vec<(&str, f64)> = plan
+        .operations
         .iter()
-        .filter_map(|(name, weight)| Some((name.as_str(), weight.as_f64()?)))
+        .map(|(name, weight)| (name.as_str(), *weight))
         .filter(|(_, weight)| *weight > 0.0)
         .collect();
     let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
@@ -107,9 +96,9 @@ pub(crate) fn operation_label(name: &str) -> String {
 }
 
 /// `closed loop` or `constant 20,000/s`; empty if the plan has no schedule.
-pub(crate) fn schedule(plan: &Value) -> String {
-    let rate = plan.pointer("/schedule/rate_per_s").and_then(Value::as_f64);
-    match (text_at(plan, "/schedule/kind"), rate) {
+pub(crate) fn schedule(plan: &RecordedPlan) -> String {
+    let schedule = &plan.schedule;
+    match (schedule.kind.as_deref(), schedule.rate_per_s) {
         (Some("closed"), _) => "closed loop".into(),
         (Some(kind), Some(rate)) => format!("{kind} {}", Quantity::per_second(rate)),
         (Some(kind), None) => kind.into(),
@@ -118,8 +107,7 @@ pub(crate) fn schedule(plan: &Value) -> String {
 }
 
 /// `32 connections on 1 thread`; empty if the plan does not say.
-fn connections(document: &RunDocument) -> String {
-    let plan = &document.plan;
+fn connections(document: &RunDocument, plan: &RecordedPlan) -> String {
     let plural = |n: u64| if n == 1 { "" } else { "s" };
     // Those of a fleet are not in its plan.
     let fleet = document.fleet.as_ref();
@@ -130,10 +118,7 @@ fn connections(document: &RunDocument) -> String {
             Some(threads).filter(|threads| *threads > 0),
         )
     });
-    let (clients, threads) = of_fleet.unwrap_or_else(|| {
-        let of_plan = |pointer| number_at(plan, pointer);
-        (of_plan("/client/clients"), of_plan("/client/threads"))
-    });
+    let (clients, threads) = of_fleet.unwrap_or((plan.client.clients, plan.client.threads));
     match (clients, threads) {
         (Some(clients), Some(threads)) => format!(
             "{} connection{} on {} thread{}",
@@ -148,27 +133,27 @@ fn connections(document: &RunDocument) -> String {
 }
 
 /// `100,000 documents of 10 fields, 100 bytes each`.
-pub(crate) fn documents(plan: &Value) -> String {
-    let Some(records) = number_at(plan, "/data/records") else {
+pub(crate) fn documents(plan: &RecordedPlan) -> String {
+    let data = &plan.data;
+    let Some(records) = data.records else {
         return String::new();
     };
     let mut text = format!("{} documents", count(records));
-    if let Some(fields) = number_at(plan, "/data/field_count") {
+    if let Some(fields) = data.field_count {
         text += &format!(" of {} fields", count(fields));
     }
-    if let Some(length) = plan.pointer("/data/field_length") {
+    if let Some(length) = &data.field_length {
         text += &field_length(length);
     }
-    if let Some(order) = text_at(plan, "/data/key_order") {
+    if let Some(order) = &data.key_order {
         text += &format!(", keys {order}");
     }
     text
 }
 
-fn field_length(length: &Value) -> String {
-    let bytes = |name: &str| length.get(name).and_then(Value::as_u64);
-    let kind = length.get("distribution").and_then(Value::as_str);
-    match (kind, bytes("bytes"), bytes("min_bytes"), bytes("max_bytes")) {
+fn field_length(length: &RecordedFieldLength) -> String {
+    let kind = length.distribution.as_deref();
+    match (kind, length.bytes, length.min_bytes, length.max_bytes) {
         (Some("constant"), Some(bytes), ..) => format!(", {} bytes each", count(bytes)),
         (Some(kind), _, Some(min), Some(max)) => {
             format!(", {kind} {}–{} bytes each", count(min), count(max))
@@ -179,17 +164,17 @@ fn field_length(length: &Value) -> String {
 }
 
 /// `zipfian (exponent 1.1)`: the distribution with its parameters.
-pub(crate) fn keys(plan: &Value) -> String {
-    let Some(keys) = plan.pointer("/keys").and_then(Value::as_object) else {
+pub(crate) fn keys(plan: &RecordedPlan) -> String {
+    let Some(keys) = &plan.keys else {
         return String::new();
     };
-    let name = keys.get("distribution").and_then(Value::as_str);
     let parameters: Vec<String> = keys
+        .parameters
         .iter()
-        .filter(|(name, _)| *name != "distribution")
         .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
         .collect();
-    let name = name.unwrap_or(UNKNOWN).replace('-', " ");
+    let name = keys.distribution.as_deref().unwrap_or(UNKNOWN);
+    let name = name.replace('-', " ");
     if parameters.is_empty() {
         name
     } else {
@@ -200,17 +185,18 @@ pub(crate) fn keys(plan: &Value) -> String {
 /// What was done: mix, data, keys, load. Facts that the plan does not hold are left out, because
 /// plans are complete by construction and other values are not ours to name.
 pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
-    let plan = &document.plan;
-    let backend = text_at(plan, "/client/backend").map(|name| format!("backend {name}"));
+    let plan = &document.recorded_plan();
+    let backend = plan.client.backend.as_ref();
+    let backend = backend.map(|name| format!("backend {name}"));
     let load: Vec<String> = [
         schedule(plan),
-        connections(document),
+        connections(document, plan),
         backend.unwrap_or_default(),
     ]
     .into_iter()
     .filter(|part| !part.is_empty())
     .collect();
-    let seed = number_at(plan, "/client/seed").map(|seed| seed.to_string());
+    let seed = plan.client.seed.map(|seed| seed.to_string());
     let known = [
         Fact::new("Mix", mix(plan)),
         Fact::new("Data", documents(plan)).marked(&book.marks(Topic::Data, None)),
@@ -387,10 +373,16 @@ mod tests {
     #[test]
     fn the_mix_is_normalised_and_sorted() {
         let plan = json!({"operations": {"read": 1.0, "update": 0.0, "read_modify_write": 3.0}});
-        assert_eq!(mix(&plan), "75 % read-modify-write, 25 % read");
+        assert_eq!(
+            mix(&RecordedPlan::new(&plan)),
+            "75 % read-modify-write, 25 % read"
+        );
         let thirds = json!({"operations": {"read": 1.0, "update": 2.0}});
-        assert_eq!(mix(&thirds), "66.667 % update, 33.333 % read");
-        assert_eq!(mix(&json!({})), "");
+        assert_eq!(
+            mix(&RecordedPlan::new(&thirds)),
+            "66.667 % update, 33.333 % read"
+        );
+        assert_eq!(mix(&RecordedPlan::default()), "");
     }
 
     #[test]
@@ -399,6 +391,7 @@ mod tests {
             "schedule": {"kind": "constant", "rate_per_s": 20000.0},
             "keys": {"distribution": "zipfian", "exponent": 1.1},
         });
+        let plan = RecordedPlan::new(&plan);
         assert_eq!(schedule(&plan), "constant 20,000/s");
         assert_eq!(keys(&plan), "zipfian (exponent 1.1)");
     }

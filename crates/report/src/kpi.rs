@@ -57,8 +57,7 @@ fn phase(phases: &[PhaseRecord], kind: PhaseKind) -> Option<&PhaseRecord> {
 
 /// Documents per insert command of the load phase, as planned.
 fn batch(document: &RunDocument) -> u64 {
-    let batch = document.plan.pointer("/client/batch");
-    batch.and_then(|batch| batch.as_u64()).unwrap_or(1)
+    document.recorded_plan().client.batch.unwrap_or(1)
 }
 
 fn figures(text: &mut String, phase: &PhaseRecord, batch: u64) {

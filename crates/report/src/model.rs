@@ -10,7 +10,6 @@ use crate::instances::{self, InstancesModel};
 use crate::io_trace::{self, TraceView};
 use crate::series::{self, Charts, MAX_POINTS};
 use crate::watched::WatchedModel;
-use dyno_analyze::experiment::figures;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::{
     Arrivals, KeyShares, LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument,
@@ -398,8 +397,7 @@ fn by_count(phase: &PhaseRecord) -> Vec<(&String, &OperationRecord)> {
 }
 
 fn description(document: &RunDocument) -> String {
-    let text = document.plan.pointer("/description");
-    text.and_then(|text| text.as_str()).unwrap_or("").to_owned()
+    document.recorded_plan().description.unwrap_or_default()
 }
 
 fn status(document: &RunDocument, book: &CaveatBook) -> Status {
@@ -458,7 +456,7 @@ fn headline(
 /// A note with the interval of its figure, if there is one.
 fn with_interval(
     note: Option<String>,
-    figure: Option<&figures::Figure>,
+    figure: Option<&dyno_record::experiment::Figure>,
     warm_up: Option<Quantity>,
     quantity: fn(f64) -> Quantity,
 ) -> Option<String> {
@@ -510,7 +508,7 @@ fn rate_note(document: &RunDocument, phase: &PhaseRecord) -> String {
             Quantity::per_second(offered)
         ),
         _ if phase.name == PhaseKind::Load => "as fast as it goes".into(),
-        _ => match facts::schedule(&document.plan) {
+        _ => match facts::schedule(&document.recorded_plan()) {
             schedule if schedule.is_empty() => "closed loop".into(),
             schedule => schedule,
         },

@@ -2,7 +2,7 @@
 
 use dyno_analyze::experiment::caveats::of_runs;
 use dyno_analyze::experiment::findings::findings;
-use dyno_analyze::experiment::{Experiment, Point};
+use dyno_record::experiment::{Experiment, Point};
 use dyno_record::model::{Caveat, CaveatKind, RunDocument};
 use std::path::Path;
 

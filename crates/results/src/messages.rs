@@ -1,8 +1,8 @@
 //! An experiment with messages as its folder holds it: the document, and the latency of every message.
 
 use crate::ResultsError;
-use dyno_analyze::messages::record::TailDocument;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
+use dyno_record::tail::TailDocument;
 use std::path::Path;
 
 /// Folder of the cells, in that of the experiment.

@@ -132,6 +132,5 @@ fn bench(run: &Run) -> Bench<'_> {
 
 /// Seed of the resampling: that of the plan, so that the same run always gives the same figures.
 fn seed(document: &RunDocument) -> u64 {
-    let seed = document.plan.pointer("/client/seed");
-    seed.and_then(|seed| seed.as_u64()).unwrap_or(0)
+    document.recorded_plan().client.seed.unwrap_or(0)
 }

@@ -11,8 +11,7 @@
 )]
 
 use bson::{Document, doc, spec::BinarySubtype};
-use dyno_analyze::messages::InFlight;
-use dyno_analyze::messages::record::{Mode, Settings};
+use dyno_record::tail::{InFlight, Mode, Settings};
 use dyno_tail::driver::{Found, find};
 use dyno_tail::run::{Bench, run};
 use dyno_testkit::{embedded, or_skip, project_dir};
@@ -194,6 +193,7 @@ fn by_driver(uri: &str, found: &Found) -> f64 {
         uri,
         found,
         server: &[],
+        judge: dyno_analyze::messages::judge,
         interrupted: &|| false,
         host_drivers: Path::new("."),
         polls_heartbeats: true,

@@ -1,14 +1,13 @@
 //! What is measured: every combination of what the plan lists, as far as the drivers can do it.
 
 use crate::driver::{Driver, Found};
-use dyno_analyze::messages::InFlight;
-use dyno_analyze::messages::record::{
-    Arrive, Cell, CellStatus, Mode, Schedule, Settings, SkippedDriver,
-};
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::tail::{TailArrivals, TailMode, TailPlan};
+use dyno_record::tail::{
+    Arrive, Cell, CellStatus, InFlight, Mode, Schedule, Settings, SkippedDriver,
+};
 
 /// Largest collection of the embedded server unless somebody says another size: some 700 messages.
 const MOST_OF_EMBEDDED: u64 = 128 << 10;
@@ -176,7 +175,7 @@ fn name(number: usize, settings: &Settings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_analyze::messages::record::DriverVersion;
+    use dyno_record::tail::DriverVersion;
     use std::path::PathBuf;
 
     fn driver(name: &str, in_flight: &[&str]) -> Driver {

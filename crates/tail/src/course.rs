@@ -1,7 +1,7 @@
 //! What the analysis of latency over a run is given: medians of messages that follow each other.
 
 use crate::messages::{Consumed, Entry, Fate, Produced};
-use dyno_analyze::messages::{Course, InFlight, Point, QueuePlace, Rates};
+use dyno_record::tail::{Course, InFlight, Point, QueuePlace, Rates};
 
 /// Points of a run; more would not find more, and fewer miss what changes in between.
 const POINTS: usize = 50;
@@ -148,7 +148,8 @@ fn rates(
 mod tests {
     use super::*;
     use crate::stamps::{Received, Sent};
-    use dyno_analyze::messages::{Cause, judge};
+    use dyno_analyze::messages::judge;
+    use dyno_record::tail::Cause;
 
     const MS: i64 = 1_000_000;
 

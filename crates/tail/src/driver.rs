@@ -1,7 +1,7 @@
 //! The drivers that there are: folders with an executable `run`, which say themselves what they can do.
 
 use crate::error::TailError;
-use dyno_analyze::messages::record::{DriverVersion, SkippedDriver};
+use dyno_record::tail::{DriverVersion, SkippedDriver};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};

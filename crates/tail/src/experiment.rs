@@ -1,16 +1,10 @@
 //! Messages through a database: the server is started or reached, and each combination of drivers, bound and pool is
 //! measured by itself, one after the other.
 
-use crate::TailError;
-use crate::cells;
-use crate::document;
 use crate::driver::{Found, find_some};
 use crate::run::{Bench, run};
 use crate::sums::what_is_wrong;
-use dyno_analyze::messages::record::{
-    Cell, CellStatus, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument,
-};
-use dyno_engine::VERSION;
+use crate::{TailError, cells};
 use dyno_engine::context::Context;
 use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::deployment::{DeploymentUnderTest, describe};
@@ -18,13 +12,13 @@ use dyno_engine::environment::Environment;
 use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::{Shared, SharedObserver};
 use dyno_engine::run::preflight;
-use dyno_engine::{Cancel, Observer};
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Cancel, Error, Kind, Observer, VERSION};
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
 use dyno_record::model::RunStatus;
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
+use dyno_record::tail::{Cell, CellStatus, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument};
 use dyno_results::messages::CELLS;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
@@ -132,7 +126,7 @@ fn measure_in(
     match result {
         Err(failure) if !measured => {
             let _ = std::fs::remove_dir_all(path.join(CELLS));
-            let _ = std::fs::remove_file(path.join(dyno_analyze::messages::record::FILE));
+            let _ = std::fs::remove_file(path.join(dyno_record::tail::FILE));
             folder.discard();
             Err(failure)
         }
@@ -142,12 +136,12 @@ fn measure_in(
                 _ => RunStatus::Failed,
             };
             document.status_reason = Some(format!("{:#}", failure.cause));
-            document::write(&document, &path)?;
+            document.write(&path)?;
             Ok(Some(failure))
         }
         Ok(()) => {
             document.status = RunStatus::Complete;
-            document::write(&document, &path)?;
+            document.write(&path)?;
             Ok(None)
         }
     }
@@ -279,6 +273,7 @@ fn on_servers(
         server: &processes,
         host_drivers,
         polls_heartbeats: document.polls_heartbeats,
+        judge: dyno_analyze::messages::judge,
         interrupted: &interrupted,
     };
     let all = wanted.len();
@@ -323,7 +318,7 @@ fn on_servers(
         }
         document.cells.push(cell);
         // A process that is killed leaves what is known.
-        document::write(document, path)?;
+        document.write(path)?;
         context.cancel.check()?;
     }
     match failed.as_slice() {

@@ -8,8 +8,8 @@
 use crate::driver::{self, Driver};
 use crate::error::TailError;
 use crate::resources::{Stats, Units, families};
-use dyno_analyze::messages::record::{DriverVersion, HostClock, Sample};
 use dyno_fleet::clock::{Offset, OffsetEstimator, RoundTrip, realtime_ns};
+use dyno_record::tail::{DriverVersion, HostClock, Sample};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;

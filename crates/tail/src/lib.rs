@@ -1,9 +1,8 @@
 //! Messages through the database: runs producers and consumers of `drivers/` as child processes, and
-//! adds up what they stamped. What latency does over a run is judged by `dyno-analyze`.
+//! adds up what they stamped. Whether latency grows over a run, and why, is for its caller to judge ([`run::Bench::judge`]).
 
 mod cells;
 pub mod course;
-pub mod document;
 pub mod driver;
 pub mod error;
 pub mod experiment;

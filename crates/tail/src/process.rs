@@ -6,8 +6,8 @@
 
 use crate::error::TailError;
 use crate::resources;
-use dyno_analyze::messages::record::BlindCursor;
 use dyno_plan::uri::redact;
+use dyno_record::tail::BlindCursor;
 use dyno_servers::set_death_signal;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;

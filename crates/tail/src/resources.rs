@@ -1,6 +1,6 @@
 //! What a process and its children use, read from `/proc`.
 
-use dyno_analyze::messages::record::Sample;
+use dyno_record::tail::Sample;
 use std::fs;
 use std::path::Path;
 

@@ -12,13 +12,13 @@ use crate::stamps::{Reader, Received, Sent};
 use crate::tables::Receipts;
 use crate::{schedule, split, sums, tables};
 use bson::doc;
-use dyno_analyze::messages::record::{
-    ConsumerRecord, DriverRecord, Measured, ProducerRecord, Resources, Sample, Settings,
-};
-use dyno_analyze::messages::{InFlight, QueuePlace, judge};
 use dyno_fleet::clock::{monotonic_ns, realtime_ns};
 use dyno_load::connect::{Connector, Control};
 use dyno_plan::uri::with_option;
+use dyno_record::tail::{
+    ConsumerRecord, Course, DriverRecord, InFlight, Judgement, Measured, ProducerRecord,
+    QueuePlace, Resources, Sample, Settings,
+};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -127,6 +127,8 @@ pub struct Bench<'a> {
     pub host_drivers: &'a Path,
     /// Whether drivers ask for each heartbeat, in place of having the server stream them.
     pub polls_heartbeats: bool,
+    /// Says whether the latency of a producer grows, and why: measuring leaves that to the analysis.
+    pub judge: fn(&Course) -> Judgement,
     /// Asked now and then: whether it shall end, and keep what was measured until then.
     pub interrupted: &'a dyn Fn() -> bool,
 }
@@ -272,7 +274,7 @@ fn with_collection(
     };
     let stopped = watch.until(most, &mut consumers, &mut [])?;
     let (server, interrupted) = (watch.server(), watch.interrupted);
-    let mut measured = gather(settings, hosts, producers, consumers, folder)?;
+    let mut measured = gather(bench, settings, hosts, producers, consumers, folder)?;
     for consumer in &mut measured.consumers {
         consumer.stopped = stopped && consumer.sum.lost > 0;
     }
@@ -585,6 +587,7 @@ fn correction(host: Option<&mut Host>) -> Result<Option<Correction>, TailError> 
 }
 
 fn gather(
+    bench: &Bench<'_>,
     settings: &Settings,
     hosts: &mut Hosts,
     mut producers: Vec<Member>,
@@ -695,7 +698,7 @@ fn gather(
             sum,
             failure: failures[number].clone(),
             split: split::of_producer(&produced[number], settings.points),
-            verdict: judge(&course),
+            verdict: (bench.judge)(&course),
             course,
             resources: member.resources(),
         }

@@ -1,8 +1,8 @@
 //! The file of intended starts that a producer is given: the arrivals of the load engine.
 
 use crate::error::TailError;
-use dyno_analyze::messages::record::{Arrive, Schedule};
 use dyno_load::schedule::{Arrivals, Share};
+use dyno_record::tail::{Arrive, Schedule};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;

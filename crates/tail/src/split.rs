@@ -4,8 +4,8 @@ use crate::messages::{Consumed, Fate, Produced};
 use crate::thin::thin;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use dyno_analyze::messages::record::{DeliverySplit, Latency, ProducerSplit};
 use dyno_record::interval::{HIGHEST_NS, latency_histogram};
+use dyno_record::tail::{DeliverySplit, Latency, ProducerSplit};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 

@@ -1,8 +1,7 @@
 //! Whether every message is accounted for: sent, received, lost, duplicated, reordered.
 
 use crate::messages::{Consumed, Fate, Produced};
-use dyno_analyze::messages::InFlight;
-use dyno_analyze::messages::record::{ConsumerSum, Measured, Mode, ProducerSum, Settings};
+use dyno_record::tail::{ConsumerSum, InFlight, Measured, Mode, ProducerSum, Settings};
 
 /// Counts a producer's messages.
 pub fn of_producer(produced: &Produced) -> ProducerSum {

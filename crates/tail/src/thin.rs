@@ -1,6 +1,6 @@
 //! A series of any length as few points for a picture, which keeps its lowest and highest values.
 
-use dyno_analyze::messages::record::ThinPoint;
+use dyno_record::tail::ThinPoint;
 
 /// At most `most` points of values by message number, `None` where a message has no value. Each point
 /// covers as many messages as the others, the last perhaps fewer; one without values is left out.

@@ -203,6 +203,19 @@ pub enum Role {
     Other,
 }
 
+impl Role {
+    /// The word for it, such as `primary`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Role::Standalone => "standalone",
+            Role::Mongos => "mongos",
+            Role::Primary => "primary",
+            Role::Secondary => "secondary",
+            Role::Other => "other",
+        }
+    }
+}
+
 /// What a server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {

@@ -2,7 +2,7 @@
 
 use super::pattern::{AccessPatterns, FilePattern};
 use crate::experiment::words::{bytes, list, number, percent, time, times};
-use crate::experiment::{Finding, FindingKind};
+use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 

@@ -248,7 +248,7 @@ fn shortfall(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<(f64, f64)> {
     if judged_s <= 0.0 {
         return None;
     }
-    let is_poisson = facts.plan("/schedule/kind").and_then(Value::as_str) == Some("poisson");
+    let is_poisson = facts.plan.schedule.is_poisson();
     let chance = if is_poisson && expected > 0.0 {
         POISSON_DEVIATIONS / expected.sqrt()
     } else {

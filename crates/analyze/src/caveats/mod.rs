@@ -9,8 +9,8 @@ mod server;
 mod steadiness;
 
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunDocument};
+use dyno_record::plan::RecordedPlan;
 use dyno_record::reader::{IntervalPoint, Run};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What the caveats need to know of one recording window.
@@ -92,6 +92,7 @@ pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Cave
 /// The document seen from the caveats' side.
 struct Facts<'a> {
     document: &'a RunDocument,
+    plan: RecordedPlan,
     /// The phase that is the result.
     measure: Option<&'a PhaseRecord>,
     intervals: &'a [IntervalTotals],
@@ -102,14 +103,10 @@ impl<'a> Facts<'a> {
         let is_measure = |phase: &&PhaseRecord| phase.name == PhaseKind::Measure;
         Facts {
             document,
+            plan: document.recorded_plan(),
             measure: document.phases.iter().find(is_measure),
             intervals,
         }
-    }
-
-    /// A value of the plan.
-    fn plan(&self, pointer: &str) -> Option<&'a Value> {
-        self.document.plan.pointer(pointer)
     }
 
     /// Worker threads of the client, but not more than it has CPUs.
@@ -117,7 +114,7 @@ impl<'a> Facts<'a> {
         if let Some(fleet) = &self.document.fleet {
             return fleet.usable_cpus() as f64;
         }
-        let threads = self.plan("/client/threads").and_then(Value::as_u64);
+        let threads = self.plan.client.threads;
         let cpus = self.document.environment.cpus;
         let usable = match (threads, cpus) {
             (Some(threads), Some(cpus)) => threads.min(cpus),

@@ -4,7 +4,6 @@ use super::{Facts, about_phase, about_run};
 use crate::little;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunStatus};
 use dyno_record::quantity::Quantity;
-use serde_json::Value;
 
 /// Fewest windows of the measure phase. With fewer, one checkpoint or one stall decides the
 /// result, and the tests for a steady state have nothing to work with.
@@ -47,8 +46,7 @@ pub(super) fn partial(facts: &Facts<'_>) -> Vec<Caveat> {
 /// Of a number of operations for several servers some did far more than others: the latencies of all
 /// together are mostly those of the fast ones.
 pub(super) fn uneven_shares(facts: &Facts<'_>) -> Vec<Caveat> {
-    let limit = facts.plan("/phases/operations").and_then(Value::as_u64);
-    let Some(limit) = limit else {
+    let Some(limit) = facts.plan.phases.operations else {
         return Vec::new();
     };
     let counts: Vec<u64> = facts

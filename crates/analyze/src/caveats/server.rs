@@ -3,12 +3,11 @@
 use super::{Facts, about_phase, about_run};
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
 use dyno_record::quantity::Quantity;
-use serde_json::Value;
 
 /// The number of documents differs from what the plan assumes. There is no threshold: keys are
 /// drawn from exactly the documents that the plan names.
 pub(super) fn document_count(facts: &Facts<'_>) -> Vec<Caveat> {
-    let planned = facts.plan("/data/records").and_then(Value::as_u64);
+    let planned = facts.plan.data.records;
     let (Some(found), Some(planned)) = (facts.document.server.documents, planned) else {
         return Vec::new();
     };
@@ -93,7 +92,7 @@ fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
     if has("w=0") {
         return Some("writes are not acknowledged at all");
     }
-    let is_durable = facts.plan("/server/durable_writes") == Some(&Value::Bool(true));
+    let is_durable = facts.plan.server.durable_writes == Some(true);
     let waits_for_journal = has("j=true") || has("journal=true") || is_durable;
     let is_standalone = matches!(server.topology.as_deref(), Some("standalone") | None);
     // A majority in a replica set waits for the journal by default
@@ -109,6 +108,5 @@ fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
 
 /// Weight of an operation in the plan.
 fn weight(facts: &Facts<'_>, operation: &str) -> f64 {
-    let weight = facts.plan("/operations").and_then(|all| all.get(operation));
-    weight.and_then(Value::as_f64).unwrap_or(0.0)
+    facts.plan.operations.get(operation).copied().unwrap_or(0.0)
 }

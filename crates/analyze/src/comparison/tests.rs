@@ -193,7 +193,7 @@ fn pairs_added_until_the_interval_is_narrow_keep_the_promise() {
         let pairs = EQUAL.pairs(seed, 20);
         let at =
             |count: usize| compare(&pairs[..count], Statistic::Rate, 0.05, quick(seed)).unwrap();
-        let precise = (2..=20).map(at).find(Comparison::is_precise);
+        let precise = (2..=20).map(at).find(is_precise);
         precise.unwrap_or_else(|| at(20))
     };
     let counts = verdicts(until_precise);
@@ -219,10 +219,10 @@ fn the_number_of_pairs_needed_follows_the_deviation() {
     assert_eq!(pairs_needed(1.0, 0.001, 0.95), None);
     assert_eq!(pairs_needed(f64::NAN, 0.1, 0.95), None);
     let found = EQUAL.compare(1, 3, Statistic::Rate);
-    let needed = found.pairs_needed().unwrap();
-    assert!(found.is_precise() || (4..40).contains(&needed), "{needed}");
+    let needed = pairs_expected(&found).unwrap();
+    assert!(is_precise(&found) || (4..40).contains(&needed), "{needed}");
     let precise = EQUAL.compare(1, 20, Statistic::Rate);
-    assert_eq!(precise.pairs_needed(), Some(20));
+    assert_eq!(pairs_expected(&precise), Some(20));
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! What a comparison of two plans says.
 
 use super::comparable::{Difference, differences};
-use super::demands::{self, DemandRatio};
-use super::figures::Figures;
-use super::relative::{Explanation, explanation};
+use super::demands;
+use super::relative::explanation;
 use super::words::exact;
-use super::{Experiment, Side};
-use crate::comparison::{Comparison, ComparisonVerdict, Pair, compare};
+use crate::comparison::{Pair, compare, is_precise, pairs_expected};
 use crate::resampling::Resampling;
-use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series, Statistic};
+use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series};
+use dyno_record::experiment::{
+    AbAnswer, AbEnd, Comparison, ComparisonVerdict, DisturbedPair, Experiment, Figures, Side,
+    Statistic,
+};
 use dyno_record::model::RunDocument;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,38 +55,6 @@ pub(super) fn statistics(deciding: Deciding) -> [Statistic; 5] {
     }
 }
 
-/// The answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct AbAnswer {
-    /// Comparisons of B with A, of the figures that have an interval.
-    pub comparisons: Vec<Comparison>,
-    /// The figure whose comparison decides, also if it has none: there are not enough data then.
-    pub deciding: Statistic,
-    /// Pairs that would be needed for the wished precision; absent beyond all reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pairs_needed: Option<u32>,
-    /// Why the pairs ended.
-    pub end: AbEnd,
-    /// Pairs that do not count, because the hypervisor took CPU time from the machine during one of their runs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub set_aside: Vec<DisturbedPair>,
-    /// What an operation of B needed of each resource, relative to A.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub demands: Vec<DemandRatio>,
-    /// What explains the difference; absent where there is none for certain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explanation: Option<Explanation>,
-}
-
-/// A pair that does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DisturbedPair {
-    /// Its number, from 0: it has the runs twice that number and the next.
-    pub pair: u32,
-    /// Largest share of the CPU time that was taken during one of its runs.
-    pub stolen_ratio: f64,
-}
-
 /// Most pairs that are set aside, as a part of those that may be run: where the hypervisor always takes CPU time, that is
 /// the machine to be measured.
 const SET_ASIDE_PART: usize = 2;
@@ -111,16 +81,6 @@ pub fn disturbed(
         .filter(|one| one.stolen_ratio > max_steal_ratio.unwrap_or(f64::INFINITY))
         .take(most / SET_ASIDE_PART)
         .collect()
-}
-
-/// Why no more pairs were run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AbEnd {
-    /// The interval is as narrow as the margin calls for.
-    Precise,
-    /// The number of pairs, or the time, was spent first.
-    Spent,
 }
 
 /// The pairs of an experiment whose two runs are done, without those that were set aside. Runs 2k and 2k + 1 are pair k.
@@ -227,10 +187,9 @@ impl RunComparison {
             candidate: Series::new(windows[1]),
             baseline_first: documents[0].started_at <= documents[1].started_at,
         };
-        let is_open = documents.iter().any(|document| {
-            let kind = document.plan.pointer("/schedule/kind");
-            kind.and_then(|kind| kind.as_str()) != Some("closed")
-        });
+        let is_open = documents
+            .iter()
+            .any(|document| !document.recorded_plan().schedule.is_closed());
         let deciding = match (of_operation, is_open) {
             (true, _) => Deciding::MeanTime,
             (false, true) => Deciding::P99,
@@ -304,8 +263,8 @@ pub fn analyze(
         explanation: None,
     };
     if let Some(decision) = answer.decision() {
-        let needed = decision.pairs_needed();
-        let is_precise = decision.is_precise();
+        let needed = pairs_expected(decision);
+        let is_precise = is_precise(decision);
         answer.pairs_needed = needed.and_then(|pairs| u32::try_from(pairs).ok());
         if is_precise {
             answer.end = AbEnd::Precise;
@@ -335,37 +294,29 @@ pub(super) fn need(statistic: Statistic) -> String {
     }
 }
 
-impl AbAnswer {
-    /// Why nothing is decided, in words; `None` if something is.
-    pub fn undecided(&self) -> Option<String> {
-        let (what, need) = (name(self.deciding), need(self.deciding));
-        let is_decided = self.decision().is_some();
-        (!is_decided).then(|| format!("{what} decides, and it has no interval: {need}"))
-    }
+/// Why nothing is decided, in words; `None` if something is.
+pub fn undecided(answer: &AbAnswer) -> Option<String> {
+    let (what, need) = (name(answer.deciding), need(answer.deciding));
+    let is_decided = answer.decision().is_some();
+    (!is_decided).then(|| format!("{what} decides, and it has no interval: {need}"))
+}
 
-    /// The same with the demands of the pairs that count, and with the one that explains the difference.
-    pub fn explained(mut self, experiment: &Experiment) -> AbAnswer {
-        let pairs = figures_of_pairs(experiment, &self.set_aside);
-        self.demands = demands::ratios(&pairs);
-        let mean_us = |side: usize| {
-            let logs = pairs
-                .iter()
-                .map(|pair| pair[side].response_mean_us.value.ln());
-            (logs.sum::<f64>() / pairs.len() as f64).exp()
-        };
-        let clients = pairs.iter().flatten().map(|run| run.clients).max();
-        let decision = self.decision().zip(clients);
-        self.explanation = decision.and_then(|(decision, clients)| {
-            explanation(decision, &self.demands, clients, [mean_us(0), mean_us(1)])
-        });
-        self
-    }
-
-    /// The comparison that decides; `None` if there are not enough data for it.
-    pub fn decision(&self) -> Option<&Comparison> {
-        let mut comparisons = self.comparisons.iter();
-        comparisons.find(|one| one.statistic == self.deciding)
-    }
+/// An answer with the demands of the pairs that count, and with the one that explains the difference.
+pub fn explained(mut answer: AbAnswer, experiment: &Experiment) -> AbAnswer {
+    let pairs = figures_of_pairs(experiment, &answer.set_aside);
+    answer.demands = demands::ratios(&pairs);
+    let mean_us = |side: usize| {
+        let logs = pairs
+            .iter()
+            .map(|pair| pair[side].response_mean_us.value.ln());
+        (logs.sum::<f64>() / pairs.len() as f64).exp()
+    };
+    let clients = pairs.iter().flatten().map(|run| run.clients).max();
+    let decision = answer.decision().zip(clients);
+    answer.explanation = decision.and_then(|(decision, clients)| {
+        explanation(decision, &answer.demands, clients, [mean_us(0), mean_us(1)])
+    });
+    answer
 }
 
 /// Side of run `number`: AB, BA, BA, AB and so on, so that drifts of first and second order meet both alike.
@@ -416,9 +367,9 @@ mod tests {
         assert_eq!((few.decision(), few.end), (None, AbEnd::Spent));
         let why = "the p99 of the response time decides, and it has no interval: it takes some recording windows and 1,000 \
                    operations of each side";
-        assert_eq!(few.undecided().as_deref(), Some(why));
+        assert_eq!(undecided(&few).as_deref(), Some(why));
         assert!(p99(2000).decision().is_some());
-        assert_eq!(p99(2000).undecided(), None);
+        assert_eq!(undecided(&p99(2000)), None);
     }
 
     #[test]

@@ -1,35 +1,16 @@
 //! A sweep over numbers of clients and over offered rates: a closed loop that says how much the bench can take and
 //! within which bounds, and an open loop that says how long operations take at the rates that are offered.
 
-use super::figures::Figure;
-use super::sweep::{CLIENTS, Level, SweepAnswer, analyze, analyze_block};
-use super::{Answer, Block, Experiment};
+use super::sweep::{analyze, analyze_block, kept_rate_per_s};
 use crate::resampling::Resampling;
 use crate::uncertainty::series::IntervalSample;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dyno_record::experiment::{
+    Answer, Block, BlocksAnswer, CLIENTS, Experiment, Figure, Level, SweepAnswer,
+};
 use std::collections::BTreeMap;
 
 /// Rates of which the smaller is at least this share of the larger are the same, as in the search for X_max.
 const SAME_RATIO: f64 = 0.97;
-
-/// The answer of such a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BlocksAnswer {
-    /// The closed loop over the numbers of clients; absent until a point of it was run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closed: Option<SweepAnswer>,
-    /// The open loop over the offered rates; absent until a point of it was run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub open: Option<SweepAnswer>,
-    /// X_max: the highest rate of the closed loop; absent if the client was the limit there, as it is then not a
-    /// property of the server, and where another key is swept besides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub x_max_per_s: Option<Figure>,
-    /// Whether more clients did not raise the rate, and no higher rate that was offered was kept; where not, X_max is at
-    /// least that.
-    pub is_x_max_reached: bool,
-}
 
 /// Finds the answer of a sweep, with blocks or without. `windows` are the recording windows of each point's measure
 /// phase, by its place. `None` if no point was run.
@@ -47,7 +28,7 @@ pub fn answer(
     if closed.is_none() && open.is_none() {
         return None;
     }
-    let kept_per_s = open.as_ref().and_then(SweepAnswer::kept_rate_per_s);
+    let kept_per_s = open.as_ref().and_then(kept_rate_per_s);
     Some(Answer::Blocks(Box::new(BlocksAnswer {
         x_max_per_s: closed.as_ref().and_then(x_max),
         is_x_max_reached: closed

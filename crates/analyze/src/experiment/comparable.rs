@@ -65,7 +65,10 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
             &mut |what, a, b| note(what, a, b, true),
         );
     }
-    let schedule = |document: &RunDocument| text(document.plan.pointer("/schedule/kind"));
+    let schedule = |document: &RunDocument| {
+        let kind = document.recorded_plan().schedule.kind;
+        kind.unwrap_or_else(|| text(None))
+    };
     // In a closed loop each client waits for its own operation: with more of them the times are longer for that alone.
     let are_closed = schedule(a) == "closed" && schedule(b) == "closed";
     note("schedule.kind", schedule(a), schedule(b), true);

@@ -9,45 +9,16 @@
 //! that an operation occupies a resource is a part of its response time, so that no more than what this one is unsure of, in
 //! seconds, can be wrong with it.
 
-use super::figures::{Figure, Figures, resource_name};
+use super::figures::resource_name;
 use super::queueing::is_sustained;
-use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Quantity, combined};
-use crate::laws::demand::Demand;
+use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, combined};
 use crate::uncertainty::mean::of_repetitions;
+use dyno_record::estimate::Quantity;
+use dyno_record::experiment::{Demand, DemandRatio, Figure, Figures};
 use dyno_record::model::ResourceKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Error of what is not known, as a share: that of a figure without an interval.
 const UNKNOWN: f64 = 1.0;
-
-/// What an operation needed of a resource, in two plans that were run in pairs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DemandRatio {
-    /// Name of the resource.
-    pub name: String,
-    /// Its servers, such as CPUs.
-    pub servers: u32,
-    /// Demand of the baseline in seconds: the geometric mean over the pairs.
-    pub baseline_s: f64,
-    /// The same of the candidate.
-    pub candidate_s: f64,
-    /// Candidate divided by baseline, with the interval over the pairs; without one the error is not known.
-    pub ratio: Figure,
-}
-
-impl DemandRatio {
-    /// Whether the interval does not hold 1.
-    pub fn is_certain(&self) -> bool {
-        let ends = self.ratio.low.zip(self.ratio.high);
-        ends.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
-    }
-
-    /// By how much the time between two operations changes when the resource is always busy.
-    pub(super) fn change_per_server_s(&self) -> f64 {
-        (self.candidate_s - self.baseline_s).abs() / f64::from(self.servers.max(1))
-    }
-}
 
 /// The demands of candidates relative to those of baselines, of pairs of runs: the geometric mean over the pairs with
 /// Student's interval of its logarithm, never narrower than what the runs leave open by themselves. Without what the whole

@@ -1,30 +1,19 @@
 //! What one run says, with its uncertainty: the measure phase of a run directory as figures that
 //! experiments compare, fit and check against the operational laws.
 
-use crate::estimate::{Estimate, Quantity};
-use crate::laws::demand::{Demand, Resource};
-use crate::laws::{self, LawCheck};
+use crate::laws::{self, demand::demand};
 use crate::resampling::Resampling;
 use crate::stationary_part::judge;
 use crate::steady_state::SteadyState;
 use crate::uncertainty::histogram::SparseHistogram;
-use crate::uncertainty::series::{IntervalSample, Series, Statistic};
-use dyno_record::model::{
-    CaveatKind, OperationRecord, PhaseKind, PhaseRecord, ResourceKind, RunDocument,
-};
+use crate::uncertainty::series::{IntervalSample, Series};
+use dyno_record::estimate::Quantity;
+use dyno_record::experiment::{Figure, Figures, LawCheck, PERCENTILES, Resource, Statistic};
+use dyno_record::model::{OperationRecord, PhaseKind, PhaseRecord, ResourceKind, RunDocument};
 use dyno_record::responses::{READ_MODIFY_WRITE, WindowResponses};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Percentiles of every run, with their names.
-pub const PERCENTILES: [(&str, f64); 5] = [
-    ("p50", 50.0),
-    ("p90", 90.0),
-    ("p95", 95.0),
-    ("p99", 99.0),
-    ("p99_9", 99.9),
-];
 
 /// How the record names a place that is left to the system.
 const ANYWHERE: &str = "any@";
@@ -35,165 +24,6 @@ const SHORT_WINDOW_RATIO: f64 = 0.5;
 /// CPU time is counted in ticks of 10 ms and read about once a second; over a phase of some seconds the
 /// error of both ends is below this.
 const CPU_TIME_UNCERTAINTY_S: f64 = 0.04;
-
-/// A figure with its interval, where the run was long enough for one.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "Written")]
-pub struct Figure {
-    /// The value.
-    pub value: f64,
-    /// Lower end of the 95 % interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub low: Option<f64>,
-    /// Upper end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub high: Option<f64>,
-}
-
-impl Figure {
-    /// A value whose error is not known.
-    pub fn bare(value: f64) -> Figure {
-        Figure {
-            value,
-            low: None,
-            high: None,
-        }
-    }
-
-    /// A quotient whose error is that of its divisor; without an interval if that may be anything, from a share of 1 on.
-    pub fn of_quotient(quotient: Quantity) -> Figure {
-        let Quantity {
-            value,
-            uncertainty_ratio: error,
-        } = quotient;
-        match error < 1.0 {
-            true => Figure {
-                value,
-                low: Some(value / (1.0 + error)),
-                high: Some(value / (1.0 - error)),
-            },
-            false => Figure::bare(value),
-        }
-    }
-
-    /// The rate at which a resource with this demand has no time left: its servers divided by the demand.
-    pub fn bound_by(demand: &Demand) -> Figure {
-        Figure::of_quotient(demand.saturation_rate_per_s())
-    }
-
-    /// The value with its relative uncertainty; without an interval that is all of it.
-    pub fn quantity(&self) -> Quantity {
-        let width = self.high.zip(self.low).map(|(high, low)| high - low);
-        Quantity {
-            value: self.value,
-            uncertainty_ratio: width.map_or(1.0, |width| width / 2.0 / self.value.abs()),
-        }
-    }
-}
-
-/// How a figure is written: some were numbers before they had intervals.
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
-enum Written {
-    /// The value alone.
-    Number(f64),
-    /// The value, perhaps with its interval.
-    Interval {
-        /// The value.
-        value: f64,
-        /// Lower end.
-        low: Option<f64>,
-        /// Upper end.
-        high: Option<f64>,
-    },
-}
-
-impl From<Written> for Figure {
-    fn from(written: Written) -> Figure {
-        match written {
-            Written::Number(value) => Figure::bare(value),
-            Written::Interval { value, low, high } => Figure { value, low, high },
-        }
-    }
-}
-
-impl From<Estimate> for Figure {
-    fn from(estimate: Estimate) -> Figure {
-        Figure {
-            value: estimate.value,
-            low: Some(estimate.low),
-            high: Some(estimate.high),
-        }
-    }
-}
-
-/// The measure phase of one run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
-    /// Concurrent clients, all pairs together.
-    pub clients: u32,
-    /// Worker threads, all pairs together.
-    pub threads: u32,
-    /// Rate that the schedule asked for; absent with a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub offered_rate_per_s: Option<f64>,
-    /// Operations that succeeded per second.
-    pub rate_per_s: Figure,
-    /// Mean response time of all operations of the database; the read and the update of a read-modify-write count one
-    /// by one.
-    pub response_mean_us: Figure,
-    /// Percentiles of the same response times, by their names in [`PERCENTILES`].
-    pub response_us: BTreeMap<String, Figure>,
-    /// Mean service time of all operations.
-    pub service_mean_us: f64,
-    /// Operations sent and not yet answered, as a mean over time.
-    pub mean_in_flight: f64,
-    /// Operations that succeeded.
-    pub succeeded: u64,
-    /// Share of the finished operations that failed.
-    pub failed_ratio: f64,
-    /// Share of the arrivals that were never sent; 0 with a closed loop.
-    pub dropped_ratio: f64,
-    /// Length of the phase.
-    pub duration_s: f64,
-    /// Length of the start of the phase that was still a warm-up. Rate, mean and percentiles are those after it; what
-    /// is counted (operations, failures, busy times) and the laws are those of the whole phase.
-    #[serde(default)]
-    pub warm_up_s: f64,
-    /// Whether the rest is a steady state; absent where the phase is too short to tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steady: Option<bool>,
-    /// How busy the resources were.
-    pub resources: Vec<Resource>,
-    /// What an operation needed of each. The uncertainty is that of the counters: busy times and operations are
-    /// counted in the same phase.
-    pub demands: Vec<Demand>,
-    /// Whether server and client wait for the same CPUs.
-    #[serde(default)]
-    pub shares_cpus: bool,
-    /// Share of the CPU time that the hypervisor took; absent where no machine told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stolen_ratio: Option<f64>,
-    /// The server by its program and version, such as `mongod 6.0.5`; absent where it did not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<String>,
-    /// The laws that can be checked in a single run.
-    pub laws: Vec<LawCheck>,
-    /// Doubts that the run has of itself.
-    pub caveats: Vec<CaveatKind>,
-}
-
-impl Figures {
-    /// Whether the run says that the client was the limit and not the server.
-    pub fn is_generator_bound(&self) -> bool {
-        self.caveats.contains(&CaveatKind::GeneratorBottleneck)
-    }
-
-    /// A percentile by its name in [`PERCENTILES`].
-    pub fn percentile(&self, name: &str) -> Option<Figure> {
-        self.response_us.get(name).copied()
-    }
-}
 
 /// Rate and response time of operations in the measure phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -332,7 +162,7 @@ pub(super) fn of_measured(
     let whole_rate_per_s = Quantity::exact(whole.value(Statistic::Rate).ok_or(NothingMeasured)?);
     let demands = resources
         .iter()
-        .filter_map(|resource| resource.demand(whole_rate_per_s))
+        .filter_map(|resource| demand(resource, whole_rate_per_s))
         .collect();
     let mut figures = Figures {
         clients: document
@@ -504,20 +334,9 @@ fn check_laws(
 
 /// Forced flow: each kind of operation has its share of the rate.
 fn visits(document: &RunDocument, phase: &PhaseRecord) -> Vec<LawCheck> {
-    let weights = document
-        .plan
-        .pointer("/operations")
-        .and_then(|value| value.as_object());
-    let Some(weights) = weights else {
-        return Vec::new();
-    };
-    let weight = |name: &str| {
-        weights
-            .get(name)
-            .and_then(serde_json::Value::as_f64)
-            .unwrap_or(0.0)
-    };
-    let whole: f64 = weights.values().filter_map(serde_json::Value::as_f64).sum();
+    let weights = document.recorded_plan().operations;
+    let weight = |name: &str| weights.get(name).copied().unwrap_or(0.0);
+    let whole: f64 = weights.values().sum();
     let rate = phase.succeeded as f64 / phase.duration_s;
     if weight(READ_MODIFY_WRITE) > 0.0 || whole <= 0.0 {
         // The parts are counted besides the whole.

@@ -2,15 +2,12 @@
 //! the queue that fits the response times at offered rates. Both tell how much of a response time is waiting for what
 //! was measured, and how much is something else.
 
-use super::sweep::Level;
-use crate::closed_network::{ClosedPoint, curve};
-use crate::estimate::Quantity;
-use crate::laws::bounds::ClosedSystem;
-use crate::laws::demand::Demand;
-use crate::open_queue::{QueueFit, ResponsePoint, fit};
+use super::sweep::is_missed;
+use crate::closed_network::curve;
+use crate::open_queue::{ResponsePoint, applies, fit, mean_response_s};
 use crate::resampling::Resampling;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dyno_record::estimate::Quantity;
+use dyno_record::experiment::{ClosedPoint, ClosedSystem, Demand, Level, QueueModel, QueuePoint};
 
 /// Most clients for the curve of the network, whose time grows with the square of them.
 const MOST_CLIENTS: u32 = 2000;
@@ -24,29 +21,6 @@ const MISSING_RATIO: f64 = 0.01;
 
 /// The number of random arrivals varies; so many standard deviations below the expected one are still all of them.
 const DEVIATIONS: f64 = 3.0;
-
-/// A point of the curve of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct QueuePoint {
-    /// Operations per second.
-    pub rate_per_s: f64,
-    /// Mean response time in seconds.
-    pub response_s: f64,
-}
-
-/// The queue that fits the points of a sweep over rates.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct QueueModel {
-    /// The fit.
-    pub fit: QueueFit,
-    /// Whether the queue describes the points; if not, the curve is shown to be looked at, and nothing follows from it.
-    pub applies: bool,
-    /// A measured rate that is above the capacity of the queue and its interval; the queue does not apply then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contradicted_by_per_s: Option<f64>,
-    /// The curve over the rates that were measured and kept; not beyond them.
-    pub curve: Vec<QueuePoint>,
-}
 
 /// The exact curves of the network that the demands make, at each level and between, from 1 client to the largest
 /// number. Empty for more than 2000 clients, and without a level with one client, which alone shows the delay that no
@@ -73,7 +47,7 @@ pub(super) fn queue(
 ) -> Option<QueueModel> {
     let points: Vec<ResponsePoint> = levels
         .iter()
-        .filter(|level| level.offered_rate_per_s.is_some() && !level.is_missed())
+        .filter(|level| level.offered_rate_per_s.is_some() && !is_missed(level))
         .map(point)
         .collect();
     let servers = bottleneck.map_or(1, |demand| demand.servers);
@@ -88,7 +62,7 @@ pub(super) fn queue(
         .map(|step| low + (high - low) * step as f64 / CURVE_STEPS as f64)
         .map(|rate_per_s| QueuePoint {
             rate_per_s,
-            response_s: fit.queue.mean_response_s(rate_per_s),
+            response_s: mean_response_s(&fit.queue, rate_per_s),
         })
         .filter(|point| point.response_s.is_finite())
         .collect();
@@ -98,7 +72,7 @@ pub(super) fn queue(
         .fold(0.0, f64::max);
     let contradicted_by_per_s = Some(highest).filter(|rate| *rate > fit.capacity_per_s.high);
     Some(QueueModel {
-        applies: fit.applies() && contradicted_by_per_s.is_none(),
+        applies: applies(&fit) && contradicted_by_per_s.is_none(),
         contradicted_by_per_s,
         fit,
         curve,
@@ -125,8 +99,7 @@ fn point(level: &Level) -> ResponsePoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::figures::Figure;
-    use crate::open_queue::OpenQueue;
+    use dyno_record::experiment::{Figure, OpenQueue};
     use std::collections::BTreeMap;
 
     fn level(clients: u32, offered: Option<f64>, rate: f64, response_s: f64) -> Level {
@@ -167,7 +140,7 @@ mod tests {
             service_s: 0.002,
             delay_s: 0.0005,
         };
-        let kept = |rate: f64| level(64, Some(rate), rate, truth.mean_response_s(rate));
+        let kept = |rate: f64| level(64, Some(rate), rate, mean_response_s(&truth, rate));
         let mut levels: Vec<Level> = [200.0, 800.0, 1400.0, 1800.0].map(kept).into();
         // This one has a queue that grows to the end of the run: no point of any curve.
         levels.push(level(64, Some(3000.0), 1950.0, 4.0));

@@ -5,20 +5,17 @@
 //! ([`crate::comparison`]): they lie near each other in time, and a drift of the machine meets both.
 
 use super::ab::{Deciding, statistics};
-use super::demands::{self, DemandRatio};
-use super::figures::{Figures, resource_name};
-use super::sweep::Level;
-use super::{Experiment, Point};
-use crate::comparison::{Comparison, ComparisonVerdict, Pair, compare};
+use super::demands;
+use super::figures::resource_name;
+use crate::comparison::{Pair, compare};
 use crate::resampling::Resampling;
 use crate::uncertainty::series::{IntervalSample, Series};
+use dyno_record::experiment::{
+    AgainstBase, BASE, Base, Comparison, ComparisonVerdict, DemandRatio, Experiment, Explanation,
+    Figures, Level, Point, Relative,
+};
 use dyno_record::model::ResourceKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Name of the option of an experiment that holds its [`Base`].
-pub const BASE: &str = "base";
 
 /// Any difference is of interest: a sweep decides nothing by it.
 const NO_MARGIN: f64 = 0.0;
@@ -26,62 +23,10 @@ const NO_MARGIN: f64 = 0.0;
 /// A demand explains a difference if all clients waiting for it in turn could lose or win this share of it.
 const LEAST_EXPLAINED_RATIO: f64 = 0.5;
 
-/// The value that the others are compared with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Base {
-    /// The key of the plan.
-    pub key: String,
-    /// One of its values.
-    pub value: String,
-}
-
-/// The levels of a sweep relative to a base.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Relative {
-    /// What they are compared with.
-    pub base: Base,
-    /// Those that have a base, in the order of the levels, without the bases themselves.
-    pub levels: Vec<AgainstBase>,
-}
-
-/// A level and its base.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct AgainstBase {
-    /// Number of the level.
-    pub level: u32,
-    /// Number of the level that has the base and the same other settings.
-    pub base: u32,
-    /// Comparisons of the level with its base, of the figures that have an interval; the one that decides comes first, if it
-    /// has one.
-    pub comparisons: Vec<Comparison>,
-    /// What an operation needed of each resource, relative to the base.
-    pub demands: Vec<DemandRatio>,
-    /// What explains the difference; absent where there is none for certain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explanation: Option<Explanation>,
-}
-
-/// What explains a difference.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Explanation {
-    /// What an operation needs of this resource has changed, to the same side and by enough.
-    Demand {
-        /// Its name.
-        name: String,
-    },
-    /// The demands are known and none of them has changed so.
-    NoDemand,
-    /// The server was not watched, so that its demands are not known.
-    NotWatched,
-}
-
-impl AgainstBase {
-    /// The comparison that decides: of the rate in a closed loop, of the 99th percentile at an offered rate.
-    pub fn decision(&self, is_open: bool) -> Option<&Comparison> {
-        let first = self.comparisons.first()?;
-        (first.statistic == statistics(deciding(is_open))[0]).then_some(first)
-    }
+/// The comparison that decides: of the rate in a closed loop, of the 99th percentile at an offered rate.
+pub fn decision(level: &AgainstBase, is_open: bool) -> Option<&Comparison> {
+    let first = level.comparisons.first()?;
+    (first.statistic == statistics(deciding(is_open))[0]).then_some(first)
 }
 
 fn deciding(is_open: bool) -> Deciding {
@@ -119,7 +64,7 @@ pub(super) fn relative(
             demands: demands::ratios(&pairs.iter().map(Runs::figures).collect::<Vec<_>>()),
             explanation: None,
         };
-        let decision = row.decision(level.offered_rate_per_s.is_some());
+        let decision = decision(&row, level.offered_rate_per_s.is_some());
         row.explanation = decision.and_then(|decision| {
             let times = [&levels[base], level].map(|level| level.response_mean_us.value);
             explanation(decision, &row.demands, level.clients, times)

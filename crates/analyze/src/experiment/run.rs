@@ -1,21 +1,18 @@
 //! What one run says by itself: its figures with their intervals, what an operation needs of each resource, what
 //! that bounds, the laws, and what follows in sentences.
 
-use super::Finding;
 pub use super::figures::OperationFigures;
-use super::figures::{
-    Figure, Figures, Measured, NothingMeasured, PERCENTILES, is_open, measured, of_measured,
-    samples, whole,
-};
+use super::figures::{Measured, NothingMeasured, is_open, measured, of_measured, samples, whole};
 use super::findings::single_run;
 use super::sweep::{knows_server, stations};
 use crate::course::Course;
-use crate::estimate::Quantity;
 use crate::laws;
-use crate::laws::demand::{self, Demand};
+use crate::laws::demand;
 use crate::resampling::Resampling;
-use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Statistic};
+use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE};
 use crate::verdict::Verdict;
+use dyno_record::estimate::Quantity;
+use dyno_record::experiment::{Demand, Figure, Figures, Finding, PERCENTILES, Statistic};
 use dyno_record::model::RunDocument;
 use dyno_record::responses::PhaseResponses;
 use schemars::JsonSchema;
@@ -163,7 +160,7 @@ fn bottleneck(stations: &[Demand], rate_per_s: f64) -> Option<Bottleneck> {
 }
 
 /// Busy times that are longer than the phase would be counters that do not belong together.
-fn within_bound(stations: &[Demand], rate_per_s: f64) -> Option<laws::LawCheck> {
+fn within_bound(stations: &[Demand], rate_per_s: f64) -> Option<dyno_record::experiment::LawCheck> {
     let demand = demand::bottleneck(stations)?;
     laws::rate_within_bound(Quantity::exact(rate_per_s), demand.saturation_rate_per_s())
 }

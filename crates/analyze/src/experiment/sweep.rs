@@ -1,32 +1,25 @@
 //! What a sweep says: the points with their intervals, the service demands and the bounds that follow from
 //! them, the scalability law, and every law checked at every point.
 
-use super::figures::{Figure, Figures, PERCENTILES, resource_name};
-use super::queueing::{self, QueueModel, is_sustained};
-use super::relative::{self, Relative};
-use super::{Block, Experiment, Point, demands};
-use crate::closed_network::ClosedPoint;
-use crate::estimate::{Estimate, Quantity, combined};
-use crate::knee::{Knee, LoadPoint, knee};
-use crate::laws::bounds::{Bounds, ClosedSystem};
-use crate::laws::demand::{Demand, Resource, bottleneck};
-use crate::laws::{self, LawCheck};
+use super::demands;
+use super::figures::resource_name;
+use super::queueing::{self, is_sustained};
+use super::relative;
+use crate::estimate::combined;
+use crate::knee::{LoadPoint, knee};
+use crate::laws::demand::bottleneck;
+use crate::laws::{self, bounds};
 use crate::resampling::Resampling;
 use crate::uncertainty::runs::Runs;
-use crate::uncertainty::series::{IntervalSample, Statistic};
-use crate::usl::{self, UslFit, UslPoint};
+use crate::uncertainty::series::IntervalSample;
+use crate::usl::{self, UslPoint};
+use dyno_record::estimate::{Estimate, Quantity};
+use dyno_record::experiment::{
+    Block, Bounds, CLIENTS, ClosedSystem, CurvePoint, Demand, Experiment, Figure, Figures,
+    LawCheck, Level, PERCENTILES, PROGRAM, Point, RATE, Resource, Statistic, SweepAnswer,
+};
 use dyno_record::model::ResourceKind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Keys of the plan that order points along an axis.
-pub const CLIENTS: &str = "client.clients";
-/// See [`CLIENTS`].
-pub const RATE: &str = "schedule.rate_per_s";
-
-/// Key of the program of the server.
-pub const PROGRAM: &str = "server.mongod";
 
 /// Points of a curve for a picture between two measured ones.
 const CURVE_STEPS: u32 = 60;
@@ -34,146 +27,35 @@ const CURVE_STEPS: u32 = 60;
 /// Name of the CPUs that server and client share.
 pub(super) const SHARED_CPUS: &str = "CPUs of server and client";
 
-/// All runs with the same settings together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Level {
-    /// The settings.
-    pub settings: BTreeMap<String, String>,
-    /// Places of the runs in [`Experiment::points`].
-    pub runs: Vec<u32>,
-    /// Concurrent clients.
-    pub clients: u32,
-    /// Rate that was asked for; absent with a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub offered_rate_per_s: Option<f64>,
-    /// Operations per second.
-    pub rate_per_s: Figure,
-    /// Mean response time.
-    pub response_mean_us: Figure,
-    /// Percentiles of the response time, by name, over the merged histograms.
-    pub response_us: BTreeMap<String, Figure>,
-    /// Share of the operations that failed.
-    pub failed_ratio: f64,
-    /// Share of the arrivals that were never sent.
-    pub dropped_ratio: f64,
-    /// What an operation needed of each resource, as a mean over the runs, with the error of that: between the runs, or
-    /// inside of the run where there is one. An error of 1 or more is not known.
-    pub demands: Vec<Demand>,
-    /// How busy each resource was, 0 to 1, by its name.
-    pub busy_ratio: BTreeMap<String, f64>,
-    /// Checks of the laws: those of the runs, and those that follow from the sweep.
-    pub laws: Vec<LawCheck>,
-    /// Operations that succeeded in all runs.
-    #[serde(default)]
-    pub succeeded: u64,
-    /// Whether server and client waited for the same CPUs.
-    #[serde(default)]
-    pub shares_cpus: bool,
-    /// The server by its program and version; absent where it did not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<String>,
-    /// Whether a run says that the client was the limit.
-    pub generator_bound: bool,
-    /// Whether a run had no steady state.
-    pub unsteady: bool,
+/// The server of a level by its program and version, where programs are swept and it tells each from the others.
+pub fn version<'a>(answer: &SweepAnswer, level: &'a Level) -> Option<&'a str> {
+    let program = |level: &Level| level.settings.get(PROGRAM).cloned();
+    let is_clear = |one: &Level, other: &Level| {
+        one.server.is_some() && (one.server == other.server) == (program(one) == program(other))
+    };
+    let mut levels = answer.levels.iter();
+    program(level)?;
+    levels
+        .all(|one| answer.levels.iter().all(|other| is_clear(one, other)))
+        .then_some(level.server.as_deref())
+        .flatten()
 }
 
-/// A point of a fitted curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CurvePoint {
-    /// Number of clients.
-    pub clients: f64,
-    /// Operations per second.
-    pub rate_per_s: f64,
+/// The highest offered rate that the bench kept up with.
+pub fn kept_rate_per_s(answer: &SweepAnswer) -> Option<f64> {
+    let kept = answer.levels.iter().filter(|level| !is_missed(level));
+    kept.filter_map(|level| level.offered_rate_per_s)
+        .reduce(f64::max)
 }
 
-/// The answer of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SweepAnswer {
-    /// Which part of the sweep it is about; absent where there is one only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub block: Option<Block>,
-    /// The levels, in ascending order along the axis.
-    pub levels: Vec<Level>,
-    /// The key that orders them, [`CLIENTS`] or [`RATE`]; absent where something else is swept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub axis: Option<String>,
-    /// Number of the level with the highest rate.
-    pub best: u32,
-    /// The bench as a closed queueing system, from the demands at the best level.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system: Option<ClosedSystem>,
-    /// The resource that saturates first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bottleneck: Option<Demand>,
-    /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bound_per_s: Option<Figure>,
-    /// N*: number of clients where the asymptotes meet. The interval has the errors of the lone client's response time
-    /// and of the largest demand; without one of them there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saturation_clients: Option<Figure>,
-    /// Bounds at each number of clients from 1 to the largest, thinned out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bounds: Vec<Bounds>,
-    /// The network that the demands make, exactly, over the number of clients: what waiting for the measured
-    /// resources alone explains.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub network: Vec<ClosedPoint>,
-    /// The queue (M/M/1 or M/M/m) that fits the response times, where rates were swept and at least three kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueModel>,
-    /// The scalability law, where clients were swept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usl: Option<UslFit>,
-    /// Why there is no fit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usl_problem: Option<String>,
-    /// The fitted curve over the measured range.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub usl_curve: Vec<CurvePoint>,
-    /// The load where more of it begins to cost more response time than it brings rate; absent where the swept key
-    /// is no load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub knee: Option<Knee>,
-    /// The levels relative to those with the base; absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relative: Option<Relative>,
-}
-
-impl SweepAnswer {
-    /// The server of a level by its program and version, where programs are swept and it tells each from the others.
-    pub fn version<'a>(&self, level: &'a Level) -> Option<&'a str> {
-        let program = |level: &Level| level.settings.get(PROGRAM).cloned();
-        let is_clear = |one: &Level, other: &Level| {
-            one.server.is_some() && (one.server == other.server) == (program(one) == program(other))
-        };
-        let mut levels = self.levels.iter();
-        program(level)?;
-        levels
-            .all(|one| self.levels.iter().all(|other| is_clear(one, other)))
-            .then_some(level.server.as_deref())
-            .flatten()
-    }
-
-    /// The highest offered rate that the bench kept up with.
-    pub fn kept_rate_per_s(&self) -> Option<f64> {
-        let kept = self.levels.iter().filter(|level| !level.is_missed());
-        kept.filter_map(|level| level.offered_rate_per_s)
-            .reduce(f64::max)
-    }
-}
-
-impl Level {
-    /// Whether the bench did not keep up with the offered rate: less was achieved, but for chance, or operations failed
-    /// or were dropped. Never in a closed loop.
-    pub fn is_missed(&self) -> bool {
-        let Some(offered) = self.offered_rate_per_s else {
-            return false;
-        };
-        let is_sustained = is_sustained(self.rate_per_s.value, offered, self.succeeded);
-        !is_sustained || self.dropped_ratio > 0.0 || self.failed_ratio > 0.0
-    }
+/// Whether the bench did not keep up with the offered rate: less was achieved, but for chance, or operations failed
+/// or were dropped. Never in a closed loop.
+pub fn is_missed(level: &Level) -> bool {
+    let Some(offered) = level.offered_rate_per_s else {
+        return false;
+    };
+    let is_sustained = is_sustained(level.rate_per_s.value, offered, level.succeeded);
+    !is_sustained || level.dropped_ratio > 0.0 || level.failed_ratio > 0.0
 }
 
 /// Analyses the points that were run of a sweep without blocks. `windows` are the recording windows of each point's measure phase, by its
@@ -277,11 +159,10 @@ fn axis_of(experiment: &Experiment, block: Option<Block>) -> Option<&'static str
 
 /// Whether all arrivals were random, as a queue with Poisson arrivals has them.
 fn is_poisson(experiment: &Experiment, levels: &[Level]) -> bool {
-    let planned = experiment.plan.pointer("/schedule/kind");
-    let planned = planned.and_then(|kind| kind.as_str());
+    let planned = experiment.recorded_plan().schedule.kind;
     levels.iter().all(|level| {
         let kind = level.settings.get("schedule.kind").map(String::as_str);
-        kind.or(planned) == Some("poisson")
+        kind.or(planned.as_deref()) == Some("poisson")
     })
 }
 
@@ -438,10 +319,10 @@ fn system(levels: &[Level], best: usize, lone: Option<usize>) -> Option<ClosedSy
 fn saturation_clients(system: &ClosedSystem, lone: &Level) -> Option<Figure> {
     let errors = [
         lone.response_mean_us.quantity().uncertainty_ratio,
-        system.saturation_rate_per_s().uncertainty_ratio,
+        bounds::saturation_rate_per_s(system).uncertainty_ratio,
     ];
     Some(Figure::of_quotient(Quantity {
-        value: system.saturation_clients()?,
+        value: bounds::saturation_clients(system)?,
         uncertainty_ratio: combined(&errors),
     }))
 }
@@ -461,7 +342,7 @@ fn bounds(system: &ClosedSystem, levels: &[Level]) -> Vec<Bounds> {
     numbers.dedup();
     numbers
         .into_iter()
-        .filter_map(|clients| system.bounds(clients))
+        .filter_map(|clients| bounds::bounds(system, clients))
         .collect()
 }
 
@@ -503,7 +384,7 @@ fn fit_usl(answer: &mut SweepAnswer, resampling: Resampling) {
                     let clients = f64::from(low) + span * f64::from(step) / f64::from(CURVE_STEPS);
                     CurvePoint {
                         clients,
-                        rate_per_s: fit.predict(clients).rate_per_s,
+                        rate_per_s: usl::predict(&fit, clients).rate_per_s,
                     }
                 })
                 .collect();
@@ -569,7 +450,7 @@ fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
         };
         let bound = match place == best {
             true => light,
-            false => system.rate_bound_per_s(level.clients, lone_uncertainty_ratio),
+            false => bounds::rate_bound_per_s(system, level.clients, lone_uncertainty_ratio),
         };
         let rate = own_or_none(level.rate_per_s);
         level.laws.extend(laws::rate_within_bound(rate, bound));

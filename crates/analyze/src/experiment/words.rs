@@ -1,6 +1,6 @@
 //! Figures and lists as they stand in sentences: three digits that count, with their unit. Tables have more digits.
 
-use super::figures::Figure;
+use dyno_record::experiment::Figure;
 use dyno_record::quantity::{Quantity, Unit};
 
 /// A rate: `41,700/s`.

@@ -2,67 +2,15 @@
 //! highest open-loop rate just below it that the server keeps up with.
 
 use super::demands;
-use super::figures::{Figure, Figures};
 use super::sweep::{knows_server, stations};
-use crate::laws::demand::{Demand, bottleneck};
-use crate::search::clients::ClientsResult;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::laws::demand::bottleneck;
+use dyno_record::experiment::{ClientsResult, Confirmation, Figure, Figures, XmaxAnswer};
 
 /// Share of the offered rate that must be achieved for a confirmation.
 pub const KEPT_RATIO: f64 = 0.99;
 
 /// Shares of the closed-loop maximum that are offered, one after the other, until one is kept.
 pub const CONFIRMATION_RATIOS: [f64; 6] = [0.98, 0.95, 0.9, 0.85, 0.8, 0.7];
-
-/// An open-loop run just below the maximum.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Confirmation {
-    /// Offered rate as a share of the closed-loop maximum.
-    pub ratio: f64,
-    /// Offered rate.
-    pub offered_rate_per_s: f64,
-    /// Achieved rate.
-    pub rate_per_s: Figure,
-    /// 99th percentile of the response time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_us: Option<Figure>,
-    /// Whether the server kept up: [`KEPT_RATIO`] of the rate, nothing dropped, nothing failed.
-    pub kept: bool,
-    /// The client was too busy, so that a rate that was not kept says nothing about the server.
-    #[serde(default)]
-    pub generator_bound: bool,
-}
-
-/// The answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct XmaxAnswer {
-    /// X_max: mean rate of the repeated closed-loop runs with the best number of clients; absent if the client
-    /// was the limit, as it is then not a property of the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub x_max_per_s: Option<Figure>,
-    /// The same where the client was the limit: what the client can do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client_maximum_per_s: Option<Figure>,
-    /// The closed-loop search.
-    pub search: ClientsResult,
-    /// Why the client was the limit, one sentence each; empty if the server was.
-    pub generator_bound: Vec<String>,
-    /// Open-loop runs below the maximum, in their order.
-    pub confirmations: Vec<Confirmation>,
-    /// The highest offered rate that was kept; absent if none was. It was set and is not estimated, and one run at each
-    /// rate has judged it: it has no interval. The achieved rates in `confirmations` have theirs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sustained_rate_per_s: Option<f64>,
-    /// What an operation needed of each resource at the maximum, over the runs that its rate is from.
-    pub demands: Vec<Demand>,
-    /// The resource that saturates first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bottleneck: Option<Demand>,
-    /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bound_per_s: Option<Figure>,
-}
 
 /// Judges an open-loop run.
 pub fn confirmation(ratio: f64, offered_rate_per_s: f64, figures: &Figures) -> Confirmation {

@@ -14,138 +14,94 @@
 //! The asymptotic bounds need only that operations do not depend on each other; the balanced ones
 //! assume exponential service or processor sharing (a separable network).
 
-use super::demand::{Demand, bottleneck};
-use crate::estimate::Quantity;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use super::demand::bottleneck;
+use dyno_record::estimate::Quantity;
+use dyno_record::experiment::{Bounds, ClosedSystem};
 
-/// A closed system: clients that think, and resources that they share.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ClosedSystem {
-    /// What an operation needs of each resource.
-    pub demands: Vec<Demand>,
-    /// Part of the response time that no resource accounts for and that does not grow with the load,
-    /// such as the network: the response time of a lone client less all demands. In seconds.
-    pub delay_s: f64,
-    /// Time between an answer and the next question of a client, in seconds.
-    pub think_time_s: f64,
+/// The rate that no number of clients exceeds, with the uncertainty of the largest demand;
+/// infinite if nothing is demanded.
+pub fn saturation_rate_per_s(system: &ClosedSystem) -> Quantity {
+    match bottleneck(&system.demands) {
+        Some(demand) => demand.saturation_rate_per_s(),
+        None => Quantity::exact(f64::INFINITY),
+    }
 }
 
-/// Bounds at one number of clients. Response times include the delay, not the thinking.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Bounds {
-    /// Number of clients.
-    pub clients: u32,
-    /// Asymptotic bound: no rate is below.
-    pub rate_low_per_s: f64,
-    /// Asymptotic bound: no rate is above.
-    pub rate_high_per_s: f64,
-    /// Asymptotic bound: no mean response time is below.
-    pub response_low_s: f64,
-    /// Asymptotic bound: no mean response time is above.
-    pub response_high_s: f64,
-    /// Balanced job bound from below; at least `rate_low_per_s`.
-    pub balanced_rate_low_per_s: f64,
-    /// Balanced job bound from above; at most `rate_high_per_s`.
-    pub balanced_rate_high_per_s: f64,
-    /// Balanced job bound from below; at least `response_low_s`.
-    pub balanced_response_low_s: f64,
-    /// Balanced job bound from above; at most `response_high_s`.
-    pub balanced_response_high_s: f64,
+/// N*: number of clients where the two upper bounds of the rate meet. Beyond it, operations
+/// certainly wait for each other. `None` if nothing is demanded.
+pub fn saturation_clients(system: &ClosedSystem) -> Option<f64> {
+    let largest = bottleneck(&system.demands)?.per_server_s();
+    Some((system.lone_response_s() + system.think_time_s) / largest)
 }
 
-impl ClosedSystem {
-    /// Response time of a lone client, in seconds: all demands and the delay.
-    pub fn lone_response_s(&self) -> f64 {
-        self.delay_s
-            + self
-                .demands
-                .iter()
-                .map(|demand| demand.demand_s)
-                .sum::<f64>()
+/// The upper bound of the rate at this many clients, with its uncertainty: that of the largest
+/// demand where it binds, and that of the lone response time (a share of it) elsewhere.
+pub fn rate_bound_per_s(
+    system: &ClosedSystem,
+    clients: u32,
+    lone_uncertainty_ratio: f64,
+) -> Quantity {
+    let cycle_s = system.lone_response_s() + system.think_time_s;
+    let light = Quantity {
+        value: f64::from(clients) / cycle_s,
+        uncertainty_ratio: lone_uncertainty_ratio,
+    };
+    let heavy = saturation_rate_per_s(system);
+    if light.value < heavy.value {
+        light
+    } else {
+        heavy
     }
+}
 
-    /// The rate that no number of clients exceeds, with the uncertainty of the largest demand;
-    /// infinite if nothing is demanded.
-    pub fn saturation_rate_per_s(&self) -> Quantity {
-        match bottleneck(&self.demands) {
-            Some(demand) => demand.saturation_rate_per_s(),
-            None => Quantity::exact(f64::INFINITY),
+/// All bounds at this many clients; `None` without a client, or if an operation takes no time.
+pub fn bounds(system: &ClosedSystem, clients: u32) -> Option<Bounds> {
+    let n = f64::from(clients);
+    let rate_high = rate_bound_per_s(system, clients, 0.0).value;
+    if clients == 0 || !rate_high.is_finite() {
+        return None;
+    }
+    let pessimistic = pessimistic(system);
+    let rate_low = n / (n * pessimistic.demand_s + pessimistic.delay_s);
+    let balanced_low = pessimistic.balanced_rate(n, pessimistic.largest_s, n);
+    let optimistic = optimistic(system);
+    let balanced_high = optimistic.balanced_rate(n, optimistic.mean_s, 1.0);
+    let balanced_low = balanced_low.max(rate_low);
+    let balanced_high = balanced_high.min(rate_high);
+    let response = |rate: f64| n / rate - system.think_time_s;
+    Some(Bounds {
+        clients,
+        rate_low_per_s: rate_low,
+        rate_high_per_s: rate_high,
+        response_low_s: response(rate_high),
+        response_high_s: response(rate_low),
+        balanced_rate_low_per_s: balanced_low,
+        balanced_rate_high_per_s: balanced_high,
+        balanced_response_low_s: response(balanced_high),
+        balanced_response_high_s: response(balanced_low),
+    })
+}
+
+/// A system of single servers and delays that is never faster.
+fn pessimistic(system: &ClosedSystem) -> SingleServers {
+    let (mut queues, mut delay_s) = (Vec::new(), system.delay_s + system.think_time_s);
+    for demand in &system.demands {
+        queues.push(demand.per_server_s());
+        delay_s += demand.demand_s - demand.per_server_s();
+    }
+    SingleServers::new(&queues, delay_s)
+}
+
+/// A system of single servers and delays that is never slower.
+fn optimistic(system: &ClosedSystem) -> SingleServers {
+    let (mut queues, mut delay_s) = (Vec::new(), system.delay_s + system.think_time_s);
+    for demand in &system.demands {
+        match demand.servers {
+            1 => queues.push(demand.demand_s),
+            _ => delay_s += demand.demand_s,
         }
     }
-
-    /// N*: number of clients where the two upper bounds of the rate meet. Beyond it, operations
-    /// certainly wait for each other. `None` if nothing is demanded.
-    pub fn saturation_clients(&self) -> Option<f64> {
-        let largest = bottleneck(&self.demands)?.per_server_s();
-        Some((self.lone_response_s() + self.think_time_s) / largest)
-    }
-
-    /// The upper bound of the rate at this many clients, with its uncertainty: that of the largest
-    /// demand where it binds, and that of the lone response time (a share of it) elsewhere.
-    pub fn rate_bound_per_s(&self, clients: u32, lone_uncertainty_ratio: f64) -> Quantity {
-        let cycle_s = self.lone_response_s() + self.think_time_s;
-        let light = Quantity {
-            value: f64::from(clients) / cycle_s,
-            uncertainty_ratio: lone_uncertainty_ratio,
-        };
-        let heavy = self.saturation_rate_per_s();
-        if light.value < heavy.value {
-            light
-        } else {
-            heavy
-        }
-    }
-
-    /// All bounds at this many clients; `None` without a client, or if an operation takes no time.
-    pub fn bounds(&self, clients: u32) -> Option<Bounds> {
-        let n = f64::from(clients);
-        let rate_high = self.rate_bound_per_s(clients, 0.0).value;
-        if clients == 0 || !rate_high.is_finite() {
-            return None;
-        }
-        let pessimistic = self.pessimistic();
-        let rate_low = n / (n * pessimistic.demand_s + pessimistic.delay_s);
-        let balanced_low = pessimistic.balanced_rate(n, pessimistic.largest_s, n);
-        let optimistic = self.optimistic();
-        let balanced_high = optimistic.balanced_rate(n, optimistic.mean_s, 1.0);
-        let balanced_low = balanced_low.max(rate_low);
-        let balanced_high = balanced_high.min(rate_high);
-        let response = |rate: f64| n / rate - self.think_time_s;
-        Some(Bounds {
-            clients,
-            rate_low_per_s: rate_low,
-            rate_high_per_s: rate_high,
-            response_low_s: response(rate_high),
-            response_high_s: response(rate_low),
-            balanced_rate_low_per_s: balanced_low,
-            balanced_rate_high_per_s: balanced_high,
-            balanced_response_low_s: response(balanced_high),
-            balanced_response_high_s: response(balanced_low),
-        })
-    }
-
-    /// A system of single servers and delays that is never faster.
-    fn pessimistic(&self) -> SingleServers {
-        let (mut queues, mut delay_s) = (Vec::new(), self.delay_s + self.think_time_s);
-        for demand in &self.demands {
-            queues.push(demand.per_server_s());
-            delay_s += demand.demand_s - demand.per_server_s();
-        }
-        SingleServers::new(&queues, delay_s)
-    }
-
-    /// A system of single servers and delays that is never slower.
-    fn optimistic(&self) -> SingleServers {
-        let (mut queues, mut delay_s) = (Vec::new(), self.delay_s + self.think_time_s);
-        for demand in &self.demands {
-            match demand.servers {
-                1 => queues.push(demand.demand_s),
-                _ => delay_s += demand.demand_s,
-            }
-        }
-        SingleServers::new(&queues, delay_s)
-    }
+    SingleServers::new(&queues, delay_s)
 }
 
 /// Single servers in a row with a delay, the thinking included.
@@ -188,6 +144,7 @@ impl SingleServers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::experiment::Demand;
     use proptest::prelude::*;
 
     fn demand(servers: u32, demand_s: f64) -> Demand {
@@ -210,9 +167,7 @@ mod tests {
     #[test]
     fn single_servers_give_the_numbers_of_the_formulas() {
         // Demands 5, 4 and 3 s, 15 s of thinking, 3 clients.
-        let bounds = system(&[(1, 5.0), (1, 4.0), (1, 3.0)], 15.0)
-            .bounds(3)
-            .unwrap();
+        let bounds = bounds(&system(&[(1, 5.0), (1, 4.0), (1, 3.0)], 15.0), 3).unwrap();
         let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}");
         near(bounds.rate_high_per_s, 3.0 / 27.0);
         near(bounds.rate_low_per_s, 3.0 / 51.0);
@@ -231,16 +186,16 @@ mod tests {
     #[test]
     fn the_asymptotes_meet_at_the_saturation_point() {
         let system = system(&[(2, 4.0), (1, 1.0)], 5.0);
-        assert_eq!(system.saturation_clients(), Some(5.0));
+        assert_eq!(saturation_clients(&system), Some(5.0));
         let rates: Vec<f64> = (4..=6)
-            .map(|n| system.bounds(n).unwrap().rate_high_per_s)
+            .map(|n| bounds(&system, n).unwrap().rate_high_per_s)
             .collect();
         assert_eq!(rates, [0.4, 0.5, 0.5]);
     }
 
     #[test]
     fn a_lone_client_meets_all_bounds_at_once() {
-        let bounds = system(&[(4, 2.0), (1, 1.0)], 3.0).bounds(1).unwrap();
+        let bounds = bounds(&system(&[(4, 2.0), (1, 1.0)], 3.0), 1).unwrap();
         for rate in [
             bounds.rate_low_per_s,
             bounds.rate_high_per_s,
@@ -256,18 +211,17 @@ mod tests {
     fn the_uncertainty_of_a_bound_is_that_of_the_side_that_binds() {
         let mut system = system(&[(1, 1.0)], 9.0);
         system.demands[0].uncertainty_ratio = 0.1;
-        assert_eq!(system.rate_bound_per_s(5, 0.02).uncertainty_ratio, 0.02);
-        assert_eq!(system.rate_bound_per_s(50, 0.02).uncertainty_ratio, 0.1);
+        assert_eq!(rate_bound_per_s(&system, 5, 0.02).uncertainty_ratio, 0.02);
+        assert_eq!(rate_bound_per_s(&system, 50, 0.02).uncertainty_ratio, 0.1);
     }
 
     #[test]
     fn nothing_is_bounded_where_nothing_is_demanded() {
-        assert_eq!(system(&[], 0.0).bounds(3), None);
-        assert_eq!(system(&[(1, 1.0)], 0.0).bounds(0), None);
-        assert_eq!(system(&[], 1.0).saturation_clients(), None);
+        assert_eq!(bounds(&system(&[], 0.0), 3), None);
+        assert_eq!(bounds(&system(&[(1, 1.0)], 0.0), 0), None);
+        assert_eq!(saturation_clients(&system(&[], 1.0)), None);
         assert_eq!(
-            system(&[(1, 0.0)], 2.0)
-                .bounds(4)
+            bounds(&system(&[(1, 0.0)], 2.0), 4)
                 .unwrap()
                 .balanced_rate_high_per_s,
             2.0
@@ -281,7 +235,7 @@ mod tests {
             think_time_s in 0.0..10.0f64,
             clients in 1u32..200,
         ) {
-            let bounds = system(&demands, think_time_s).bounds(clients).unwrap();
+            let bounds = bounds(&system(&demands, think_time_s), clients).unwrap();
             let close = 1.0 + 1e-9;
             prop_assert!(bounds.rate_low_per_s <= bounds.balanced_rate_low_per_s * close);
             prop_assert!(bounds.balanced_rate_low_per_s <= bounds.balanced_rate_high_per_s * close);

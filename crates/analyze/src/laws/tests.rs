@@ -1,7 +1,7 @@
 //! The laws on simulated systems, whose every count is independent of the others.
 
-use super::bounds::ClosedSystem;
 use super::*;
+use dyno_record::experiment::ClosedSystem;
 use dyno_testkit::simulate::{Observation, Service, Source, Station, System, simulate};
 
 /// Two CPUs of 4 ms, a disk of 1.5 ms and a network delay of 1 ms.
@@ -83,9 +83,9 @@ fn every_law_holds_in_a_closed_system_at_every_load() {
         for (station, demand) in true_system().demands.iter().enumerate() {
             assert_holds(utilization(&resource(&seen, station), rate, demand));
         }
-        let bound = true_system().rate_bound_per_s(clients, 0.02);
+        let bound = bounds::rate_bound_per_s(&true_system(), clients, 0.02);
         assert_holds(rate_within_bound(rate, bound));
-        let bounds = true_system().bounds(clients).unwrap();
+        let bounds = bounds::bounds(&true_system(), clients).unwrap();
         let fastest = Quantity::exact(bounds.response_low_s);
         assert_holds(response_within_bound(response, fastest));
         let inside = bounds.balanced_rate_low_per_s * 0.98..=bounds.balanced_rate_high_per_s * 1.02;
@@ -128,7 +128,7 @@ fn demands_are_found_again_and_name_the_bottleneck() {
     let rate = measured(seen.rate_per_s());
     let demands: Vec<Demand> = [CPU, DISK]
         .into_iter()
-        .filter_map(|station| resource(&seen, station).demand(rate))
+        .filter_map(|station| demand::demand(&resource(&seen, station), rate))
         .collect();
     for (found, truth) in demands.iter().zip(true_system().demands) {
         let ratio = found.demand_s / truth.demand_s;

@@ -2,13 +2,13 @@
 //! flight or the driver is the cause, whether the size of the pool matters, and what happened on the way.
 
 use super::doubts;
-use super::judge::{Cause, InFlight};
-use super::record::{
-    Cell, CellStatus, DeliverySplit, Latency, Measured, ProducerRecord, TailDocument,
-};
 use crate::experiment::words::{count, exact, list, rate, time, times};
-use crate::experiment::{Finding, FindingKind};
+use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::quantity::Quantity;
+use dyno_record::tail::{
+    Cause, Cell, CellStatus, DeliverySplit, InFlight, Latency, Measured, Part, Point,
+    ProducerRecord, QueuePlace, TailDocument,
+};
 use std::collections::BTreeSet;
 
 /// Medians and rates of cells that were measured once differ by less than this without any cause.
@@ -234,12 +234,12 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     let evidence = unbounded.iter().chain(&bounded).map(|line| {
         let place = match line.cell.settings.in_flight {
             InFlight::Unbounded => match line.producer.course.place {
-                super::judge::QueuePlace::Driver => ": the messages wait in the driver",
-                super::judge::QueuePlace::Program => ": the messages wait in the program",
+                QueuePlace::Driver => ": the messages wait in the driver",
+                QueuePlace::Program => ": the messages wait in the program",
             },
             InFlight::Bounded(_) => "",
         };
-        let half = |part: &[super::judge::Point]| {
+        let half = |part: &[Point]| {
             let mut values: Vec<f64> = part
                 .iter()
                 .map(|point| {
@@ -271,10 +271,10 @@ fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
             format!(
                 "{}: median {}, {} over the run, Kendall's tau {:.2}, p {:.2e}",
                 match part.part {
-                    super::judge::Part::Wait => "intended→send",
-                    super::judge::Part::Acknowledged => "send→acknowledged",
-                    super::judge::Part::After => "acknowledged→received",
-                    super::judge::Part::Total => "intended→received",
+                    Part::Wait => "intended→send",
+                    Part::Acknowledged => "send→acknowledged",
+                    Part::After => "acknowledged→received",
+                    Part::Total => "intended→received",
                 },
                 signed(part.trend.median),
                 change(part.trend.change),

@@ -1,12 +1,12 @@
-use super::super::judge::{Course, Point, QueuePlace, Rates, judge};
-use super::super::record::{
-    Arrive, BlindCursor, ConsumerRecord, ConsumerSum, DeliverySplit, DriverRecord, DriverVersion,
-    HostClock, Mode, ProducerSplit, ProducerSum, Resources, Sample, Schedule, Settings,
-    SkippedDriver,
-};
+use super::super::judge::judge;
 use super::*;
 use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
+use dyno_record::tail::{
+    Arrive, BlindCursor, ConsumerRecord, ConsumerSum, Course, DeliverySplit, DriverRecord,
+    DriverVersion, HostClock, Mode, Point, ProducerSplit, ProducerSum, QueuePlace, Rates,
+    Resources, Sample, Schedule, Settings, SkippedDriver,
+};
 use serde_json::Value;
 
 fn driver(name: &str) -> DriverRecord {

@@ -2,9 +2,9 @@
 //! programs that were not optimised or not there.
 
 use super::across::{Line, label, named};
-use super::record::{HostClock, Measured, TailDocument};
 use crate::experiment::words::{list, number, percent, time};
-use crate::experiment::{Finding, FindingKind};
+use dyno_record::experiment::{Finding, FindingKind};
+use dyno_record::tail::{HostClock, Measured, TailDocument};
 use std::collections::BTreeSet;
 
 /// A share of all CPUs from which messages wait for one, and of one CPU from which an event loop has no time left.

@@ -4,14 +4,11 @@
 pub mod across;
 mod doubts;
 mod judge;
-pub mod record;
 mod trend;
 mod words;
 
-pub use judge::{
-    Cause, Course, InFlight, Judgement, Part, PartTrend, Point, QueuePlace, Rates, judge,
-};
-pub use trend::{Direction, LEAST_POINTS, Trend, trend};
+pub use judge::judge;
+pub use trend::{LEAST_POINTS, trend};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Simulated producers, whose cause is known.
 
 use super::*;
+use dyno_record::tail::{Cause, Course, InFlight, Judgement, Point, QueuePlace, Rates};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 

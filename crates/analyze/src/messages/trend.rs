@@ -11,8 +11,7 @@
 //! is also large: the effect is Kendall's tau and the change over the run beside the level.
 
 use crate::robust::{median, normal_quantile, normal_tail};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dyno_record::tail::{Direction, Trend};
 
 /// Fewest points that are judged. With fewer the normal approximation of the test is poor.
 pub const LEAST_POINTS: usize = 10;
@@ -23,37 +22,6 @@ const LARGEST_P: f64 = 0.01;
 const LEAST_TAU: f64 = 0.5;
 /// Smallest change over the series, as a share of its median, that is called a trend.
 const LEAST_CHANGE_RATIO: f64 = 0.25;
-
-/// Which way a series goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// It grows.
-    Growing,
-    /// It falls.
-    Falling,
-    /// No trend that is both beyond chance and large.
-    Flat,
-    /// Fewer points than [`LEAST_POINTS`].
-    TooFew,
-}
-
-/// A trend with its size.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Trend {
-    /// Which way.
-    pub direction: Direction,
-    /// Kendall's tau, -1 to 1: the share of pairs that grow less the share that fall.
-    pub tau_ratio: f64,
-    /// Probability of such a tau without a trend, two-sided, 0 to 1.
-    pub p_ratio: f64,
-    /// Slope of Theil and Sen: change in units of y for one unit of x.
-    pub slope: f64,
-    /// Slope times the range of x: change over the series in units of y.
-    pub change: f64,
-    /// Median of the series in units of y; 0 without points.
-    pub median: f64,
-}
 
 /// Judges a series of `(x, y)` with growing x. `least_change` is the smallest change over the series
 /// that matters to the caller, in units of y and not negative.

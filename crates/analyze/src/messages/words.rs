@@ -1,8 +1,9 @@
 //! A finding as a sentence with its numbers.
 
-use super::judge::{Cause, Course, InFlight, Judgement, Part, QueuePlace, SLOWER_RATIO};
-use super::trend::{LEAST_POINTS, Trend};
+use super::judge::SLOWER_RATIO;
+use super::trend::LEAST_POINTS;
 use crate::experiment::words::{exact, number, rate, time};
+use dyno_record::tail::{Cause, Course, InFlight, Judgement, Part, QueuePlace, Trend};
 
 /// Distance of Little's ratio from 1 that still agrees: medians stand for means, and inserts that are
 /// in flight when the run ends are counted on one side only.
@@ -42,7 +43,7 @@ fn tau(trend: &Trend) -> String {
 
 /// What a part does, beside another that grows.
 fn beside(found: &Judgement, part: Part, name: &str) -> String {
-    use super::trend::Direction::{Falling, Flat, Growing, TooFew};
+    use dyno_record::tail::Direction::{Falling, Flat, Growing, TooFew};
     let Some(trend) = found.trend_of(part) else {
         return format!("{name} was not measured");
     };

@@ -8,10 +8,8 @@
 //! The best of many noisy numbers is too good, so what elected a number of clients does not count
 //! for the rate that is reported: that is the mean of [`ClientsSettings::repeats`] new measurements.
 
-use crate::estimate::Estimate;
 use crate::uncertainty::mean::of_repetitions;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dyno_record::experiment::{ClientsEnd, ClientsResult, TriedClients};
 use std::collections::BTreeMap;
 
 /// Limits and costs of a search.
@@ -57,50 +55,6 @@ pub enum ClientsStep {
     },
     /// The search is over.
     Done(ClientsResult),
-}
-
-/// Why a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ClientsEnd {
-    /// More clients do not raise the rate: two doublings in a row brought too little.
-    Plateau,
-    /// The largest number of clients came before two such doublings: the maximum may be higher.
-    LimitReached,
-    /// The rate still grew at the largest number of clients: the maximum is higher.
-    StillGrowing,
-    /// The number of measurements was spent first.
-    OutOfMeasurements,
-}
-
-/// A number of clients and the rates that were measured with it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TriedClients {
-    /// Number of clients.
-    pub clients: u32,
-    /// Operations per second of each measurement, in their order.
-    pub rates_per_s: Vec<f64>,
-}
-
-/// The maximum.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ClientsResult {
-    /// Number of clients with the highest rate.
-    pub clients: u32,
-    /// Its rate, operations per second: mean of the measurements after its election.
-    pub rate_per_s: f64,
-    /// Number of these measurements, the last ones with that number of clients.
-    #[serde(default)]
-    pub counted_runs: u32,
-    /// The rate with its confidence interval; absent if there are less than two such measurements.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub estimate_per_s: Option<Estimate>,
-    /// Fewest clients whose rate is within `gain_ratio` of the highest: more of them only wait.
-    pub enough_clients: u32,
-    /// Why the search ended.
-    pub end: ClientsEnd,
-    /// All numbers tried, from the lowest.
-    pub tried: Vec<TriedClients>,
 }
 
 /// The search.

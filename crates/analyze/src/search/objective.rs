@@ -16,10 +16,8 @@
 pub mod boundary;
 mod posterior;
 
-use boundary::Boundary;
+use dyno_record::experiment::{Boundary, ObjectiveEnd, ObjectiveResult, TriedRate};
 use posterior::{Expected, Posterior};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Bisection ends when the rates on both sides of the boundary differ by less than this, as a logarithm, or are
@@ -87,54 +85,6 @@ pub enum ObjectiveStep {
     },
     /// The search is over.
     Done(Box<ObjectiveResult>),
-}
-
-/// Why a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ObjectiveEnd {
-    /// The interval of the boundary is as narrow as was asked for.
-    Resolved,
-    /// The objective is kept at the highest rate that may be tried.
-    AlwaysKept,
-    /// The objective is missed at the lowest rate that may be tried.
-    NeverKept,
-    /// The number of measurements was spent first; the interval of the boundary, if there is one, says what is known.
-    OutOfMeasurements,
-}
-
-/// How often a rate was tried, and with what success.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TriedRate {
-    /// Operations per second.
-    pub rate_per_s: f64,
-    /// Measurements that kept the objective.
-    pub kept_count: u32,
-    /// Measurements that missed it.
-    pub missed_count: u32,
-}
-
-/// What a search found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ObjectiveResult {
-    /// The rate that half of the measurements keep, operations per second; where no boundary was found, the highest one
-    /// that was kept; absent if none was.
-    pub rate_per_s: Option<f64>,
-    /// The boundary with its intervals; absent if the objective was never kept or never missed, and in documents of
-    /// versions that did not estimate it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boundary: Option<Boundary>,
-    /// The highest rate that was tried below all rates at which a measurement missed the objective; absent if the
-    /// lowest of all has a miss. This and `always_missed_from_per_s` say what the measurements made say, and have no
-    /// stated confidence: one more could contradict them.
-    pub always_kept_up_to_per_s: Option<f64>,
-    /// The lowest rate that was tried above all rates at which a measurement kept it; absent if the highest of all was
-    /// kept once.
-    pub always_missed_from_per_s: Option<f64>,
-    /// Why the search ended.
-    pub end: ObjectiveEnd,
-    /// All rates tried, from the lowest.
-    pub tried: Vec<TriedRate>,
 }
 
 /// The search.

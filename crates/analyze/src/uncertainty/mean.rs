@@ -5,8 +5,8 @@
 //! the series is stationary, and its mean is close to normally distributed.
 
 use super::autocorrelation::{degrees_of_freedom, effective_size};
-use crate::estimate::Estimate;
 use crate::student::two_sided;
+use dyno_record::estimate::Estimate;
 
 /// Mean of the values of consecutive intervals of equal length. `None` if they are worth less than
 /// three independent values, or are not all finite.

@@ -7,10 +7,12 @@
 //! twice). Few runs may agree by chance, so the uncertainty within the runs ([`super::series`]) is
 //! the least that is reported.
 
-use super::series::{IntervalSample, Series, Statistic, standard_deviation};
-use crate::estimate::{Estimate, combined};
+use super::series::{IntervalSample, Series, standard_deviation};
+use crate::estimate::combined;
 use crate::resampling::Resampling;
 use crate::student::two_sided;
+use dyno_record::estimate::Estimate;
+use dyno_record::experiment::{Basis, Statistic};
 use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,16 +20,6 @@ use std::ops::Range;
 
 /// Random numbers of this method, see [`Resampling::rng`].
 const STREAM: u64 = 3;
-
-/// What an interval rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Basis {
-    /// Variation inside of a single run: says nothing about what differs from run to run.
-    WithinRun,
-    /// Variation between repetitions, with that inside of them as the least.
-    BetweenRuns,
-}
 
 /// An estimate from one or more runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

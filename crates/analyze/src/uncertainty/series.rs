@@ -12,11 +12,10 @@
 use super::autocorrelation::{degrees_of_freedom, effective_size};
 use super::blocks::{block_length, resample};
 use super::histogram::{HistogramTable, SparseHistogram};
-use crate::estimate::Estimate;
 use crate::resampling::Resampling;
 use crate::student::two_sided;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dyno_record::estimate::Estimate;
+use dyno_record::experiment::Statistic;
 
 /// Random numbers of this method, see [`Resampling::rng`].
 const STREAM: u64 = 2;
@@ -34,28 +33,6 @@ pub struct IntervalSample {
     pub operations: u64,
     /// Their times, in any unit.
     pub times: SparseHistogram,
-}
-
-/// What is computed from recording intervals.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Statistic {
-    /// Operations per second.
-    Rate,
-    /// Mean of the times, in their unit.
-    MeanTime,
-    /// The time that a percentage of the operations does not exceed, in its unit.
-    Percentile {
-        /// The percentage, above 0 and up to 100.
-        percent: f64,
-    },
-}
-
-impl Statistic {
-    /// Whether a larger value is the better one.
-    pub fn larger_is_better(self) -> bool {
-        self == Statistic::Rate
-    }
 }
 
 /// The recording intervals of a run, ready to be resampled.

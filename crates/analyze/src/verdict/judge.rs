@@ -1,7 +1,7 @@
 //! Applies the rules to the parts of a run between its changes of level.
 
 use super::bench::{Bench, Read, Stretch};
-use super::measures::{Measure, Seen, is_closed, plan_number};
+use super::measures::{Measure, Seen, is_closed};
 use super::rules::{BACKED_UP, Bound, Condition, FLAT, LARGE_BYTES, Load, RULES, Rule, Unit};
 use super::{Cause, CauseFinding, Evidence, Verdict};
 use crate::experiment::words;
@@ -204,7 +204,7 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
         return None;
     }
     let measured = bench.measured()?;
-    let load = match plan_number(bench, "/schedule/rate_per_s") {
+    let load = match bench.document.recorded_plan().schedule.rate_per_s {
         Some(rate) => format!("{} were offered all the time", words::rate(rate)),
         None => "the same clients asked all the time".to_owned(),
     };

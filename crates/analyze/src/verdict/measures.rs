@@ -2,14 +2,16 @@
 
 use super::bench::{Bench, Read, Stretch, WeightedRow, cpus, mean, of_others, sum_on};
 use super::checkpoints;
+use dyno_record::document::variant_name;
 use dyno_record::metrics::MetricTable;
 use dyno_record::model::{PhaseKind, ResourceKind};
-use serde_json::Value;
+use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// A figure about a stretch of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// CPU time of the servers, as a share of the CPUs that they may use; in a fleet on the host where that is most. Where they
     /// run on another machine, of which no processes are told: of all that runs there.
@@ -110,14 +112,7 @@ pub enum Measure {
 impl Measure {
     /// Its name in records.
     pub fn name(self) -> String {
-        let mut name = String::new();
-        for character in format!("{self:?}").chars() {
-            if character.is_uppercase() && !name.is_empty() {
-                name.push('_');
-            }
-            name.extend(character.to_lowercase());
-        }
-        name
+        variant_name(&self)
     }
 
     /// Its value over a stretch; `None` where it was not watched.
@@ -377,12 +372,7 @@ fn clients(bench: &Bench<'_>) -> f64 {
 }
 
 pub(super) fn is_closed(bench: &Bench<'_>) -> bool {
-    let kind = bench.document.plan.pointer("/schedule/kind");
-    kind.and_then(Value::as_str) == Some("closed")
-}
-
-pub(super) fn plan_number(bench: &Bench<'_>, pointer: &str) -> Option<f64> {
-    bench.document.plan.pointer(pointer).and_then(Value::as_f64)
+    bench.document.recorded_plan().schedule.is_closed()
 }
 
 /// CPUs of a machine that servers may use there: in a pod those that it has of its own, and not those of the node.

@@ -4,7 +4,7 @@ use dyno_analyze::access_pattern::{
     AccessPatterns, Activity, BACKWARD_CREDIT, FilePattern, Settings, Slice, Window, analyze,
     compared, findings,
 };
-use dyno_analyze::experiment::{Finding, FindingKind};
+use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::io_trace::document::{FileEntry, FileKind, FileRole, TraceDocument, TraceMode};
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call, CallBatch, Operation};
 use dyno_record::io_trace::totals::FileTotals;

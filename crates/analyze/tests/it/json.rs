@@ -1,15 +1,16 @@
 //! Results go into records: what is written must be read as the same value.
 use dyno_analyze::change_point::{ChangePointSettings, change_points};
 use dyno_analyze::comparison::{Pair, compare};
-use dyno_analyze::estimate::Quantity;
 use dyno_analyze::knee::{LoadPoint, knee};
 use dyno_analyze::laws;
 use dyno_analyze::resampling::Resampling;
 use dyno_analyze::search::clients::{ClientsSearch, ClientsSettings, ClientsStep};
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
 use dyno_analyze::uncertainty::histogram::SparseHistogram;
-use dyno_analyze::uncertainty::series::{IntervalSample, Series, Statistic};
+use dyno_analyze::uncertainty::series::{IntervalSample, Series};
 use dyno_analyze::usl::{self, UslPoint};
+use dyno_record::estimate::Quantity;
+use dyno_record::experiment::Statistic;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;

@@ -3,7 +3,7 @@
 use crate::args::{CompareArguments, ExperimentFormat};
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
-use dyno_analyze::experiment::ab::{AbAnswer, RunComparison};
+use dyno_analyze::experiment::ab::{RunComparison, undecided};
 use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::resampling::Resampling;
 use dyno_record::model::{PhaseKind, RunDocument};
@@ -63,7 +63,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
     if found.answer.is_none() {
         return Err(Failure::new(Exit::CheckFailed, TOO_SHORT).with_hint(LONGER));
     }
-    if let Some(why) = found.answer.as_ref().and_then(AbAnswer::undecided) {
+    if let Some(why) = found.answer.as_ref().and_then(undecided) {
         let text = format!("the runs are too short for a verdict: {why}");
         return Err(Failure::new(Exit::CheckFailed, text).with_hint(LONGER));
     }

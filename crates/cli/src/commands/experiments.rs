@@ -11,9 +11,6 @@ use crate::metrics::{Endpoint, Metrics};
 use crate::progress::Progress;
 use crate::reports::{ReportFiles, terminal_options};
 use crate::session::task;
-use dyno_analyze::experiment::relative::{BASE, Base};
-use dyno_analyze::experiment::slo::Objective;
-use dyno_analyze::experiment::{Experiment, Verb};
 use dyno_engine::experiment::ab::AbRequest;
 use dyno_engine::experiment::request::{ExperimentOptions, Tasks};
 use dyno_engine::experiment::slo::SloRequest;
@@ -25,6 +22,7 @@ use dyno_engine::{Error, selfcheck};
 use dyno_plan::resolve::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
+use dyno_record::experiment::{BASE, Base, Experiment, Objective, Verb};
 use std::fmt::Write as _;
 
 /// Settings of single keys, and an offered rate with its schedule.

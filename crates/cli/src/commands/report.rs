@@ -5,9 +5,9 @@ use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
 use crate::reports;
 use crate::surroundings::Surroundings;
-use dyno_analyze::messages::record;
 use dyno_engine::experiment::folder::{self, DOCUMENT};
 use dyno_engine::files::write_file;
+use dyno_record::tail as record;
 use dyno_record::{index_build, io_trace};
 use dyno_report::experiment::{self, ExperimentFormat};
 use dyno_report::{Format, RenderOptions};
@@ -145,7 +145,7 @@ fn of_tail(
         let text = "this format has a run, and the folder holds messages of `dyno tail`";
         return Err(Failure::new(Exit::BadInput, text));
     };
-    let document = dyno_tail::document::read(folder)?;
+    let document = record::TailDocument::read(folder)?;
     let messages = AnalysedMessages::new(document, folder);
     Ok(reports::messages_text(&messages, format, options)?)
 }

@@ -51,7 +51,7 @@ fn ask(member: &MemberState) -> Result<String, String> {
     remote.target.options.connect_timeout_ms = Some(limit_ms);
     let connector = Connector::new(&remote.target, None).map_err(|error| error.to_string())?;
     let control = connector.control().map_err(|error| error.to_string())?;
-    Ok(format!("{:?}", control.hello().role()).to_lowercase())
+    Ok(control.hello().role().as_str().to_owned())
 }
 
 #[derive(Serialize)]

@@ -6,8 +6,8 @@ use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::reports;
 use crate::session::task;
+use dyno_record::tail::TailDocument;
 use dyno_results::AnalysedMessages;
-use dyno_tail::document;
 use dyno_tail::experiment::{TailOptions, check, perform};
 
 /// See the module.
@@ -29,7 +29,7 @@ pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Res
     }
     let finished = perform(&task, &options, &mut messages, invocation.cancel)?;
     let folder = &finished.folder;
-    let analysed = AnalysedMessages::new(document::read(folder)?, folder);
+    let analysed = AnalysedMessages::new(TailDocument::read(folder)?, folder);
     let format = arguments.format.into();
     reports::present(folder, format, invocation, |format, options| {
         reports::messages_text(&analysed, format, options)

@@ -1,7 +1,7 @@
 //! Reports of experiments: written beside their runs, also after an interruption, and rendered again.
 
 use crate::common::{Bench, names};
-use dyno_analyze::experiment::{Experiment, SCHEMA_VERSION, Verb};
+use dyno_record::experiment::{Experiment, SCHEMA_VERSION, Verb};
 use dyno_record::model::RunStatus;
 use dyno_testkit::{embedded_program, or_skip};
 use std::collections::BTreeMap;

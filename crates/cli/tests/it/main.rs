@@ -27,6 +27,7 @@ mod plans;
 mod prometheus;
 mod real_mongod;
 mod real_server;
+mod recorded_plans;
 mod soak;
 mod standing;
 mod tail;

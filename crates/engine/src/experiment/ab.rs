@@ -3,13 +3,12 @@
 use super::campaign::Campaign;
 use super::request::{PLAN_OF_B, Resolve, Tasks, document};
 use crate::error::{Error, Kind};
-use dyno_analyze::experiment::ab::{
-    AbAnswer, Deciding, DisturbedPair, analyze, disturbed, pairs, side,
-};
-use dyno_analyze::experiment::{Answer, Experiment, Side, Verb};
+use dyno_analyze::comparison::is_precise;
+use dyno_analyze::experiment::ab::{Deciding, analyze, disturbed, explained, pairs, side};
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::model::Schedule;
 use dyno_plan::task::Task;
+use dyno_record::experiment::{AbAnswer, Answer, DisturbedPair, Experiment, Side, Verb};
 use dyno_record::quantity::Quantity;
 use std::time::{Duration, Instant};
 
@@ -144,7 +143,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         let is_precise = found
             .as_ref()
             .and_then(AbAnswer::decision)
-            .is_some_and(|decision| decision.is_precise());
+            .is_some_and(|decision| is_precise(decision));
         campaign.document.answer = found.map(boxed);
         let is_over = limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
         pair += 1;
@@ -237,7 +236,7 @@ fn answer(campaign: &Campaign<'_>) -> Result<Option<AbAnswer>, Error> {
             set_aside,
             ..answer
         };
-        answer.explained(&campaign.document)
+        explained(answer, &campaign.document)
     }))
 }
 

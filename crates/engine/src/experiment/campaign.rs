@@ -12,14 +12,15 @@ use crate::observer::Observer;
 use crate::run::options::{Extent, RunOptions};
 use crate::run::run_on;
 use crate::task;
-use dyno_analyze::experiment::figures::{self, Figures, measured};
-use dyno_analyze::experiment::{Experiment, Point, Side, Verb};
+use dyno_analyze::experiment::figures::{self, measured};
 use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_load::job::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::resolve::PlanError;
 use dyno_plan::task::{Remote, Task};
+use dyno_record::document::variant_name;
+use dyno_record::experiment::{Experiment, Figures, Point, Side, Verb};
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
 use dyno_results::experiment::conclude;
@@ -430,7 +431,7 @@ impl<'a> Campaign<'a> {
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
         let side = match point.side {
-            Some(side) => format!(" {side:?}"),
+            Some(side) => format!(" {}", side.label()),
             None => String::new(),
         };
         let what = match settings.is_empty() {
@@ -714,7 +715,7 @@ pub(crate) fn point(
 ) -> Point {
     let mut label = format!("{:03}", number + 1);
     if let Some(side) = side {
-        label.push_str(&format!("-{side:?}").to_lowercase());
+        label.push_str(&format!("-{}", variant_name(&side)));
     }
     for (key, value) in &settings {
         let name = key.rsplit('.').next().unwrap_or(key);

@@ -3,9 +3,9 @@
 use crate::error::{Error, Kind};
 use crate::files::write_file;
 use crate::run::directory::claim_name;
-use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION};
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
+use dyno_record::experiment::{Experiment, Point, SCHEMA_VERSION};
 use jiff::Timestamp;
 use serde::Deserialize;
 use std::fs::{File, TryLockError};

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::load_source::LoadSource;
 use crate::observer::SharedObserver;
 use crate::version::VERSION;
-use dyno_analyze::experiment::{Experiment, SCHEMA_VERSION, Side, Verb};
+use dyno_record::experiment::{Experiment, SCHEMA_VERSION, Side, Verb};
 use dyno_plan::resolve::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::model::RunStatus;

@@ -4,14 +4,15 @@ use super::campaign::Campaign;
 use super::request::{Resolve, document};
 use crate::error::{Error, Kind};
 use crate::task::check;
-use dyno_analyze::experiment::figures::{Figures, measured};
-use dyno_analyze::experiment::slo::{Attempt, Objective, Objectives, SloAnswer, attempt};
-use dyno_analyze::experiment::sweep::RATE;
-use dyno_analyze::experiment::{Answer, Experiment, Verb};
+use dyno_analyze::experiment::figures::measured;
+use dyno_analyze::experiment::slo::{attempt, complete, need_more};
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
 use dyno_plan::model::Schedule;
 use dyno_plan::resolve::ScheduleKind;
 use dyno_plan::task::Task;
+use dyno_record::experiment::{
+    Answer, Attempt, Experiment, Figures, Objective, Objectives, RATE, SloAnswer, Verb,
+};
 use dyno_record::model::PhaseKind;
 use dyno_record::quantity::Quantity;
 use dyno_record::responses::{WindowResponses, responses};
@@ -226,9 +227,9 @@ fn judged(
     let Some(mut figures) = figures else {
         return Ok(Attempt::without_success(rate_per_s));
     };
-    if objectives.need_more(&figures) {
+    if need_more(objectives, &figures) {
         let windows = windows_of(campaign, number)?;
-        objectives.complete(&mut figures, &measured(&windows, true).samples);
+        complete(objectives, &mut figures, &measured(&windows, true).samples);
     }
     Ok(attempt(rate_per_s, objectives, &figures))
 }

@@ -3,15 +3,13 @@
 use super::campaign::Campaign;
 use super::request::{Resolve, document};
 use crate::error::{Error, Kind};
-use dyno_analyze::experiment::figures::Figures;
-use dyno_analyze::experiment::sweep::{CLIENTS, RATE};
-use dyno_analyze::experiment::xmax::{
-    CONFIRMATION_RATIOS, Confirmation, answer, confirmation, without_success,
-};
-use dyno_analyze::experiment::{Answer, Experiment, Verb};
-use dyno_analyze::search::clients::{ClientsResult, ClientsSearch, ClientsSettings, ClientsStep};
+use dyno_analyze::experiment::xmax::{CONFIRMATION_RATIOS, answer, confirmation, without_success};
+use dyno_analyze::search::clients::{ClientsSearch, ClientsSettings, ClientsStep};
 use dyno_plan::model::Schedule;
 use dyno_plan::task::Task;
+use dyno_record::experiment::{
+    Answer, CLIENTS, ClientsResult, Confirmation, Experiment, Figures, RATE, Verb,
+};
 use dyno_record::model::CaveatKind;
 
 /// How the highest rate is searched for.

@@ -7,6 +7,7 @@
 
 mod accumulate;
 mod common;
+mod experiment;
 mod golden;
 mod index_build;
 mod io_trace;
@@ -14,4 +15,5 @@ mod recorded;
 mod responses;
 mod run_directory;
 mod schema;
+mod tail;
 mod trace_data;

@@ -9,13 +9,11 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
-use dyno_analyze::experiment::ab::{AbAnswer, AbEnd, labels, servers};
-use dyno_analyze::experiment::demands::DemandRatio;
-use dyno_analyze::experiment::figures::{Figures, PERCENTILES};
-use dyno_analyze::experiment::relative::Explanation;
-use dyno_analyze::experiment::{Experiment, Side};
-use dyno_analyze::uncertainty::series::Statistic;
+use dyno_analyze::experiment::ab::{labels, servers};
+use dyno_record::experiment::{
+    AbAnswer, AbEnd, Comparison, ComparisonVerdict, DemandRatio, Experiment, Explanation, Figures,
+    PERCENTILES, Side, Statistic,
+};
 use dyno_record::quantity::Quantity;
 
 /// What charts of ratios have along their axis.

@@ -8,9 +8,8 @@ use super::{sweep, sweep_charts};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use dyno_analyze::experiment::Experiment;
-use dyno_analyze::experiment::blocks::BlocksAnswer;
-use dyno_analyze::experiment::sweep::{RATE, SweepAnswer};
+use dyno_analyze::experiment::sweep::kept_rate_per_s;
+use dyno_record::experiment::{BlocksAnswer, Experiment, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
 
 /// Why the highest of the offered rates has no interval.
@@ -57,7 +56,7 @@ fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec
     let Some(open) = &answer.open else {
         return figures;
     };
-    let kept = open.kept_rate_per_s();
+    let kept = kept_rate_per_s(open);
     let note = kept.map(|kept| match answer.x_max_per_s {
         Some(x_max) => format!(
             "{} of X_max, {OFFERED}",

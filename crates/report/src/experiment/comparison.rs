@@ -6,10 +6,8 @@ use super::{ab, html};
 use crate::error::ReportError;
 use crate::facts::Fact;
 use crate::model::Definition;
-use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
-use dyno_analyze::experiment::ab::{AbAnswer, RunComparison};
-use dyno_analyze::uncertainty::runs::Basis;
-use dyno_analyze::uncertainty::series::Statistic;
+use dyno_analyze::experiment::ab::RunComparison;
+use dyno_record::experiment::{AbAnswer, Basis, Comparison, ComparisonVerdict, Statistic};
 use dyno_record::quantity::Quantity;
 use std::fmt::Write as _;
 
@@ -218,7 +216,7 @@ pub fn verdict(row: &Comparison) -> String {
 
 /// A sentence where the figure that decides cannot be compared.
 fn undecided(answer: &AbAnswer) -> Option<String> {
-    let why = answer.undecided()?;
+    let why = dyno_analyze::experiment::ab::undecided(answer)?;
     Some(format!("There are not enough data for a verdict: {why}."))
 }
 

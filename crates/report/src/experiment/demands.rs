@@ -4,8 +4,8 @@ use super::figure::{cell, interval, seconds};
 use super::model::Section;
 use super::rows::{RowValue, RowsChart, Scale};
 use super::table::{Cell, Column, Table, Tone};
-use dyno_analyze::experiment::figures::{Figure, resource_name};
-use dyno_analyze::laws::demand::Demand;
+use dyno_analyze::experiment::figures::resource_name;
+use dyno_record::experiment::{Demand, Figure};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 

@@ -1,7 +1,7 @@
 //! How checks of the laws are written, of a sweep and of a single run.
 
 use super::figure::seconds;
-use dyno_analyze::laws::{Law, LawCheck};
+use dyno_record::experiment::{Law, LawCheck};
 use dyno_record::quantity::Quantity;
 
 /// What has to be known to read the checks.

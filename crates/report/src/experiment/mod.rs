@@ -29,7 +29,7 @@ mod xmax;
 
 use crate::RenderOptions;
 use crate::error::ReportError;
-use dyno_analyze::experiment::Experiment;
+use dyno_record::experiment::Experiment;
 use model::ExperimentModel;
 
 /// What an experiment is rendered as.

@@ -10,7 +10,7 @@ use super::{ab, blocks, runs, slo, sweep, xmax};
 use crate::caveat::{CaveatBook, NumberedCaveat, Topic};
 use crate::facts::{self, Fact};
 use crate::model::{Definition, Figure, Status};
-use dyno_analyze::experiment::{Answer, Experiment, Finding, FindingKind, Verb};
+use dyno_record::experiment::{Answer, Experiment, Finding, FindingKind, Verb};
 use dyno_record::quantity::Quantity;
 use serde::Serialize;
 
@@ -263,7 +263,7 @@ pub(crate) fn headline(
 
 /// How it was done: the runs, what they change, and the workload.
 fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> {
-    let plan = &experiment.plan;
+    let plan = &experiment.recorded_plan();
     let measured = experiment
         .points
         .iter()
@@ -290,14 +290,14 @@ fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> 
             .map(|axis| Fact::new(axis.key.clone(), axis.values.join(", "))),
     );
     let length = [
-        ("/phases/warmup", "warm-up"),
-        ("/phases/duration", "measured"),
+        (&plan.phases.warmup, "warm-up"),
+        (&plan.phases.duration, "measured"),
     ];
     let length: Vec<String> = length
         .iter()
-        .filter_map(|(pointer, word)| Some(format!("{} {word}", facts::text_at(plan, pointer)?)))
+        .filter_map(|(length, word)| Some(format!("{} {word}", length.as_ref()?)))
         .collect();
-    let seed = facts::number_at(plan, "/client/seed").map(|seed| seed.to_string());
+    let seed = plan.client.seed.map(|seed| seed.to_string());
     list.extend([
         Fact::new("Length of each run", length.join(", ")),
         Fact::new("Mix", facts::mix(plan)),

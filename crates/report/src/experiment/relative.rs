@@ -8,12 +8,12 @@ use super::rows::{RowValue, RowsChart};
 use super::sweep::{Sweep, key_column};
 use super::table::{Cell, Column, Table, Tone};
 use crate::model::Definition;
-use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
-use dyno_analyze::experiment::demands::DemandRatio;
-use dyno_analyze::experiment::figures::{Figure, resource_name};
-use dyno_analyze::experiment::relative::{AgainstBase, Explanation, Relative};
-use dyno_analyze::experiment::sweep::Level;
-use dyno_analyze::uncertainty::series::Statistic;
+use dyno_analyze::experiment::figures::resource_name;
+use dyno_analyze::experiment::relative::decision;
+use dyno_record::experiment::{
+    AgainstBase, Comparison, ComparisonVerdict, DemandRatio, Explanation, Figure, Level, Relative,
+    Statistic,
+};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
@@ -182,7 +182,7 @@ fn chart(sweep: &Sweep<'_>, relative: &Relative) -> Option<RowsChart> {
     let levels = &sweep.answer.levels;
     let decisions = relative.levels.iter().filter_map(|row| {
         let level = &levels[row.level as usize];
-        Some((level, row.decision(level.offered_rate_per_s.is_some())?))
+        Some((level, decision(row, level.offered_rate_per_s.is_some())?))
     });
     let decisions: Vec<_> = decisions.collect();
     let (_, first) = decisions.first()?;

@@ -3,7 +3,7 @@
 use super::figure::cell;
 use super::model::Section;
 use super::table::{Cell, Column, Table, Tone};
-use dyno_analyze::experiment::{Answer, Block, Experiment, Point};
+use dyno_record::experiment::{Answer, Block, Experiment, Point};
 use dyno_record::quantity::Quantity;
 
 /// Page of a run, inside its directory.
@@ -56,7 +56,7 @@ fn settings(experiment: &Experiment, point: &Point) -> String {
     };
     let settings = point.settings.iter().filter(|(key, _)| is_varied(key));
     let settings = settings.map(|(key, value)| format!("{key}={value}"));
-    let side = point.side.map(|side| format!("{side:?}"));
+    let side = point.side.map(|side| side.label().to_owned());
     let block = point.block.map(|block| match block {
         Block::Closed => "closed loop".to_owned(),
         Block::Open => "open loop".to_owned(),

@@ -7,10 +7,9 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use dyno_analyze::estimate::Estimate;
-use dyno_analyze::experiment::slo::{Attempt, SloAnswer};
-use dyno_analyze::search::objective::ObjectiveEnd;
-use dyno_analyze::search::objective::boundary::Boundary;
+use dyno_analyze::search::objective::boundary::kept_at;
+use dyno_record::estimate::Estimate;
+use dyno_record::experiment::{Attempt, Boundary, ObjectiveEnd, SloAnswer};
 use dyno_record::quantity::Quantity;
 
 /// All that such a search contributes to the report.
@@ -208,7 +207,7 @@ fn tried(answer: &SloAnswer) -> Table {
     let rows = answer.search.tried.iter().map(|one| {
         let count = |count: u32| Cell::from(Quantity::count(u64::from(count)).to_string());
         let curve = answer.search.boundary.as_ref().map(|boundary| {
-            let share = boundary.kept_ratio(one.rate_per_s);
+            let share = kept_at(boundary, one.rate_per_s);
             Cell::from(Quantity::ratio(share).brief().to_string())
         });
         vec![

@@ -1,9 +1,8 @@
 //! Charts of a search for an objective: its values over the offered rates, and the share of runs that keep it.
 
 use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
-use dyno_analyze::experiment::slo::{Attempt, SloAnswer};
-use dyno_analyze::search::objective::TriedRate;
-use dyno_analyze::search::objective::boundary::Boundary;
+use dyno_analyze::search::objective::boundary::kept_at;
+use dyno_record::experiment::{Attempt, Boundary, SloAnswer, TriedRate};
 use dyno_record::quantity::Quantity;
 
 /// All attempts at one rate.
@@ -103,7 +102,7 @@ pub(super) fn share_plot(answer: &SloAnswer, boundary: &Boundary) -> Plot {
     let (low, high) = ends.unwrap_or((boundary.most_per_s.low, boundary.few_per_s.high));
     let curve = (0..=CURVE_POINTS).map(|number| {
         let rate = low * (high / low).powf(f64::from(number) / f64::from(CURVE_POINTS));
-        (rate, boundary.kept_ratio(rate) * 100.0)
+        (rate, kept_at(boundary, rate) * 100.0)
     });
     let half = &boundary.half_per_s;
     let mark = |label: &str, at: f64| PlotMark {

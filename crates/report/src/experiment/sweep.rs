@@ -6,15 +6,15 @@ use super::figure::{
     unwanted,
 };
 use super::model::{Parts, Section, headline};
-use super::relative;
-use super::sweep_charts as charts;
 use super::table::{Cell, Column, Table, Tone};
+use super::{relative, sweep_charts as charts};
 use crate::caveat::{CaveatBook, Topic};
 use crate::model::{Definition, Figure, INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_analyze::experiment::sweep::{CLIENTS, Level, PROGRAM, RATE, SweepAnswer};
-use dyno_analyze::experiment::{Block, Experiment};
-use dyno_analyze::laws::demand::Demand;
+use dyno_analyze::experiment::sweep::version;
+use dyno_record::experiment::{
+    Block, CLIENTS, Demand, Experiment, Level, PROGRAM, RATE, SweepAnswer,
+};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
@@ -116,7 +116,7 @@ impl<'a> Sweep<'a> {
                 let keys = self.keys();
                 let setting = |key: &&str| {
                     let value = level.settings.get(*key)?;
-                    Some(match (*key, self.answer.version(level)) {
+                    Some(match (*key, version(self.answer, level)) {
                         (PROGRAM, Some(version)) => version.to_owned(),
                         (key, _) => format!("{key}={value}"),
                     })
@@ -288,7 +288,7 @@ impl<'a> Sweep<'a> {
 
     /// The value of a key; of a program its own name and version where they tell the programs apart.
     pub(super) fn key_cell(&self, key: &str, level: &Level) -> Cell {
-        let text = match (key, level.offered_rate_per_s, self.answer.version(level)) {
+        let text = match (key, level.offered_rate_per_s, version(self.answer, level)) {
             (CLIENTS, ..) => Quantity::count(level.clients.into()).to_string(),
             (RATE, Some(rate), _) => Quantity::per_second(rate).to_string(),
             (PROGRAM, _, Some(version)) => version.to_owned(),

@@ -1,30 +1,33 @@
 //! How an index build was done: the documents, the server, the disk, and the remedy.
 
 use super::words::took;
-use crate::facts::{Fact, number_at, server_of, settings_of, text_at};
+use crate::facts::{Fact, server_of, settings_of};
 use dyno_record::index_build::{CollectionFacts, DiskFacts, IndexBuildDocument, RemedyRecord};
 use dyno_record::quantity::Quantity;
-use serde_json::Value;
 
 /// The facts; those that are not known are empty.
 pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {
-    let (plan, collection) = (&document.plan, &document.collection);
+    let (plan, collection) = (document.recorded_plan(), &document.collection);
+    let build = plan.index_build.clone().unwrap_or_default();
     let known = |text: Option<String>| text.unwrap_or_default();
     let took_text = |seconds: Option<f64>| known(seconds.map(|seconds| took(seconds).to_string()));
-    let seed = number_at(plan, "/client/seed").map(|seed| seed.to_string());
+    let seed = plan.client.seed.map(|seed| seed.to_string());
     vec![
-        Fact::new("Index on", known(index(plan, collection))),
+        Fact::new(
+            "Index on",
+            known(build.keys.map(|keys| index(keys, collection))),
+        ),
         Fact::new("Documents", documents(collection)),
         Fact::new("Content hash", collection.content_hash.clone()),
-        Fact::new(
-            "Layout",
-            known(text_at(plan, "/index_build/layout").map(layout)),
-        ),
+        Fact::new("Layout", known(build.layout.as_deref().map(layout))),
         Fact::new("Time of loading", took_text(collection.load_s)),
         Fact::new("Seed", known(seed)),
         Fact::new("Server", server_of(&document.server)),
-        Fact::new("Cache", setting(document, "cache")),
-        Fact::new("Block compressor", setting(document, "block_compressor")),
+        Fact::new("Cache", setting(document, "cache", &plan.server.cache)),
+        Fact::new(
+            "Block compressor",
+            setting(document, "block_compressor", &plan.server.block_compressor),
+        ),
         Fact::new(
             "Other settings",
             settings_of(&document.server, &["cache", "block_compressor"]),
@@ -34,12 +37,12 @@ pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {
     ]
 }
 
-fn index(plan: &Value, collection: &CollectionFacts) -> Option<String> {
-    let keys = text_at(plan, "/index_build/keys")?;
-    Some(match collection.namespace.is_empty() {
-        true => keys.to_owned(),
-        false => format!("{keys} of {}", collection.namespace),
-    })
+fn index(keys: String, collection: &CollectionFacts) -> String {
+    if collection.namespace.is_empty() {
+        keys
+    } else {
+        format!("{keys} of {}", collection.namespace)
+    }
 }
 
 fn documents(collection: &CollectionFacts) -> String {
@@ -71,14 +74,11 @@ fn layout(name: &str) -> String {
 }
 
 /// A setting as the server has it, or as it was started with.
-fn setting(document: &IndexBuildDocument, name: &str) -> String {
+fn setting(document: &IndexBuildDocument, name: &str, planned: &Option<String>) -> String {
     let server = &document.server;
-    let planned = || {
-        let pointer = format!("/server/{name}");
-        text_at(&document.plan, &pointer).filter(|_| server.started)
-    };
-    let told = server.settings.get(name).map(String::as_str);
-    told.or_else(planned).unwrap_or_default().to_owned()
+    let planned = planned.as_ref().filter(|_| server.started);
+    let reported = server.settings.get(name);
+    reported.or(planned).cloned().unwrap_or_default()
 }
 
 fn disk(disk: &DiskFacts) -> String {

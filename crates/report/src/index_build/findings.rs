@@ -3,7 +3,7 @@
 use super::sides::{Side, compared};
 use super::words::{Change, short_hash, took};
 use dyno_analyze::access_pattern::{FilePattern, order_words};
-use dyno_analyze::experiment::{Finding, FindingKind};
+use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::index_build::{IndexBuildDocument, IoFigures, RemedyRecord};
 use dyno_record::quantity::Quantity;
 
@@ -222,10 +222,8 @@ fn mismatch(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Option<Finding
              order lie far apart in `{name}`"
         ),
     };
-    let is_asked = document
-        .plan
-        .pointer("/index_build/remedy")
-        .is_some_and(|remedy| !remedy.is_null());
+    let asked = document.recorded_plan().index_build;
+    let is_asked = asked.is_some_and(|asked| asked.remedy.is_some());
     let is_open = document.remedy.is_none() && !is_asked;
     if is_open {
         text += "; `--remedy rewrite` writes the documents in the order of the scan, builds the index again and shows both";

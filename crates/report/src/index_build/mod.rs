@@ -17,7 +17,7 @@ use crate::facts::plan_text;
 use crate::io_trace::{self, TraceJson, TracePair, TraceView};
 use crate::model::{Definition, Status};
 use dyno_analyze::access_pattern::Activity;
-use dyno_analyze::experiment::Finding;
+use dyno_record::experiment::Finding;
 use dyno_record::index_build::IndexBuildDocument;
 use serde::Serialize;
 use std::sync::LazyLock;

@@ -6,10 +6,9 @@ use crate::experiment::model::Section;
 use crate::experiment::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
 use crate::experiment::rows::{RowValue, RowsChart, Scale};
 use crate::experiment::scatter::{ScatterChart, panel};
-use dyno_analyze::messages::Cause;
 use dyno_analyze::messages::across::{Line, label};
-use dyno_analyze::messages::record::{Latency, TailDocument};
 use dyno_record::quantity::Quantity;
+use dyno_record::tail::{Cause, Latency, TailDocument};
 
 /// Most messages of a picture, and of all pictures of a page: two bytes each.
 const MOST_OF_ONE: usize = 100_000;
@@ -175,13 +174,12 @@ fn courses(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
 
 fn course(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
     let points = &line.producer.course.points;
-    let curve =
-        |label: &str, role, stroke, of: fn(&dyno_analyze::messages::Point) -> Option<f64>| {
-            let values = points
-                .iter()
-                .filter_map(|point| Some((point.message, of(point)? / 1e3)));
-            PlotSeries::curve(label, role, stroke, values)
-        };
+    let curve = |label: &str, role, stroke, of: fn(&dyno_record::tail::Point) -> Option<f64>| {
+        let values = points
+            .iter()
+            .filter_map(|point| Some((point.message, of(point)? / 1e3)));
+        PlotSeries::curve(label, role, stroke, values)
+    };
     let series = vec![
         curve(
             "intended → received",

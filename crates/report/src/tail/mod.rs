@@ -10,10 +10,10 @@ use crate::experiment::model::{ExperimentModel, FindingModel, headline};
 use crate::facts::{Fact, plan_text, server_of, settings_of};
 use crate::io_trace::shown;
 use crate::model::{Definition, Figure, Status};
-use dyno_analyze::experiment::Finding;
 use dyno_analyze::messages::across::{self, Line};
-use dyno_analyze::messages::record::{CellStatus, HostClock, TailDocument};
+use dyno_record::experiment::Finding;
 use dyno_record::quantity::Quantity;
+use dyno_record::tail::{CellStatus, HostClock, TailDocument};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -128,7 +128,7 @@ fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
     let grows = lines
         .iter()
         .filter(|line| {
-            use dyno_analyze::messages::Cause::{Stationary, TooFew};
+            use dyno_record::tail::Cause::{Stationary, TooFew};
             !matches!(line.producer.verdict.cause, Stationary | TooFew)
         })
         .count();

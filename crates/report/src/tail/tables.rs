@@ -2,12 +2,11 @@
 
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use dyno_analyze::messages::Cause;
 use dyno_analyze::messages::across::{Line, label};
-use dyno_analyze::messages::record::{
-    BlindCursor, Cell as Measurement, CellStatus, Latency, Resources, TailDocument,
-};
 use dyno_record::quantity::Quantity;
+use dyno_record::tail::{
+    BlindCursor, Cause, Cell as Measurement, CellStatus, Latency, Resources, TailDocument,
+};
 
 /// The tables that have something to show.
 pub(super) fn sections(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Section> {
@@ -149,7 +148,7 @@ fn rows_of(document: &TailDocument, cell: &Measurement) -> Vec<Vec<Cell>> {
         row.resize(15, Cell::default());
         return vec![row];
     };
-    let all = |of: fn(&dyno_analyze::messages::record::ProducerSum) -> u64| -> u64 {
+    let all = |of: fn(&dyno_record::tail::ProducerSum) -> u64| -> u64 {
         measured.producers.iter().map(|one| of(&one.sum)).sum()
     };
     let several = measured.consumers.len() > 1;

@@ -87,9 +87,9 @@ pub(super) fn operations(
 
 /// How many values that were read were what they should be, where that was checked.
 pub(super) fn verify(entries: &mut Entries, run: &Run, phase: &PhaseRecord) {
-    let checked = run.document.plan.pointer("/data/integrity");
+    let is_checked = run.document.recorded_plan().data.integrity == Some(true);
     let wrong = phase.errors.get("integrity").copied().unwrap_or(0);
-    if checked.and_then(|value| value.as_bool()) != Some(true) && wrong == 0 {
+    if !is_checked && wrong == 0 {
         return;
     }
     let reads = phase.operations.get("read").map_or(0, |read| read.count);

@@ -2,13 +2,11 @@
 //! written for a look with a browser.
 
 use dyno_analyze::change_point::ChangePointSettings;
-use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
-use dyno_analyze::estimate::Estimate;
-use dyno_analyze::experiment::ab::{AbAnswer, AbEnd, RunComparison};
+use dyno_analyze::experiment::ab::RunComparison;
 use dyno_analyze::experiment::comparable::Difference;
 use dyno_analyze::experiment::history::{History, HistoryRun, analyze};
-use dyno_analyze::uncertainty::runs::Basis;
-use dyno_analyze::uncertainty::series::Statistic;
+use dyno_record::estimate::Estimate;
+use dyno_record::experiment::{AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, Statistic};
 use dyno_report::experiment::{comparison, history};
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 //! of `web/` opens.
 
 use crate::samples::experiment as support;
-use dyno_analyze::experiment::{Answer, Experiment};
+use dyno_record::experiment::{Answer, Experiment};
 use dyno_report::RenderOptions;
 use dyno_report::experiment::{ExperimentFormat, render};
 use insta::assert_snapshot;

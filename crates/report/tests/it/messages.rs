@@ -1,14 +1,14 @@
 //! Reports of messages through a database: of a document that a run wrote, and of one with very many messages, whose page is
 //! written to `target/tmp/report/`, where it can be looked at.
 
-use dyno_analyze::messages::record::{BlindCursor, CellStatus, TailDocument};
+use dyno_record::tail::{BlindCursor, CellStatus, TailDocument};
 use dyno_report::RenderOptions;
 use dyno_report::experiment::ExperimentFormat;
 use dyno_report::tail::{CellMessages, TailView, render};
 use std::path::Path;
 
 fn document() -> TailDocument {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tail/tests/golden/tail.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/golden/tail.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Whole experiments against the embedded server, with the drivers that are built.
-use dyno_analyze::messages::record::{Arrive, Measured, Mode, Schedule, Settings};
-use dyno_analyze::messages::{Cause, InFlight};
+use dyno_analyze::messages::judge;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
+use dyno_record::tail::{Arrive, Cause, InFlight, Measured, Mode, Schedule, Settings};
 use dyno_tail::driver::{Found, find};
 use dyno_tail::run::{Bench, run};
 use dyno_testkit::{Skip, embedded, or_skip, project_dir};
@@ -36,6 +36,7 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
         uri,
         found,
         server: &[],
+        judge,
         interrupted: &|| false,
         host_drivers: Path::new("."),
         polls_heartbeats: true,

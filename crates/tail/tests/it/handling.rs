@@ -1,7 +1,6 @@
 //! What consumers and producers have to cope with: a collection that wraps, one that is empty, a server that is restarted,
 //! and somebody who interrupts. Against the embedded server, with the driver on our own wire.
-use dyno_analyze::messages::InFlight;
-use dyno_analyze::messages::record::{Arrive, Measured, Mode, Schedule, Settings};
+use dyno_record::tail::{Arrive, InFlight, Measured, Mode, Schedule, Settings};
 use dyno_tail::driver::{Found, find_some};
 use dyno_tail::run::{Bench, run};
 use dyno_tail::sums::what_is_wrong;
@@ -69,6 +68,7 @@ fn experiment_in(
         uri,
         found: &found,
         server: &[],
+        judge: dyno_analyze::messages::judge,
         interrupted,
         host_drivers: Path::new("."),
         polls_heartbeats: true,
@@ -120,7 +120,7 @@ fn a_slow_consumer_that_has_room_falls_behind_and_loses_nothing() {
     };
     assert_eq!(what_is_wrong(&measured, &settings), None);
     let verdict = &measured.producers[0].verdict;
-    let cause = dyno_analyze::messages::Cause::Delivery;
+    let cause = dyno_record::tail::Cause::Delivery;
     assert_eq!(verdict.cause, cause, "{}", verdict.words);
 }
 

@@ -1,9 +1,10 @@
 use super::*;
-use crate::experiment::figures::{Figure, OperationFigures};
-use crate::laws::demand::Resource;
+use crate::experiment::figures::OperationFigures;
+use crate::laws::demand::demand;
 use crate::resampling::Resampling;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::IntervalSample;
+use dyno_record::experiment::{Figure, Resource};
 use dyno_testkit::simulate::{autoregressive, normal};
 use std::collections::BTreeMap;
 
@@ -35,8 +36,7 @@ fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
         duration_s: 10.0,
         warm_up_s: 0.0,
         steady: None,
-        demands: cpu
-            .demand(Quantity::exact(rate_per_s.value))
+        demands: demand(&cpu, Quantity::exact(rate_per_s.value))
             .into_iter()
             .collect(),
         resources: vec![cpu],

@@ -2,12 +2,12 @@
 
 use super::difference::{self, change, explained, only_in_demands, signed};
 use super::{finding, opportunity, warning};
-use crate::comparison::{Comparison, ComparisonVerdict};
-use crate::experiment::ab::{AbAnswer, labels, name};
-use crate::experiment::relative::Explanation;
+use crate::experiment::ab::undecided;
+use crate::experiment::ab::{labels, name};
 use crate::experiment::words::{count, exact, list, number, percent};
-use crate::experiment::{Experiment, Finding};
-use crate::uncertainty::runs::Basis;
+use dyno_record::experiment::{
+    AbAnswer, Basis, Comparison, ComparisonVerdict, Experiment, Explanation, Finding,
+};
 
 /// An effect of the order from which on it is told, as a share.
 const ORDER_RATIO: f64 = 0.02;
@@ -65,7 +65,7 @@ fn set_aside(answer: &AbAnswer) -> Option<Finding> {
 fn verdict(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let Some(first) = answer.decision() else {
         return Some(warning(
-            format!("there are not enough data: {}", answer.undecided()?),
+            format!("there are not enough data: {}", undecided(answer)?),
             vec![format!(
                 "{} of other figures can be compared",
                 count(answer.comparisons.len(), "interval", "intervals")
@@ -212,7 +212,7 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let limit = limit.map(|most| format!("at most {most} pairs were allowed"));
     let mut figures = experiment.points.iter().flat_map(|point| &point.figures);
     // What runs already is not placed by us.
-    let is_started = experiment.plan["server"]["kind"] != "uri";
+    let is_started = experiment.recorded_plan().server.kind.as_deref() != Some("uri");
     let apart = (is_started && figures.any(|figures| figures.shares_cpus)).then(|| {
         "client and server take each other's CPUs; where each has its own, such as by `--placement 'cores=1 client=0'` on two CPUs, pairs differ less"
             .to_owned()
@@ -240,13 +240,12 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Estimate;
-    use crate::experiment::ab::AbEnd;
-    use crate::experiment::demands::DemandRatio;
-    use crate::experiment::figures::{Figure, Figures, resource_name};
+    use crate::experiment::figures::resource_name;
     use crate::experiment::findings::tests::{experiment as with_runs, figures};
-    use crate::experiment::{FindingKind, SCHEMA_VERSION, Verb};
-    use crate::uncertainty::series::Statistic;
+    use dyno_record::estimate::Estimate;
+    use dyno_record::experiment::{
+        AbEnd, DemandRatio, Figure, Figures, FindingKind, SCHEMA_VERSION, Statistic, Verb,
+    };
     use dyno_record::model::{ResourceKind, RunStatus};
 
     fn row(statistic: Statistic, ratio: [f64; 3], verdict: ComparisonVerdict) -> Comparison {

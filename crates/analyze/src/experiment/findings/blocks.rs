@@ -2,10 +2,10 @@
 
 use super::view::View;
 use super::{STAGES, finding, limits};
-use crate::experiment::blocks::{self, BlocksAnswer};
-use crate::experiment::sweep::Level;
+use crate::experiment::blocks;
+use crate::experiment::sweep::{is_missed, kept_rate_per_s};
 use crate::experiment::words::{count, interval_or_none, percent, rate};
-use crate::experiment::{Block, Experiment, Finding};
+use dyno_record::experiment::{Block, BlocksAnswer, Experiment, Finding};
 
 /// All rules of both blocks, stage by stage, and what follows from both.
 pub(super) fn all(experiment: &Experiment, answer: &BlocksAnswer) -> Vec<Finding> {
@@ -88,7 +88,7 @@ fn x_max(answer: &BlocksAnswer, closed: &View<'_>, open: Option<&View<'_>>) -> O
         closed.at(best)
     );
     let mut evidence: Vec<String> = limits::highest_rate(closed)?.evidence;
-    let kept_per_s = open.and_then(|open| open.answer.kept_rate_per_s());
+    let kept_per_s = open.and_then(|open| kept_rate_per_s(open.answer));
     evidence.push(limit_of_the_loop(answer, closed, kept_per_s));
     evidence.extend(open.map(offered));
     Some(finding(text, evidence))
@@ -123,7 +123,7 @@ fn limit_of_the_loop(answer: &BlocksAnswer, closed: &View<'_>, kept_per_s: Optio
 }
 
 fn kept(open: &View<'_>, x_max_per_s: f64) -> String {
-    match open.answer.kept_rate_per_s() {
+    match kept_rate_per_s(open.answer) {
         Some(kept) => format!(
             "; the highest offered rate that the bench kept up with is {}, {} of it",
             rate(kept),
@@ -135,7 +135,7 @@ fn kept(open: &View<'_>, x_max_per_s: f64) -> String {
 
 /// Whether higher rates were offered than those that were kept.
 fn offered(open: &View<'_>) -> String {
-    let missed = open.levels_where(Level::is_missed);
+    let missed = open.levels_where(is_missed);
     match missed.as_slice() {
         [] => "the bench kept up with all rates that were offered: higher ones may be kept, too"
             .to_owned(),

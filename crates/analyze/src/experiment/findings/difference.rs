@@ -1,9 +1,8 @@
 //! Which demand explains that one plan is faster than another.
 
-use crate::experiment::demands::DemandRatio;
 use crate::experiment::figures::resource_name;
-use crate::experiment::relative::Explanation;
 use crate::experiment::words::{list, number, percent, time, times};
+use dyno_record::experiment::{DemandRatio, Explanation};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 

@@ -2,10 +2,9 @@
 
 use super::view::{View, subject};
 use super::{finding, warning};
-use crate::experiment::Finding;
-use crate::experiment::sweep::{CLIENTS, Level, RATE};
 use crate::experiment::words::{count, list, number, percent, time};
-use crate::laws::{Law, LawCheck, LawVerdict};
+use crate::laws::{meaning_when_broken, tolerance_ratio};
+use dyno_record::experiment::{CLIENTS, Finding, Law, LawCheck, LawVerdict, Level, RATE};
 use dyno_record::quantity::Quantity;
 
 /// All laws, in the order in which they are told.
@@ -58,7 +57,7 @@ pub(super) fn broken(view: &View<'_>) -> Vec<Finding> {
                 "{} is broken {}: {}",
                 name(*law),
                 view.at_all(&levels),
-                law.meaning_when_broken()
+                meaning_when_broken(*law)
             );
             let evidence: Vec<String> = broken
                 .iter()
@@ -124,7 +123,7 @@ fn evidence(view: &View<'_>, level: &Level, check: &LawCheck) -> String {
         "{}{subject} the measured value differs by {} from that of the law, beyond the uncertainty of ± {}",
         view.at(level),
         signed(check.difference_ratio),
-        percent(check.uncertainty_ratio.max(check.law.tolerance_ratio()))
+        percent(check.uncertainty_ratio.max(tolerance_ratio(check.law)))
     )
 }
 

@@ -2,9 +2,10 @@
 
 use super::view::{View, busy_of};
 use super::{finding, saturation};
-use crate::experiment::Finding;
-use crate::experiment::sweep::{Level, knows_server};
+use crate::experiment::sweep::knows_server;
+use crate::experiment::sweep::{is_missed, kept_rate_per_s};
 use crate::experiment::words::{exact, interval, interval_or_none, percent, rate, time, times};
+use dyno_record::experiment::{Finding, Level};
 use dyno_record::model::ResourceKind;
 
 /// Up to this many times the response time at the lowest rate, the rise is not worth a word.
@@ -67,9 +68,9 @@ pub(super) fn server_not_watched(view: &View<'_>) -> Option<Finding> {
 /// Offered rates that the bench did not keep up with.
 pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
     let share = |level: &Level| Some(level.rate_per_s.value / level.offered_rate_per_s?);
-    let missed = view.levels_where(Level::is_missed);
+    let missed = view.levels_where(is_missed);
     let first = missed.first()?;
-    let kept = view.answer.kept_rate_per_s();
+    let kept = kept_rate_per_s(view.answer);
     let kept = match kept {
         Some(kept) => format!(
             "the highest offered rate that it kept up with is {}",

@@ -18,7 +18,7 @@ mod view;
 mod xmax;
 
 use super::words::count;
-use super::{Answer, Experiment, Finding, FindingKind};
+use dyno_record::experiment::{Answer, Experiment, Finding, FindingKind};
 use dyno_record::model::RunStatus;
 use view::View;
 

@@ -2,11 +2,10 @@
 
 use super::view::{View, busy_of, doubts, servers_of};
 use super::{opportunity, saturation};
-use crate::experiment::Finding;
 use crate::experiment::figures::resource_name;
-use crate::experiment::sweep::Level;
+use crate::experiment::sweep::is_missed;
 use crate::experiment::words::{count, interval, percent, rate, time, times};
-use crate::laws::demand::Demand;
+use dyno_record::experiment::{Demand, Finding, Level};
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 
 /// Up to this share of the time a disk does not matter.
@@ -20,7 +19,7 @@ pub(super) fn all(view: &View<'_>) -> Vec<Finding> {
     // At an offered rate that was achieved the schedule is the limit, and nothing would raise the rate.
     let at_best = view
         .at_best()
-        .filter(|_| view.best().offered_rate_per_s.is_none() || view.best().is_missed());
+        .filter(|_| view.best().offered_rate_per_s.is_none() || is_missed(view.best()));
     let rules = [
         at_best.as_ref().and_then(saturation::widen),
         at_best.as_ref().and_then(saturation::two_machines),

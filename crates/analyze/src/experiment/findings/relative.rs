@@ -3,12 +3,10 @@
 use super::difference::{change, evidence, explained, only_in_demands, signed};
 use super::view::View;
 use super::{finding, warning};
-use crate::comparison::{Comparison, ComparisonVerdict};
-use crate::experiment::Finding;
 use crate::experiment::ab::name;
-use crate::experiment::relative::AgainstBase;
+use crate::experiment::relative::decision;
 use crate::experiment::words::{count, number};
-use crate::uncertainty::runs::Basis;
+use dyno_record::experiment::{AgainstBase, Basis, Comparison, ComparisonVerdict, Finding};
 
 /// Most levels that get a sentence; the others stand in the table.
 const MOST_TOLD: usize = 8;
@@ -24,7 +22,7 @@ fn level(view: &View<'_>, row: &AgainstBase) -> Finding {
     let levels = view.levels();
     let (own, base) = (&levels[row.level as usize], &levels[row.base as usize]);
     let (at, than) = (view.with_settings(own), view.with_settings(base));
-    let Some(decision) = row.decision(own.offered_rate_per_s.is_some()) else {
+    let Some(decision) = decision(row, own.offered_rate_per_s.is_some()) else {
         return warning(
             format!(
                 "{at} nothing can be told relative to {than}: the runs are too short for an interval"

@@ -1,9 +1,8 @@
 //! Doubts of single runs, for experiments whose runs are not levels of a sweep.
 
 use super::warning;
-use crate::experiment::figures::Figures;
 use crate::experiment::words::{count, list, percent};
-use crate::experiment::{Experiment, Finding, Point};
+use dyno_record::experiment::{Experiment, Figures, Finding, Point};
 
 /// All rules. Whether the client was the limit is judged by the searches themselves.
 pub(super) fn all(experiment: &Experiment, with_generator: bool) -> Vec<Finding> {

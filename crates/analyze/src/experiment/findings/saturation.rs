@@ -2,11 +2,10 @@
 
 use super::view::{spread, subject, units};
 use super::{finding, opportunity, warning};
-use crate::experiment::Finding;
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::SHARED_CPUS;
 use crate::experiment::words::{list, percent, rate, time};
-use crate::laws::demand::Demand;
+use dyno_record::experiment::{Demand, Finding};
 use dyno_record::model::ResourceKind;
 
 /// From this share of its bound on a rate is close to it.

@@ -3,15 +3,13 @@
 use super::view::{View, subject};
 use super::{finding, warning};
 use crate::closed_network::curve;
-use crate::estimate::Estimate;
-use crate::experiment::Finding;
-use crate::experiment::sweep::{Level, stations};
+use crate::experiment::sweep::stations;
 use crate::experiment::words::{
     count, exact, interval, interval_or_none, list, number, percent, rate, time, times,
 };
-use crate::knee::Knee;
-use crate::laws::bounds::ClosedSystem;
-use crate::usl::{OpenEstimate, UslFit, UslPeak};
+use crate::open_queue::is_extrapolated;
+use dyno_record::estimate::Estimate;
+use dyno_record::experiment::{ClosedSystem, Finding, Knee, Level, OpenEstimate, UslFit, UslPeak};
 
 /// A difference from the network of the demands that is told: the network assumes service times that vary as
 /// exponential ones do, and real ones differ from it by some percent for that alone.
@@ -147,7 +145,7 @@ pub(super) fn queue(view: &View<'_>) -> Option<Finding> {
                 with_interval(&fit.service_s, time),
                 with_interval(&fit.delay_s, time),
                 with_interval(&fit.capacity_per_s, rate),
-                match fit.is_extrapolated(fit.capacity_per_s.value) {
+                match is_extrapolated(fit, fit.capacity_per_s.value) {
                     true => ", which is beyond the rates that were measured",
                     false => "",
                 }

@@ -6,13 +6,12 @@ use super::saturation::{self, AtRate, NEAR_RATIO};
 use super::trust::{OTHERS_RATIO, WIDE_RATIO};
 use super::view::{busy, doubts, subject};
 use super::{finding, opportunities, opportunity, warning};
-use crate::experiment::Finding;
-use crate::experiment::figures::{Figure, Figures, resource_name};
+use crate::experiment::figures::resource_name;
 use crate::experiment::queueing::is_sustained;
 use crate::experiment::run::{NoInterval, RunAnalysis};
 use crate::experiment::words::{count, exact, interval, list, number, percent, rate, time};
-use crate::laws::demand::Resource;
-use crate::laws::{Law, LawCheck, LawVerdict};
+use crate::laws;
+use dyno_record::experiment::{Figure, Figures, Finding, Law, LawCheck, LawVerdict, Resource};
 use dyno_record::model::{CaveatKind, ResourceKind, RunDocument};
 use std::collections::BTreeMap;
 
@@ -289,7 +288,11 @@ fn laws_broken(view: &View<'_>) -> Vec<Finding> {
     LAWS.iter()
         .filter_map(|law| {
             let broken = checks(view, *law, LawVerdict::Broken);
-            let text = format!("{} is broken: {}", name(*law), law.meaning_when_broken());
+            let text = format!(
+                "{} is broken: {}",
+                name(*law),
+                laws::meaning_when_broken(*law)
+            );
             let evidence: Vec<String> = broken.iter().map(|check| compared(check)).collect();
             (!evidence.is_empty()).then(|| warning(text, evidence))
         })
@@ -338,7 +341,9 @@ fn compared(check: &LawCheck) -> String {
         true => "the bound is",
         false => "the law says",
     };
-    let limit = check.uncertainty_ratio.max(check.law.tolerance_ratio());
+    let limit = check
+        .uncertainty_ratio
+        .max(laws::tolerance_ratio(check.law));
     format!(
         "{}{subject}: measured {}, {other} {}; the difference is {}, the uncertainty ± {}",
         name(check.law),

@@ -1,12 +1,9 @@
 //! What a search for an objective means.
 
 use super::{finding, opportunity, warning};
-use crate::estimate::Estimate;
-use crate::experiment::Finding;
-use crate::experiment::slo::{Attempt, SloAnswer};
 use crate::experiment::words::{count, interval_or_none, list, percent, rate, time};
-use crate::search::objective::boundary::Boundary;
-use crate::search::objective::{ObjectiveEnd, TriedRate};
+use dyno_record::estimate::Estimate;
+use dyno_record::experiment::{Attempt, Boundary, Finding, ObjectiveEnd, SloAnswer, TriedRate};
 
 /// Share of the closed-loop rate from which on there is little to gain.
 const NEAR_RATIO: f64 = 0.9;

@@ -1,14 +1,17 @@
 use super::*;
-use crate::estimate::Quantity;
-use crate::experiment::figures::{Figure, Figures, resource_name};
-use crate::experiment::sweep::{CLIENTS, RATE, SHARED_CPUS, SweepAnswer, analyze, stations};
-use crate::experiment::{Axis, Point, SCHEMA_VERSION, Verb};
-use crate::knee::Knee;
+use crate::experiment::figures::resource_name;
+use crate::experiment::sweep::{SHARED_CPUS, analyze, stations};
 use crate::laws;
-use crate::laws::demand::{Demand, Resource, bottleneck};
+use crate::laws::demand::bottleneck;
+use crate::laws::demand::demand;
 use crate::resampling::Resampling;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::IntervalSample;
+use dyno_record::estimate::Quantity;
+use dyno_record::experiment::{
+    Axis, CLIENTS, Demand, Figure, Figures, Knee, Point, RATE, Resource, SCHEMA_VERSION,
+    SweepAnswer, Verb,
+};
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use std::collections::BTreeMap;
 
@@ -74,7 +77,7 @@ pub(super) fn figures(
         steady: Some(true),
         demands: resources
             .iter()
-            .filter_map(|resource| resource.demand(Quantity::exact(rate)))
+            .filter_map(|resource| demand(resource, Quantity::exact(rate)))
             .collect(),
         resources,
         laws: laws::little(
@@ -290,7 +293,7 @@ fn a_demand_that_depends_on_the_load_is_told_and_is_no_broken_law() {
         "depends on the load",
     );
     let server = resource(ResourceKind::ServerCpu, 2, 8_000.0 * 2.0 * SERVER_S);
-    runs[0].demands[0] = server.demand(Quantity::exact(8_000.0)).unwrap();
+    runs[0].demands[0] = demand(&server, Quantity::exact(8_000.0)).unwrap();
     runs[0].resources[0] = server;
     let of = |axis: (&str, &[&str])| answered(experiment(axis, runs.clone()));
     let setting = of(("server.cache", &["1GiB", "2GiB", "4GiB"]));
@@ -460,7 +463,7 @@ fn laws_that_hold_are_told_with_their_worst_difference() {
 fn a_broken_law_is_a_warning_with_its_meaning_and_the_level() {
     let mut experiment = clients();
     let check = &mut answer(&mut experiment).levels[4].laws[0];
-    check.verdict = laws::LawVerdict::Broken;
+    check.verdict = dyno_record::experiment::LawVerdict::Broken;
     check.difference_ratio = -0.2;
     let found = the(&experiment, "is broken");
     assert_eq!(found.kind, FindingKind::Warning);
@@ -477,9 +480,11 @@ fn a_broken_law_is_a_warning_with_its_meaning_and_the_level() {
 fn checks_that_mean_nothing_are_no_confirmation() {
     let mut experiment = clients();
     for level in &mut answer(&mut experiment).levels {
-        level.laws.retain(|check| check.law == laws::Law::RateBound);
+        level
+            .laws
+            .retain(|check| check.law == dyno_record::experiment::Law::RateBound);
         for check in &mut level.laws {
-            check.verdict = laws::LawVerdict::TooUncertain;
+            check.verdict = dyno_record::experiment::LawVerdict::TooUncertain;
         }
     }
     none_says(&experiment, "hold");

@@ -2,9 +2,8 @@
 
 use super::view::{View, busy_of, doubts, servers_of};
 use super::warning;
-use crate::experiment::Finding;
-use crate::experiment::sweep::Level;
 use crate::experiment::words::{number, percent, rate};
+use dyno_record::experiment::{Finding, Level};
 use dyno_record::model::{CaveatKind, ResourceKind};
 
 /// Use of the CPUs by others from which on it is told.

@@ -1,11 +1,11 @@
 //! A sweep as the rules look at it: its levels with the words for them.
 
 use super::saturation::AtRate;
-use crate::experiment::Experiment;
 use crate::experiment::figures::resource_name;
-use crate::experiment::sweep::{CLIENTS, Level, PROGRAM, RATE, SHARED_CPUS, SweepAnswer};
+use crate::experiment::sweep::SHARED_CPUS;
+use crate::experiment::sweep::version;
 use crate::experiment::words::{exact, list, percent};
-use crate::laws::demand::Demand;
+use dyno_record::experiment::{CLIENTS, Demand, Experiment, Level, PROGRAM, RATE, SweepAnswer};
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ impl<'a> View<'a> {
             .filter(|axis| axis.values.len() > 1 || !has_several)
             .filter_map(|axis| {
                 let value = level.settings.get(&axis.key)?;
-                Some(match (axis.key.as_str(), self.answer.version(level)) {
+                Some(match (axis.key.as_str(), version(self.answer, level)) {
                     (PROGRAM, Some(version)) => version.to_owned(),
                     (key, _) => format!("`{key}={value}`"),
                 })

@@ -3,10 +3,9 @@
 use super::saturation::ERROR_NOT_KNOWN;
 use super::view::{spread, subject, units};
 use super::{finding, opportunity, warning};
-use crate::experiment::Finding;
 use crate::experiment::words::{count, interval, interval_or_none, list, percent, rate, time};
-use crate::experiment::xmax::{CONFIRMATION_RATIOS, Confirmation, XmaxAnswer};
-use crate::search::clients::ClientsEnd;
+use crate::experiment::xmax::CONFIRMATION_RATIOS;
+use dyno_record::experiment::{ClientsEnd, Confirmation, Finding, XmaxAnswer};
 
 /// All rules.
 pub(super) fn all(answer: &XmaxAnswer) -> Vec<Finding> {
@@ -228,9 +227,7 @@ fn enough_clients(answer: &XmaxAnswer) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::figures::Figure;
-    use crate::laws::demand::Demand;
-    use crate::search::clients::{ClientsResult, TriedClients};
+    use dyno_record::experiment::{ClientsResult, Demand, Figure, TriedClients};
 
     fn answer() -> XmaxAnswer {
         let tried = [(1, 8_000.0), (2, 14_000.0), (4, 18_300.0), (8, 18_800.0)];

@@ -1,5 +1,5 @@
 use super::*;
-use crate::experiment::FindingKind;
+use dyno_record::experiment::FindingKind;
 use dyno_record::model::{
     Caveat, CaveatKind, ClientUsage, Environment, FleetAgentRecord, FleetRecord, LatencySummary,
     OperationRecord, PhaseKind, PhaseRecord, PlacementRecord, ResourceKind, ResourceUse, RunStatus,
@@ -363,7 +363,10 @@ fn a_run_that_measured_nothing_has_no_analysis() {
     assert_eq!(analyze(&document, &responses, 1), Err(NothingMeasured));
 }
 
-fn law(analysis: &RunAnalysis, wanted: laws::Law) -> Option<&laws::LawCheck> {
+fn law(
+    analysis: &RunAnalysis,
+    wanted: dyno_record::experiment::Law,
+) -> Option<&dyno_record::experiment::LawCheck> {
     let mut checks = analysis.figures.laws.iter();
     checks.find(|check| check.law == wanted)
 }
@@ -387,17 +390,23 @@ fn the_read_and_the_update_of_a_pair_obey_the_response_time_law_one_by_one() {
     document.plan["operations"] = json!({"read_modify_write": 1.0});
     responses.all = windows;
     let found = analysis(&(document, responses));
-    let check = law(&found, laws::Law::ResponseTime).unwrap();
+    let check = law(&found, dyno_record::experiment::Law::ResponseTime).unwrap();
     assert!(check.difference_ratio.abs() < 0.01, "{check:?}");
 }
 
 #[test]
 fn where_operations_failed_their_unknown_times_break_no_law() {
     let (mut document, responses) = usual();
-    assert!(law(&analysis(&usual()), laws::Law::ResponseTime).is_some());
+    assert!(
+        law(
+            &analysis(&usual()),
+            dyno_record::experiment::Law::ResponseTime
+        )
+        .is_some()
+    );
     document.phases[0].failed = 1000;
     let found = analysis(&(document, responses));
-    assert!(law(&found, laws::Law::ResponseTime).is_none());
+    assert!(law(&found, dyno_record::experiment::Law::ResponseTime).is_none());
 }
 
 #[test]
@@ -413,12 +422,13 @@ fn shares_of_operations_may_vary_as_chance_does() {
         phase.operations.insert("update".to_owned(), update);
         let checks = analysis(&(document, responses)).figures.laws;
         let mut checks = checks.into_iter();
-        let of_update = |check: &laws::LawCheck| check.subject.as_deref() == Some("update");
+        let of_update =
+            |check: &dyno_record::experiment::LawCheck| check.subject.as_deref() == Some("update");
         checks.find(of_update).unwrap().verdict
     };
-    assert_eq!(verdict(3.5), laws::LawVerdict::Holds);
+    assert_eq!(verdict(3.5), dyno_record::experiment::LawVerdict::Holds);
     // Far beyond chance and the tolerance of 2 %.
-    assert_eq!(verdict(12.0), laws::LawVerdict::Broken);
+    assert_eq!(verdict(12.0), dyno_record::experiment::LawVerdict::Broken);
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! The boundary of an objective: the curve along which the share of runs that keep it falls with the offered rate.
 
-use crate::estimate::Estimate;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dyno_record::experiment::Boundary;
 
 /// Share of runs that keep, or miss, an objective for a reason that has nothing to do with the rate, such as a machine
 /// that was busy with something else. Without it a single such run far from the boundary would decide how wide it is;
@@ -12,28 +10,10 @@ pub const LAPSE_RATIO: f64 = 0.01;
 /// Share of the runs that counts as most of them.
 pub const MOST_RATIO: f64 = 0.95;
 
-/// Where runs begin to miss an objective. The share of runs that keep it is a logistic curve over the logarithm of the
-/// rate: `P(kept) = l + (1 − 2 l) / (1 + (rate / half)^(1 / spread))`, with [`LAPSE_RATIO`] for `l`. All intervals hold
-/// 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Boundary {
-    /// The rate that half of the runs keep, operations per second.
-    pub half_per_s: Estimate,
-    /// The rate that 95 % of the runs keep, operations per second.
-    pub most_per_s: Estimate,
-    /// The rate that 5 % of the runs keep, operations per second.
-    pub few_per_s: Estimate,
-    /// Scale of the curve, as a share of the rate: how much chance there is in a run near the boundary. Where few runs
-    /// contradict each other, its upper end is what they leave open.
-    pub spread_ratio: Estimate,
-}
-
-impl Boundary {
-    /// The share of runs at this rate that keep the objective, by the curve with the values in the middle.
-    pub fn kept_ratio(&self, rate_per_s: f64) -> f64 {
-        let distance = (rate_per_s / self.half_per_s.value).ln();
-        kept_ratio(distance / self.spread_ratio.value)
-    }
+/// The share of runs at this rate that keep the objective, by the curve with the values in the middle.
+pub fn kept_at(boundary: &Boundary, rate_per_s: f64) -> f64 {
+    let distance = (rate_per_s / boundary.half_per_s.value).ln();
+    kept_ratio(distance / boundary.spread_ratio.value)
 }
 
 /// The share of runs that keep at so many spreads above the boundary.
@@ -50,6 +30,7 @@ pub(super) fn most_spreads() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::estimate::Estimate;
 
     fn exact(value: f64) -> Estimate {
         Estimate {
@@ -76,7 +57,7 @@ mod tests {
             (boundary.few_per_s.value, 1.0 - MOST_RATIO),
             (1e9, LAPSE_RATIO),
         ] {
-            let found = boundary.kept_ratio(rate);
+            let found = kept_at(&boundary, rate);
             assert!((found - share).abs() < 1e-9, "{rate}: {found}");
         }
     }

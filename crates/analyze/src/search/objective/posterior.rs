@@ -10,8 +10,10 @@
 //! The next run is where it is expected to leave the least entropy of the boundary, whatever the spread: the method of
 //! Kontsevich and Tyler (Vision Research 39, 1999) with the spread averaged out (Prins, Journal of Vision 13(7), 2013).
 
-use super::boundary::{Boundary, kept_ratio, most_spreads};
-use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Estimate};
+use super::boundary::{kept_ratio, most_spreads};
+use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
+use dyno_record::estimate::Estimate;
+use dyno_record::experiment::Boundary;
 use std::f64::consts::LN_2;
 use std::ops::Range;
 

@@ -4,8 +4,8 @@ use super::Sweep;
 use crate::experiment::law_words::{TOLERANCES, difference, name, uncertainty, unit};
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use dyno_analyze::experiment::sweep::Level;
-use dyno_analyze::laws::{Law, LawCheck, LawVerdict};
+use dyno_analyze::laws::meaning_when_broken;
+use dyno_record::experiment::{Law, LawCheck, LawVerdict, Level};
 
 /// Checks of the same law on the same subject.
 struct Group<'a> {
@@ -151,7 +151,7 @@ fn meanings(groups: &[Group<'_>]) -> Vec<String> {
         .iter()
         .filter(|group| group.checks.iter().any(|(_, check)| is_broken(check)))
         .map(|group| {
-            let meaning = group.law.meaning_when_broken();
+            let meaning = meaning_when_broken(group.law);
             format!("{} is broken: {meaning}.", name(group.law))
         })
         .collect();

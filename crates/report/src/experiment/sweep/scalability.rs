@@ -4,8 +4,8 @@ use super::Sweep;
 use crate::experiment::figure::interval;
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use dyno_analyze::estimate::Estimate;
-use dyno_analyze::usl::{OpenEstimate, UslFit};
+use dyno_record::estimate::Estimate;
+use dyno_record::experiment::{OpenEstimate, UslFit};
 use dyno_record::quantity::{Quantity, Unit};
 
 /// The section; absent where no numbers of clients were compared.

@@ -1,26 +1,28 @@
 //! Made-up experiments: figures of runs on a bench of two CPUs, analysed by the real analysis. All numbers are
 //! fixed.
 
-use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
-use dyno_analyze::estimate::{Estimate, Quantity};
-use dyno_analyze::experiment::ab::{AbAnswer, AbEnd, side};
+use dyno_analyze::experiment::ab::explained;
+use dyno_analyze::experiment::ab::side;
 use dyno_analyze::experiment::blocks;
-use dyno_analyze::experiment::figures::{Figure, Figures, PERCENTILES, resource_name};
+use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::findings::findings;
-use dyno_analyze::experiment::slo::{Objective, Objectives, SloAnswer, attempt};
-use dyno_analyze::experiment::sweep::{CLIENTS, RATE, SweepAnswer, analyze};
-use dyno_analyze::experiment::xmax::{self, Confirmation, confirmation};
-use dyno_analyze::experiment::{
-    Answer, Axis, Block, Experiment, Point, SCHEMA_VERSION, Side, Verb,
-};
+use dyno_analyze::experiment::slo::are_kept;
+use dyno_analyze::experiment::slo::attempt;
+use dyno_analyze::experiment::sweep::analyze;
+use dyno_analyze::experiment::xmax::{self, confirmation};
 use dyno_analyze::laws;
-use dyno_analyze::laws::demand::Resource;
+use dyno_analyze::laws::demand::demand;
 use dyno_analyze::resampling::Resampling;
-use dyno_analyze::search::clients::{ClientsEnd, ClientsResult, TriedClients};
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
 use dyno_analyze::uncertainty::histogram::SparseHistogram;
-use dyno_analyze::uncertainty::runs::Basis;
-use dyno_analyze::uncertainty::series::{IntervalSample, Statistic};
+use dyno_analyze::uncertainty::series::IntervalSample;
+use dyno_record::estimate::{Estimate, Quantity};
+use dyno_record::experiment::{
+    AbAnswer, AbEnd, Answer, Axis, Basis, Block, CLIENTS, ClientsEnd, ClientsResult, Comparison,
+    ComparisonVerdict, Confirmation, Experiment, Figure, Figures, LawCheck, Objective, Objectives,
+    PERCENTILES, Point, RATE, Resource, SCHEMA_VERSION, Side, SloAnswer, Statistic, SweepAnswer,
+    TriedClients, Verb,
+};
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind, RunStatus};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -62,7 +64,7 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
     let tail = [0.85, 1.6, 2.1, 4.2, 11.0];
     let levels = PERCENTILES.iter().zip(tail);
     let in_flight = Quantity::exact(rate * mean_us * 1e-6 * 1.000_4);
-    let mut checks: Vec<laws::LawCheck> = Vec::new();
+    let mut checks: Vec<LawCheck> = Vec::new();
     checks.extend(laws::little(
         in_flight,
         Quantity::exact(rate),
@@ -114,7 +116,7 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
         steady: Some(true),
         demands: resources
             .iter()
-            .filter_map(|resource| resource.demand(Quantity::exact(rate)))
+            .filter_map(|resource| demand(resource, Quantity::exact(rate)))
             .collect(),
         resources,
         laws: checks,
@@ -446,7 +448,7 @@ pub(crate) fn ab() -> Experiment {
         }
     }
     if let Some(Answer::Ab(answer)) = experiment.answer.take() {
-        let answer = answer.explained(&experiment);
+        let answer = explained(*answer, &experiment);
         experiment.answer = Some(Answer::Ab(Box::new(answer)));
     }
     let set_b = json!(["server.durable_writes=true"]);
@@ -572,7 +574,7 @@ pub(crate) fn objective() -> Experiment {
                 };
                 let mean_us = mean_us * luck[lines.len() % luck.len()];
                 let line = (32, Some(rate_per_s), rate_per_s, mean_us, 0.01);
-                search.record(objectives.are_kept(&figures(line)));
+                search.record(are_kept(&objectives, &figures(line)));
                 lines.push(line);
             }
         }

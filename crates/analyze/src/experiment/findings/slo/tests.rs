@@ -1,6 +1,5 @@
 use super::*;
-use crate::experiment::slo::{Objective, Objectives};
-use crate::search::objective::ObjectiveResult;
+use dyno_record::experiment::{Objective, ObjectiveResult, Objectives};
 
 fn within(value: f64, ratio: f64) -> Estimate {
     Estimate {

@@ -1,6 +1,7 @@
 use super::*;
-use crate::experiment::Block;
-use crate::experiment::blocks::{self, BlocksAnswer};
+use crate::experiment::blocks;
+use crate::experiment::sweep::kept_rate_per_s;
+use dyno_record::experiment::{Block, BlocksAnswer};
 
 /// The sweep over clients and the one over rates as one experiment; the points of both alternate.
 fn both() -> Experiment {
@@ -216,10 +217,7 @@ fn a_rate_is_not_kept_if_arrivals_are_dropped_or_fail_or_a_few_percent_are_missi
             }
         }
         let found = answered(experiment);
-        blocks_of(&found)
-            .open
-            .as_ref()
-            .and_then(|open| open.kept_rate_per_s())
+        blocks_of(&found).open.as_ref().and_then(kept_rate_per_s)
     };
     assert_eq!(kept(|_| ()), Some(16_000.0));
     for change in [

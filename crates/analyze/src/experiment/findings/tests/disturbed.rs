@@ -1,8 +1,8 @@
 //! Pairs of runs in which the hypervisor took CPU time.
 
 use super::*;
-use crate::experiment::Side;
-use crate::experiment::ab::{DisturbedPair, disturbed, pairs};
+use crate::experiment::ab::{disturbed, pairs};
+use dyno_record::experiment::{DisturbedPair, Side};
 
 /// An A/B whose pairs had these shares of the CPU time taken, in the first and the second run.
 fn pairs_with(stolen: &[[Option<f64>; 2]]) -> Experiment {

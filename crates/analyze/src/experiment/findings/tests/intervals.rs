@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::experiment::xmax;
-use crate::search::clients::{ClientsEnd, ClientsResult};
+use dyno_record::experiment::{ClientsEnd, ClientsResult};
 use dyno_testkit::simulate::normal;
 
 /// What the benches of these tests have for N*: 125 µs of a lone client, and 50 µs between two operations.

@@ -1,6 +1,5 @@
 use super::*;
-use crate::experiment::relative::{AgainstBase, BASE, Explanation};
-use crate::uncertainty::series::Statistic;
+use dyno_record::experiment::{AgainstBase, BASE, Explanation, Statistic};
 
 const VALUES: [&str; 2] = ["6.0.5", "6.0.27"];
 

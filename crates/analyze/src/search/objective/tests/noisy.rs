@@ -1,6 +1,7 @@
 //! Searches on benches where chance decides near the boundary: what the interval promises, and what it costs.
 
 use super::*;
+use crate::search::objective::boundary::kept_at;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -200,7 +201,7 @@ fn runs_of_a_noisy_bench_leave_a_wide_interval_and_say_how_wide_the_boundary_is(
     assert!(boundary.spread_ratio.value > 0.05, "{boundary:?}");
     // Runs at the rates where they contradict each other are neither surely kept nor surely missed.
     for rate in [9_374.0, 11_861.0] {
-        let share = boundary.kept_ratio(rate);
+        let share = kept_at(&boundary, rate);
         assert!((0.1..0.9).contains(&share), "{rate}: {share}");
     }
 }

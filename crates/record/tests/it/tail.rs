@@ -1,9 +1,9 @@
 //! `tail.json`: its committed JSON schema is that of the code, and `tests/golden/tail.json`, which a run wrote, stays
 //! readable and is written back as it is.
 
-use dyno_analyze::messages::record::{FILE, SCHEMA_VERSION, TailDocument, schema};
 use dyno_record::RecordError;
-use dyno_tail::document;
+use dyno_record::schema::tail_schema;
+use dyno_record::tail::{FILE, SCHEMA_VERSION, TailDocument};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,20 +25,23 @@ fn golden() -> Value {
 fn read(value: &Value) -> Result<TailDocument, RecordError> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(FILE), value.to_string()).unwrap();
-    assert!(document::is_in(folder.path()));
-    document::read(folder.path())
+    assert!(TailDocument::is_in(folder.path()));
+    TailDocument::read(folder.path())
 }
 
 #[test]
 fn the_committed_schema_is_current() {
-    let text = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
+    let text = format!(
+        "{}\n",
+        serde_json::to_string_pretty(&tail_schema()).unwrap()
+    );
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         fs::write(committed(), &text).unwrap();
     }
     let found = fs::read_to_string(committed()).unwrap();
     assert!(
         found == text,
-        "run `UPDATE_SCHEMA=1 cargo test -p dyno-tail --test document`"
+        "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test it tail`"
     );
 }
 
@@ -67,7 +70,7 @@ fn the_golden_document_is_read_and_written_back_as_it_is() {
     let read = read(&golden).unwrap();
     assert_eq!(read.cells.len(), 4);
     let folder = tempfile::tempdir().unwrap();
-    document::write(&read, folder.path()).unwrap();
+    read.write(folder.path()).unwrap();
     let text = fs::read_to_string(folder.path().join(FILE)).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), golden);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -81,6 +84,6 @@ fn what_cannot_be_read_is_told() {
     let mut without = golden();
     without.as_object_mut().unwrap().remove("cells");
     assert!(matches!(read(&without), Err(RecordError::Document { .. })));
-    let nowhere = document::read(Path::new("/nowhere/at/all"));
+    let nowhere = TailDocument::read(Path::new("/nowhere/at/all"));
     assert!(matches!(nowhere, Err(RecordError::Read { .. })));
 }

@@ -1,12 +1,20 @@
 //! `tail.json`: messages through a database, by one or more drivers, each measured alone. What each message did is in
 //! tables beside it.
 
-use super::judge::{Course, InFlight, Judgement};
-use dyno_record::model::RunStatus;
-use dyno_record::server::ExperimentServer;
+mod course;
+
+pub use course::{
+    Cause, Course, Direction, InFlight, Judgement, Part, PartTrend, Point, QueuePlace, Rates, Trend,
+};
+
+use crate::document;
+use crate::error::RecordError;
+use crate::model::RunStatus;
+use crate::server::ExperimentServer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::Path;
 
 /// Version of the form that is written now.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -45,6 +53,29 @@ pub struct TailDocument {
     pub skipped: Vec<SkippedDriver>,
     /// What was measured, in this order, one at a time.
     pub cells: Vec<Cell>,
+}
+
+impl TailDocument {
+    /// Whether a folder holds such a document.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).is_file()
+    }
+
+    /// Reads the document in a folder.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it cannot be read, has a later version than [`SCHEMA_VERSION`], or is no such document.
+    pub fn read(folder: &Path) -> Result<TailDocument, RecordError> {
+        document::read(&folder.join(FILE), SCHEMA_VERSION)
+    }
+
+    /// Writes the document into a folder that is there, all or nothing.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
+        document::write(&folder.join(FILE), self)
+    }
 }
 
 /// A driver that is left out.
@@ -451,9 +482,4 @@ pub struct Measured {
     /// Clocks of other hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<HostClock>,
-}
-
-/// The JSON schema of [`TailDocument`].
-pub fn schema() -> Value {
-    schemars::schema_for!(TailDocument).into()
 }

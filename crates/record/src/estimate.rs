@@ -1,0 +1,92 @@
+//! A number with what is known about its error, as results are recorded.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A value with its confidence interval, in the unit that the name of the field says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The value itself.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Share of such intervals that hold the true value, between 0 and 1.
+    pub confidence_ratio: f64,
+}
+
+impl Estimate {
+    /// Whether the interval holds `value`.
+    pub fn contains(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    /// Half of the interval's width, as a share of the value.
+    pub fn half_width_ratio(&self) -> f64 {
+        (self.high - self.low) / 2.0 / self.value.abs()
+    }
+
+    /// The same estimate in another unit; `factor` is positive.
+    pub fn scaled(&self, factor: f64) -> Estimate {
+        Estimate {
+            value: self.value * factor,
+            low: self.low * factor,
+            high: self.high * factor,
+            ..*self
+        }
+    }
+}
+
+/// A value with its relative uncertainty: the half-width of its confidence interval divided by it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Quantity {
+    /// The value, in the unit that the place where it stands says.
+    pub value: f64,
+    /// Half-width of the confidence interval as a share of the value; 0 for what is known exactly.
+    pub uncertainty_ratio: f64,
+}
+
+impl Quantity {
+    /// A value that was set, not measured.
+    pub fn exact(value: f64) -> Quantity {
+        Quantity {
+            value,
+            uncertainty_ratio: 0.0,
+        }
+    }
+
+    /// Half-width of the confidence interval, in the unit of the value.
+    pub fn uncertainty(&self) -> f64 {
+        self.value.abs() * self.uncertainty_ratio
+    }
+}
+
+impl From<Estimate> for Quantity {
+    fn from(estimate: Estimate) -> Quantity {
+        Quantity {
+            value: estimate.value,
+            uncertainty_ratio: estimate.half_width_ratio(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_becomes_a_quantity_with_its_half_width() {
+        let estimate = Estimate {
+            value: 200.0,
+            low: 190.0,
+            high: 210.0,
+            confidence_ratio: 0.95,
+        };
+        assert!(estimate.contains(190.0) && !estimate.contains(189.9));
+        let quantity = Quantity::from(estimate);
+        assert_eq!(quantity.uncertainty_ratio, 0.05);
+        assert_eq!(quantity.uncertainty(), 10.0);
+        assert_eq!(estimate.scaled(0.5).high, 105.0);
+    }
+}

@@ -1,0 +1,128 @@
+//! Comparisons of a candidate with a baseline, and the answer of one between two plans.
+
+use super::sweep::{DemandRatio, Explanation};
+use crate::estimate::Estimate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is computed from recording intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Statistic {
+    /// Operations per second.
+    Rate,
+    /// Mean of the times, in their unit.
+    MeanTime,
+    /// The time that a percentage of the operations does not exceed, in its unit.
+    Percentile {
+        /// The percentage, above 0 and up to 100.
+        percent: f64,
+    },
+}
+
+impl Statistic {
+    /// Whether a larger value is the better one.
+    pub fn larger_is_better(self) -> bool {
+        self == Statistic::Rate
+    }
+}
+
+/// What an interval rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Variation inside of a single run: says nothing about what differs from run to run.
+    WithinRun,
+    /// Variation between repetitions, with that inside of them as the least.
+    BetweenRuns,
+}
+
+/// What the interval of the ratio says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparisonVerdict {
+    /// The candidate is better: the interval does not hold 1 and reaches beyond the margin.
+    Faster,
+    /// The candidate is worse, likewise.
+    Slower,
+    /// The whole interval is within the margin, on whichever side of 1.
+    NoDifferenceLargerThan {
+        /// The margin.
+        margin_ratio: f64,
+    },
+    /// The interval holds 1 and reaches beyond the margin.
+    NotEnoughData,
+}
+
+/// Baseline and candidate compared by one statistic.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// What was compared.
+    pub statistic: Statistic,
+    /// Candidate divided by baseline: geometric mean over the pairs, with its interval.
+    pub ratio: Estimate,
+    /// What follows from it.
+    pub verdict: ComparisonVerdict,
+    /// Difference that is of no interest, as a share.
+    pub margin_ratio: f64,
+    /// What the interval rests on. From a single pair it knows nothing of what differs from run to
+    /// run, and so does the verdict.
+    pub basis: Basis,
+    /// Number of pairs.
+    pub pairs: usize,
+    /// Deviation of the ratio of a single pair, as a share.
+    pub pair_deviation_ratio: f64,
+    /// Ratio of the second run of a pair to the first, where it was taken out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_effect_ratio: Option<f64>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbAnswer {
+    /// Comparisons of B with A, of the figures that have an interval.
+    pub comparisons: Vec<Comparison>,
+    /// The figure whose comparison decides, also if it has none: there are not enough data then.
+    pub deciding: Statistic,
+    /// Pairs that would be needed for the wished precision; absent beyond all reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs_needed: Option<u32>,
+    /// Why the pairs ended.
+    pub end: AbEnd,
+    /// Pairs that do not count, because the hypervisor took CPU time from the machine during one of their runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_aside: Vec<DisturbedPair>,
+    /// What an operation of B needed of each resource, relative to A.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub demands: Vec<DemandRatio>,
+    /// What explains the difference; absent where there is none for certain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+}
+
+impl AbAnswer {
+    /// The comparison that decides; `None` if there are not enough data for it.
+    pub fn decision(&self) -> Option<&Comparison> {
+        let mut comparisons = self.comparisons.iter();
+        comparisons.find(|one| one.statistic == self.deciding)
+    }
+}
+
+/// A pair that does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DisturbedPair {
+    /// Its number, from 0: it has the runs twice that number and the next.
+    pub pair: u32,
+    /// Largest share of the CPU time that was taken during one of its runs.
+    pub stolen_ratio: f64,
+}
+
+/// Why no more pairs were run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AbEnd {
+    /// The interval is as narrow as the margin calls for.
+    Precise,
+    /// The number of pairs, or the time, was spent first.
+    Spent,
+}

@@ -1,0 +1,290 @@
+//! `experiment.json`: several runs that answer one question together, and the answer. The runs are ordinary run
+//! directories beside it; everything in the answer can be computed from them again.
+
+mod comparison;
+mod figures;
+mod laws;
+mod models;
+mod search;
+mod sweep;
+
+pub use comparison::{
+    AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DisturbedPair, Statistic,
+};
+pub use figures::{Demand, Figure, Figures, Resource};
+pub use laws::{Law, LawCheck, LawVerdict};
+pub use models::{
+    Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, OpenEstimate, OpenQueue, QueueFit,
+    QueueModel, QueuePoint, UslFit, UslPeak,
+};
+pub use search::{
+    Attempt, Boundary, ClientsEnd, ClientsResult, Confirmation, Objective, ObjectiveEnd,
+    ObjectiveResult, Objectives, SloAnswer, TriedClients, TriedRate, XmaxAnswer,
+};
+pub use sweep::{
+    AgainstBase, BASE, Base, BlocksAnswer, DemandRatio, Explanation, Level, Relative, SweepAnswer,
+};
+
+use crate::document;
+use crate::error::RecordError;
+use crate::model::{Caveat, RunStatus};
+use crate::plan::RecordedPlan;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Percentiles of every run, with their names in [`Figures::response_us`].
+pub const PERCENTILES: [(&str, f64); 5] = [
+    ("p50", 50.0),
+    ("p90", 90.0),
+    ("p95", 95.0),
+    ("p99", 99.0),
+    ("p99_9", 99.9),
+];
+
+/// Version of the form of [`Experiment`]; raised when a reader of the old form would misread the new one.
+pub const SCHEMA_VERSION: u32 = 1;
+/// Name of the file in the folder of the experiment.
+pub const FILE: &str = "experiment.json";
+
+/// Key of the plan with the number of clients; a sweep over it orders its points along an axis.
+pub const CLIENTS: &str = "client.clients";
+/// Key of the plan with the offered rate; likewise.
+pub const RATE: &str = "schedule.rate_per_s";
+/// Key of the plan with the program of the server.
+pub const PROGRAM: &str = "server.mongod";
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// How rate and response time depend on a setting.
+    Sweep,
+    /// The highest rate that the server sustains.
+    Xmax,
+    /// The highest offered rate that keeps an objective.
+    Slo,
+    /// Whether one of two plans is faster.
+    Ab,
+}
+
+impl Verb {
+    /// The word on the command line and in names of folders.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verb::Sweep => "sweep",
+            Verb::Xmax => "xmax",
+            Verb::Slo => "slo",
+            Verb::Ab => "ab",
+        }
+    }
+}
+
+/// The document of an experiment, `experiment.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Experiment {
+    /// Version of this form.
+    pub schema_version: u32,
+    /// Version of the `dyno` that wrote it.
+    pub dyno_version: String,
+    /// What is asked.
+    pub verb: Verb,
+    /// The question in words.
+    pub question: String,
+    /// Name of the workload.
+    pub name: String,
+    /// Start, RFC 3339 in UTC.
+    pub started_at: String,
+    /// How it ended.
+    pub status: RunStatus,
+    /// Why it is partial or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_reason: Option<String>,
+    /// The plan that all points change, without secrets.
+    pub plan: serde_json::Value,
+    /// Numbers that say how the experiment is done, by the name of the option.
+    pub options: BTreeMap<String, serde_json::Value>,
+    /// The keys that are varied; empty where a search chooses the points.
+    pub axes: Vec<Axis>,
+    /// All points in the order in which they are run.
+    pub points: Vec<Point>,
+    /// The answer; absent until there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// What follows from it, in sentences, the most important first.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// Reasons to doubt it.
+    #[serde(default)]
+    pub caveats: Vec<Caveat>,
+}
+
+impl Experiment {
+    /// Whether a folder holds such a document.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).is_file()
+    }
+
+    /// Reads the document in a folder.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it cannot be read, has a later version than [`SCHEMA_VERSION`], or is no such document.
+    pub fn read(folder: &Path) -> Result<Experiment, RecordError> {
+        document::read(&folder.join(FILE), SCHEMA_VERSION)
+    }
+
+    /// Writes the document into a folder that is there, all or nothing.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
+        document::write(&folder.join(FILE), self)
+    }
+
+    /// The plan by its fields.
+    pub fn recorded_plan(&self) -> RecordedPlan {
+        RecordedPlan::new(&self.plan)
+    }
+
+    /// Whether numbers of clients and offered rates were swept one after the other, and not with each other.
+    pub fn has_blocks(&self) -> bool {
+        self.points.iter().any(|point| point.block.is_some())
+    }
+
+    /// The keys that are varied in a block; all of them without one.
+    pub fn axes_of(&self, block: Option<Block>) -> impl Iterator<Item = &Axis> + Clone {
+        let axes = self.axes.iter();
+        axes.filter(move |axis| block.is_none_or(|block| block.varies(&axis.key)))
+    }
+}
+
+/// The answer, by what was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Answer {
+    /// See [`Verb::Sweep`].
+    Sweep(Box<SweepAnswer>),
+    /// The same, of numbers of clients and offered rates one after the other.
+    Blocks(Box<BlocksAnswer>),
+    /// See [`Verb::Xmax`].
+    Xmax(Box<XmaxAnswer>),
+    /// See [`Verb::Slo`].
+    Slo(Box<SloAnswer>),
+    /// See [`Verb::Ab`].
+    Ab(Box<AbAnswer>),
+}
+
+/// A plan key and its values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Axis {
+    /// Dotted key of the plan, such as `client.clients`.
+    pub key: String,
+    /// The values, as they are set.
+    pub values: Vec<String>,
+}
+
+/// Which of two plans.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The first, which the other is compared with.
+    A,
+    /// The second.
+    B,
+}
+
+impl Side {
+    /// How people are told of it: `A` or `B`.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Side::A => "A",
+            Side::B => "B",
+        }
+    }
+}
+
+/// Which part of a sweep that has numbers of clients and offered rates one after the other.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Block {
+    /// A closed loop over the numbers of clients.
+    Closed,
+    /// An open loop over the offered rates.
+    Open,
+}
+
+impl Block {
+    /// Both, in the order in which they are run and told.
+    pub const ALL: [Block; 2] = [Block::Closed, Block::Open];
+
+    /// Whether a key that the sweep varies is varied in this block.
+    pub fn varies(self, key: &str) -> bool {
+        match self {
+            Block::Closed => key != RATE,
+            Block::Open => key != CLIENTS,
+        }
+    }
+}
+
+/// One run of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Point {
+    /// Keys of the plan that it sets.
+    pub settings: BTreeMap<String, String>,
+    /// Which of two plans it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
+    /// Which part of a sweep it belongs to; absent where there is one only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<Block>,
+    /// Number among the runs with the same settings, from 0.
+    pub repeat: u32,
+    /// Run directory, inside that of the experiment.
+    pub directory: String,
+    /// What it measured; absent until it was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Figures>,
+    /// Why it has no figures, if it was run and measured nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A sentence that a performance engineer would write, and what supports it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Whether it says what is, or what could be changed.
+    pub kind: FindingKind,
+    /// The sentence with its figures.
+    pub text: String,
+    /// The measurements behind it, one sentence each; at least one.
+    pub evidence: Vec<String>,
+}
+
+impl Finding {
+    /// One with at least one sentence of evidence.
+    pub fn new(kind: FindingKind, text: String, evidence: Vec<String>) -> Self {
+        debug_assert!(!evidence.is_empty(), "nothing supports `{text}`");
+        Finding {
+            kind,
+            text,
+            evidence,
+        }
+    }
+}
+
+/// Kinds of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// What was found.
+    Finding,
+    /// What could be changed, and why that should help.
+    Opportunity,
+    /// Why the answer should not be trusted, or reaches only so far.
+    Warning,
+}

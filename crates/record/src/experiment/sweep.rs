@@ -1,0 +1,207 @@
+//! The answer of a sweep.
+
+use super::Block;
+use super::comparison::Comparison;
+use super::figures::{Demand, Figure};
+use super::laws::LawCheck;
+use super::models::{Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, QueueModel, UslFit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Name of the option of an experiment that holds its [`Base`].
+pub const BASE: &str = "base";
+
+/// All runs with the same settings together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Level {
+    /// The settings.
+    pub settings: BTreeMap<String, String>,
+    /// Places of the runs in [`super::Experiment::points`].
+    pub runs: Vec<u32>,
+    /// Concurrent clients.
+    pub clients: u32,
+    /// Rate that was asked for; absent with a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_rate_per_s: Option<f64>,
+    /// Operations per second.
+    pub rate_per_s: Figure,
+    /// Mean response time.
+    pub response_mean_us: Figure,
+    /// Percentiles of the response time, by name, over the merged histograms.
+    pub response_us: BTreeMap<String, Figure>,
+    /// Share of the operations that failed.
+    pub failed_ratio: f64,
+    /// Share of the arrivals that were never sent.
+    pub dropped_ratio: f64,
+    /// What an operation needed of each resource, as a mean over the runs, with the error of that: between the runs, or
+    /// inside of the run where there is one. An error of 1 or more is not known.
+    pub demands: Vec<Demand>,
+    /// How busy each resource was, 0 to 1, by its name.
+    pub busy_ratio: BTreeMap<String, f64>,
+    /// Checks of the laws: those of the runs, and those that follow from the sweep.
+    pub laws: Vec<LawCheck>,
+    /// Operations that succeeded in all runs.
+    #[serde(default)]
+    pub succeeded: u64,
+    /// Whether server and client waited for the same CPUs.
+    #[serde(default)]
+    pub shares_cpus: bool,
+    /// The server by its program and version; absent where it did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Whether a run says that the client was the limit.
+    pub generator_bound: bool,
+    /// Whether a run had no steady state.
+    pub unsteady: bool,
+}
+
+/// The answer of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepAnswer {
+    /// Which part of the sweep it is about; absent where there is one only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<Block>,
+    /// The levels, in ascending order along the axis.
+    pub levels: Vec<Level>,
+    /// The key that orders them, [`super::CLIENTS`] or [`super::RATE`]; absent where something else is swept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<String>,
+    /// Number of the level with the highest rate.
+    pub best: u32,
+    /// The bench as a closed queueing system, from the demands at the best level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<ClosedSystem>,
+    /// The resource that saturates first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<Demand>,
+    /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound_per_s: Option<Figure>,
+    /// N*: number of clients where the asymptotes meet. The interval has the errors of the lone client's response time
+    /// and of the largest demand; without one of them there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saturation_clients: Option<Figure>,
+    /// Bounds at each number of clients from 1 to the largest, thinned out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<Bounds>,
+    /// The network that the demands make, exactly, over the number of clients: what waiting for the measured
+    /// resources alone explains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network: Vec<ClosedPoint>,
+    /// The queue (M/M/1 or M/M/m) that fits the response times, where rates were swept and at least three kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueModel>,
+    /// The scalability law, where clients were swept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usl: Option<UslFit>,
+    /// Why there is no fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usl_problem: Option<String>,
+    /// The fitted curve over the measured range.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usl_curve: Vec<CurvePoint>,
+    /// The load where more of it begins to cost more response time than it brings rate; absent where the swept key
+    /// is no load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<Knee>,
+    /// The levels relative to those with the base; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative: Option<Relative>,
+}
+
+/// The answer of such a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlocksAnswer {
+    /// The closed loop over the numbers of clients; absent until a point of it was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<SweepAnswer>,
+    /// The open loop over the offered rates; absent until a point of it was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<SweepAnswer>,
+    /// X_max: the highest rate of the closed loop; absent if the client was the limit there, as it is then not a
+    /// property of the server, and where another key is swept besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_max_per_s: Option<Figure>,
+    /// Whether more clients did not raise the rate, and no higher rate that was offered was kept; where not, X_max is at
+    /// least that.
+    pub is_x_max_reached: bool,
+}
+
+/// The value that the others are compared with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Base {
+    /// The key of the plan.
+    pub key: String,
+    /// One of its values.
+    pub value: String,
+}
+
+/// The levels of a sweep relative to a base.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Relative {
+    /// What they are compared with.
+    pub base: Base,
+    /// Those that have a base, in the order of the levels, without the bases themselves.
+    pub levels: Vec<AgainstBase>,
+}
+
+/// A level and its base.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgainstBase {
+    /// Number of the level.
+    pub level: u32,
+    /// Number of the level that has the base and the same other settings.
+    pub base: u32,
+    /// Comparisons of the level with its base, of the figures that have an interval; the one that decides comes first, if it
+    /// has one.
+    pub comparisons: Vec<Comparison>,
+    /// What an operation needed of each resource, relative to the base.
+    pub demands: Vec<DemandRatio>,
+    /// What explains the difference; absent where there is none for certain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+}
+
+/// What explains a difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Explanation {
+    /// What an operation needs of this resource has changed, to the same side and by enough.
+    Demand {
+        /// Its name.
+        name: String,
+    },
+    /// The demands are known and none of them has changed so.
+    NoDemand,
+    /// The server was not watched, so that its demands are not known.
+    NotWatched,
+}
+
+/// What an operation needed of a resource, in two plans that were run in pairs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DemandRatio {
+    /// Name of the resource.
+    pub name: String,
+    /// Its servers, such as CPUs.
+    pub servers: u32,
+    /// Demand of the baseline in seconds: the geometric mean over the pairs.
+    pub baseline_s: f64,
+    /// The same of the candidate.
+    pub candidate_s: f64,
+    /// Candidate divided by baseline, with the interval over the pairs; without one the error is not known.
+    pub ratio: Figure,
+}
+
+impl DemandRatio {
+    /// Whether the interval does not hold 1.
+    pub fn is_certain(&self) -> bool {
+        let ends = self.ratio.low.zip(self.ratio.high);
+        ends.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
+    }
+
+    /// By how much the time between two operations changes when the resource is always busy.
+    pub fn change_per_server_s(&self) -> f64 {
+        (self.candidate_s - self.baseline_s).abs() / f64::from(self.servers.max(1))
+    }
+}

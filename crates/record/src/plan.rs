@@ -1,0 +1,255 @@
+//! The plan in a record, with those of its fields that results are read by. Records keep the plan as it was written, so that
+//! nothing of it is lost when they are written again; this is how it is read.
+//!
+//! Records of any version are read: a field that a plan lacks, or that has another form there, is absent.
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A resolved plan, as far as results need it. What is absent was not recorded.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedPlan {
+    /// What the plan is for, in words.
+    #[serde(deserialize_with = "lenient")]
+    pub description: Option<String>,
+    /// The servers.
+    #[serde(deserialize_with = "lenient")]
+    pub server: RecordedServer,
+    /// The documents.
+    #[serde(deserialize_with = "lenient")]
+    pub data: RecordedData,
+    /// Weights of the operations, by name; empty if none were recorded. They need not add up to 1.
+    #[serde(deserialize_with = "numbers")]
+    pub operations: BTreeMap<String, f64>,
+    /// How keys are chosen.
+    #[serde(deserialize_with = "lenient")]
+    pub keys: Option<RecordedKeys>,
+    /// The load generator.
+    #[serde(deserialize_with = "lenient")]
+    pub client: RecordedClient,
+    /// When operations start.
+    #[serde(deserialize_with = "lenient")]
+    pub schedule: RecordedSchedule,
+    /// Lengths of the phases.
+    #[serde(deserialize_with = "lenient")]
+    pub phases: RecordedPhases,
+    /// An index build; absent in other experiments.
+    #[serde(deserialize_with = "lenient")]
+    pub index_build: Option<RecordedIndexBuild>,
+}
+
+/// The servers of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedServer {
+    /// `mongod`, `embedded` or `uri`.
+    #[serde(deserialize_with = "lenient")]
+    pub kind: Option<String>,
+    /// Servers beside each other, each with a client of its own.
+    #[serde(deserialize_with = "lenient")]
+    pub pairs: Option<u64>,
+    /// Size of the cache, with its unit.
+    #[serde(deserialize_with = "lenient")]
+    pub cache: Option<String>,
+    /// Compression of the data files.
+    #[serde(deserialize_with = "lenient")]
+    pub block_compressor: Option<String>,
+    /// Whether a write is on disk before it is acknowledged.
+    #[serde(deserialize_with = "lenient")]
+    pub durable_writes: Option<bool>,
+}
+
+/// The documents of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedData {
+    /// Number of documents.
+    #[serde(deserialize_with = "lenient")]
+    pub records: Option<u64>,
+    /// Fields of each document.
+    #[serde(deserialize_with = "lenient")]
+    pub field_count: Option<u64>,
+    /// Length of each field.
+    #[serde(deserialize_with = "lenient")]
+    pub field_length: Option<RecordedFieldLength>,
+    /// `hashed` or `ordered`.
+    #[serde(deserialize_with = "lenient")]
+    pub key_order: Option<String>,
+    /// Whether values that are read are checked.
+    #[serde(deserialize_with = "lenient")]
+    pub integrity: Option<bool>,
+}
+
+/// How long fields are.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedFieldLength {
+    /// `constant`, `uniform`, `zipfian` or `histogram`.
+    #[serde(deserialize_with = "lenient")]
+    pub distribution: Option<String>,
+    /// The length, if it is constant.
+    #[serde(deserialize_with = "lenient")]
+    pub bytes: Option<u64>,
+    /// The smallest length.
+    #[serde(deserialize_with = "lenient")]
+    pub min_bytes: Option<u64>,
+    /// The largest length.
+    #[serde(deserialize_with = "lenient")]
+    pub max_bytes: Option<u64>,
+}
+
+/// How keys are chosen.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedKeys {
+    /// Name of the distribution.
+    #[serde(deserialize_with = "lenient")]
+    pub distribution: Option<String>,
+    /// Its parameters by name, such as `exponent`.
+    #[serde(flatten)]
+    pub parameters: Map<String, Value>,
+}
+
+/// The load generator of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedClient {
+    /// Concurrent clients of each server.
+    #[serde(deserialize_with = "lenient")]
+    pub clients: Option<u64>,
+    /// Worker threads of each client process.
+    #[serde(deserialize_with = "lenient")]
+    pub threads: Option<u64>,
+    /// `wire` or `driver`.
+    #[serde(deserialize_with = "lenient")]
+    pub backend: Option<String>,
+    /// Seed of all random numbers.
+    #[serde(deserialize_with = "lenient")]
+    pub seed: Option<u64>,
+    /// Documents per insert command of the load phase.
+    #[serde(deserialize_with = "lenient")]
+    pub batch: Option<u64>,
+}
+
+/// When operations start.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedSchedule {
+    /// Its name, such as `closed`, `constant` or `poisson`.
+    #[serde(deserialize_with = "lenient")]
+    pub kind: Option<String>,
+    /// Operations per second; absent in a closed loop.
+    #[serde(deserialize_with = "lenient")]
+    pub rate_per_s: Option<f64>,
+}
+
+impl RecordedSchedule {
+    /// Whether each client starts its next operation when its last one has ended.
+    pub fn is_closed(&self) -> bool {
+        self.kind.as_deref() == Some("closed")
+    }
+
+    /// Whether operations start at random, exponentially distributed distances.
+    pub fn is_poisson(&self) -> bool {
+        self.kind.as_deref() == Some("poisson")
+    }
+}
+
+/// Lengths of the phases of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedPhases {
+    /// Time under load before measuring starts, with its unit.
+    #[serde(deserialize_with = "lenient")]
+    pub warmup: Option<String>,
+    /// Measuring time, with its unit.
+    #[serde(deserialize_with = "lenient")]
+    pub duration: Option<String>,
+    /// Measuring ends after so many operations; absent without such an end.
+    #[serde(deserialize_with = "lenient")]
+    pub operations: Option<u64>,
+}
+
+/// An index build of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedIndexBuild {
+    /// Name of the layout of the data.
+    #[serde(deserialize_with = "lenient")]
+    pub layout: Option<String>,
+    /// The keys of the index, as `createIndexes` takes them.
+    #[serde(deserialize_with = "lenient")]
+    pub keys: Option<String>,
+    /// Name of the remedy that is tried; absent without one.
+    #[serde(deserialize_with = "lenient")]
+    pub remedy: Option<String>,
+}
+
+impl RecordedPlan {
+    /// Reads the plan of a record.
+    pub fn new(plan: &Value) -> RecordedPlan {
+        RecordedPlan::deserialize(plan).unwrap_or_default()
+    }
+}
+
+/// A value, or the default where it has another form.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// Numbers by name, without what is no number.
+fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let fields = value.as_object().into_iter().flatten();
+    let numbers = fields.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
+    Ok(numbers.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_plan_is_read_by_its_fields() {
+        let plan = RecordedPlan::new(&json!({
+            "name": "a",
+            "server": {"kind": "mongod", "pairs": 2, "durable_writes": true, "cache": "1 GiB"},
+            "data": {"records": 1000, "field_length": {"distribution": "constant", "bytes": 100}},
+            "operations": {"read": 0.5, "update": 1},
+            "keys": {"distribution": "zipfian", "exponent": 1.1},
+            "client": {"clients": 16, "threads": 2, "seed": 42},
+            "schedule": {"kind": "poisson", "rate_per_s": 500},
+            "index_build": {"keys": "{\"a\": 1}", "remedy": null},
+        }));
+        assert_eq!(plan.server.pairs, Some(2));
+        assert_eq!(plan.data.field_length.unwrap().bytes, Some(100));
+        assert_eq!(plan.operations["update"], 1.0);
+        let keys = plan.keys.unwrap();
+        assert_eq!(keys.distribution.as_deref(), Some("zipfian"));
+        assert_eq!(keys.parameters["exponent"], 1.1);
+        assert_eq!(plan.schedule.rate_per_s, Some(500.0));
+        assert!(plan.schedule.is_poisson() && !plan.schedule.is_closed());
+        assert_eq!(plan.index_build.unwrap().remedy, None);
+    }
+
+    #[test]
+    fn what_a_plan_lacks_or_has_in_another_form_is_absent() {
+        let plan = RecordedPlan::new(&json!({
+            "server": "none",
+            "client": {"clients": "many", "threads": 2},
+            "operations": {"read": 1.0, "update": "often"},
+        }));
+        assert_eq!(plan.server, RecordedServer::default());
+        assert_eq!((plan.client.clients, plan.client.threads), (None, Some(2)));
+        assert_eq!(plan.operations.len(), 1);
+        assert_eq!(plan.index_build, None);
+        assert_eq!(RecordedPlan::new(&Value::Null), RecordedPlan::default());
+    }
+}

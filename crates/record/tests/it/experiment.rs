@@ -1,0 +1,116 @@
+//! `experiment.json`: its committed JSON schema is that of the code, and the documents in `tests/golden/experiments`, which
+//! experiments of all kinds wrote, stay readable and are written back as they are.
+
+use dyno_record::RecordError;
+use dyno_record::experiment::{Answer, Experiment, FILE, SCHEMA_VERSION, Verb};
+use dyno_record::schema::experiment_schema;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The golden documents by what they ask.
+const GOLDEN: [(&str, Verb); 5] = [
+    ("sweep", Verb::Sweep),
+    ("blocks", Verb::Sweep),
+    ("xmax", Verb::Xmax),
+    ("slo", Verb::Slo),
+    ("ab", Verb::Ab),
+];
+
+fn in_crate(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn committed() -> PathBuf {
+    in_crate("schema/experiment.schema.json")
+}
+
+fn golden(name: &str) -> Value {
+    let path = in_crate("tests/golden/experiments").join(format!("{name}.json"));
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Reads a value as the document in a folder.
+fn read(value: &Value) -> Result<Experiment, RecordError> {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(!Experiment::is_in(folder.path()));
+    fs::write(folder.path().join(FILE), value.to_string()).unwrap();
+    assert!(Experiment::is_in(folder.path()));
+    Experiment::read(folder.path())
+}
+
+#[test]
+fn the_committed_schema_is_current() {
+    let text = format!(
+        "{}\n",
+        serde_json::to_string_pretty(&experiment_schema()).unwrap()
+    );
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        fs::write(committed(), &text).unwrap();
+    }
+    let found = fs::read_to_string(committed()).unwrap();
+    assert!(
+        found == text,
+        "run `UPDATE_SCHEMA=1 cargo test -p dyno-record --test it experiment`"
+    );
+}
+
+#[test]
+fn golden_documents_satisfy_the_schema_and_what_is_none_does_not() {
+    let schema = serde_json::from_str(&fs::read_to_string(committed()).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for (name, _) in GOLDEN {
+        let result = validator
+            .validate(&golden(name))
+            .map_err(|error| error.to_string());
+        assert_eq!(result, Ok(()), "{name}");
+    }
+    let refused = |name: &str, pointer: &str, value: Value| {
+        let mut document = golden(name);
+        *document.pointer_mut(pointer).unwrap() = value;
+        !validator.is_valid(&document)
+    };
+    assert!(refused("sweep", "/verb", json!("guess")));
+    assert!(refused("sweep", "/status", json!("finished")));
+    assert!(refused("sweep", "/answer/levels/0/clients", json!(-1)));
+    assert!(refused("blocks", "/points/0/block", json!("half-open")));
+    assert!(refused("xmax", "/answer/search/end", json!("tired")));
+    assert!(refused("slo", "/answer/attempts/0/kept", json!("yes")));
+    assert!(refused("ab", "/points/0/side", json!("c")));
+}
+
+#[test]
+fn golden_documents_are_read_and_written_back_as_they_are() {
+    for (name, verb) in GOLDEN {
+        let golden = golden(name);
+        let read = read(&golden).unwrap();
+        assert_eq!(read.verb, verb, "{name}");
+        let is_answered = matches!(
+            (name, read.answer.as_ref()),
+            ("sweep", Some(Answer::Sweep(_)))
+                | ("blocks", Some(Answer::Blocks(_)))
+                | ("xmax", Some(Answer::Xmax(_)))
+                | ("slo", Some(Answer::Slo(_)))
+                | ("ab", Some(Answer::Ab(_)))
+        );
+        assert!(is_answered, "{name}");
+        let folder = tempfile::tempdir().unwrap();
+        read.write(folder.path()).unwrap();
+        let text = fs::read_to_string(folder.path().join(FILE)).unwrap();
+        let written: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(written, golden, "{name}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told() {
+    let mut later = golden("sweep");
+    later["schema_version"] = json!(SCHEMA_VERSION + 1);
+    assert!(matches!(read(&later), Err(RecordError::NewerSchema { .. })));
+    let mut without = golden("sweep");
+    without.as_object_mut().unwrap().remove("points");
+    assert!(matches!(read(&without), Err(RecordError::Document { .. })));
+    let nowhere = Experiment::read(Path::new("/nowhere/at/all"));
+    assert!(matches!(nowhere, Err(RecordError::Read { .. })));
+}
