@@ -98,7 +98,7 @@ fn a_loss_that_a_smaller_change_followed_is_told_against_the_best_level() {
     let text = history::human(&found);
     let told = "regression: rate is −17.0 % against its best level, which it left at 2026-01-15";
     assert!(text.contains(told), "{text}");
-    assert!(text.contains("\nrate changed by +3.7 %"), "{text}");
+    assert!(text.contains("\nrate changed by +3.73 %"), "{text}");
     let html = history::html(&found).unwrap();
     assert!(html.contains("−17.0 % since 2026-01-15"), "{html}");
 }
