@@ -1,8 +1,8 @@
 //! The runs of an experiment, each with the way to its own report.
 
 use super::figure::cell;
-use super::model::Section;
-use super::table::{Cell, Column, Table, Tone};
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::experiment::{Answer, Block, Experiment, Point};
 use dyno_record::quantity::Quantity;
 
@@ -32,7 +32,7 @@ pub(super) fn section(experiment: &Experiment) -> Section {
         })
         .collect();
     Section {
-        title: "Runs",
+        title: "Runs".into(),
         lead: "Every run is a run directory with a report of its own.".into(),
         tables: vec![Table::new("Runs", columns, rows)],
         ..Section::default()

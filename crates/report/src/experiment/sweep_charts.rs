@@ -2,9 +2,11 @@
 //! another key.
 
 use super::figure::interval_of;
-use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm};
-use super::rows::{RowValue, RowsChart, Scale};
-use super::sweep::Sweep;
+use super::levels::Sweep;
+use crate::page::plot::{
+    Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm,
+};
+use crate::page::rows::{RowValue, RowsChart, Scale};
 use dyno_analyze::closed_network::ClosedPoint;
 use dyno_analyze::experiment::figures::Figure;
 use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE};

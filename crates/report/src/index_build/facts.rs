@@ -1,7 +1,8 @@
 //! How an index build was done: the documents, the server, the disk, and the remedy.
 
 use super::words::took;
-use crate::facts::{Fact, number_at, server_of, settings_of, text_at};
+use crate::facts::{number_at, server_of, settings_of, text_at};
+use crate::page::Fact;
 use dyno_record::index_build::{CollectionFacts, DiskFacts, IndexBuildDocument, RemedyRecord};
 use dyno_record::quantity::Quantity;
 use serde_json::Value;

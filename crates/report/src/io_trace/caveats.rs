@@ -1,7 +1,7 @@
 //! Reasons to doubt a trace, in the form that reports show.
 
 use crate::caveat::{NumberedCaveat, Severity};
-use crate::model::Status;
+use crate::page::Status;
 use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary};
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceDocument};
 use dyno_record::quantity::Quantity;

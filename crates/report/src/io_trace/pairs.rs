@@ -28,10 +28,10 @@ impl<'a> Pair<'a> {
     pub(super) fn name(&self) -> String {
         let (before, after) = (self.before, self.after);
         match (before, after) {
-            (Some(before), Some(after)) if before.name != after.name => {
-                format!("`{}`, then `{}`", before.name, after.name)
+            (Some(before), Some(after)) if before.label() != after.label() => {
+                format!("`{}`, then `{}`", before.label(), after.label())
             }
-            _ => format!("`{}`", self.any().name),
+            _ => format!("`{}`", self.any().label()),
         }
     }
 

@@ -1,10 +1,10 @@
 //! Pictures of a trace for texts: offset against time in a few lines of characters.
 
-use super::TracePair;
 use super::pairs::Pair;
 use super::pictures::{Drawn, drawn, drawn_pairs};
 use super::tables::noun;
-use crate::experiment::model::Sketch;
+use super::view::TracePair;
+use crate::page::Sketch;
 use dyno_analyze::access_pattern::{FilePattern, Grid};
 use dyno_record::quantity::Quantity;
 
@@ -103,7 +103,7 @@ fn sketch(one: &Drawn<'_>, frame: &Frame) -> Sketch {
         title: format!(
             "{label}{} of {} by place and time",
             noun(one.file.operation),
-            one.file.name
+            one.file.label()
         ),
         lines,
     }

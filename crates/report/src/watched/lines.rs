@@ -297,7 +297,7 @@ pub(super) fn source_and_id(series: &str) -> Option<(&str, MetricId)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::TimeSeries;
+    use crate::page::time::TimeSeries;
 
     /// Rows of a second with these columns.
     fn table(columns: &[(&str, &[f64])]) -> MetricTable {
