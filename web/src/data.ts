@@ -1,8 +1,9 @@
-// The chart data as crates/report/src/series.rs writes it. All times are seconds from the start
+// The chart data as crates/report/src/page/ describes it. All times are seconds from the start
 // of the run, all latencies microseconds; null means that there is no value.
 
 import type { DensityData } from "./density";
-import type { ExperimentCharts, PlotData } from "./experiment";
+import type { PlotData } from "./experiment";
+import type { ScatterData } from "./scatter";
 
 export type Values = (number | null)[];
 
@@ -71,6 +72,7 @@ export interface ChangeMark {
   label: string;
 }
 
+/** Of a run: what its charts over time and its curves of percentiles show. */
 export interface Charts {
   phases: PhaseSpan[];
   operations: string[];
@@ -80,17 +82,23 @@ export interface Charts {
   thinning: string | null;
   panels?: PanelData[];
   changes?: ChangeMark[];
-  densities?: DensityData[];
-  trace_plots?: PlotData[];
 }
 
-/** The data of the page: of a run, or of an experiment. */
-export function readData(): Charts | ExperimentCharts {
+/** All that a page draws. */
+export interface PageData {
+  plots: PlotData[];
+  densities?: DensityData[];
+  scatters?: ScatterData[];
+  time?: Charts;
+}
+
+/** The data of the page. */
+export function readData(): PageData {
   const element = document.getElementById("data");
   if (!element?.textContent) {
     throw new Error("the page holds no chart data");
   }
-  return JSON.parse(element.textContent) as Charts | ExperimentCharts;
+  return JSON.parse(element.textContent) as PageData;
 }
 
 /** `read_modify_write` is shown as `read-modify-write`, as in the tables. */

@@ -1,5 +1,5 @@
 // Densities: how often something happened at each place of two axes, as
-// crates/report/src/experiment/density.rs describes them. Pictures of one chart stand side by side, or
+// crates/report/src/page/density.rs describes them. Pictures of one chart stand side by side, or
 // below each other where there is no room, with the same axes and the same colours.
 
 import { bytes, clock, count, latency, latencyTick } from "./format";

@@ -1,11 +1,9 @@
 // Charts of an experiment: curves, points with the intervals of their values, and lines that mark a
-// place, as crates/report/src/experiment/plot.rs describes them.
+// place, as crates/report/src/page/plot.rs describes them.
 
 import uPlot from "uplot";
 import { chooser } from "./controls";
-import type { DensityData } from "./density";
 import { bytes, count, latency, latencyTick, rate, rateTick } from "./format";
-import type { ScatterData } from "./scatter";
 import { axisStyle, logSplits, place, Plot, valueBefore } from "./plot";
 import { color } from "./theme";
 
@@ -42,12 +40,6 @@ export interface PlotData {
   y: PlotAxis;
   series: PlotSeries[];
   marks: PlotMark[];
-}
-
-export interface ExperimentCharts {
-  plots: PlotData[];
-  densities?: DensityData[];
-  scatters?: ScatterData[];
 }
 
 type Made = { options: Omit<uPlot.Options, "width" | "height">; data: uPlot.AlignedData };
@@ -379,8 +371,8 @@ function drawn(data: PlotData, element: HTMLElement): Plot {
 }
 
 /** All charts of the page. */
-export function experimentPlots(charts: ExperimentCharts): Plot[] {
-  return charts.plots.flatMap((data) => {
+export function experimentPlots(plots: PlotData[]): Plot[] {
+  return plots.flatMap((data) => {
     const element = place(data.id);
     return element ? [drawn(data, element)] : [];
   });

@@ -46,7 +46,7 @@ function latencyPlot(charts: Charts, element: HTMLElement): Plot {
   let operation = charts.operations[0] ?? "";
   let clock: Clock = "response";
   let scale: ScaleKind = "log";
-  const subject = place("latency-subject");
+  const subject = place("subject-latency");
   const plot = new Plot(element, () => {
     if (subject) {
       const time = clock === "response" ? "Response time" : "Service time";
@@ -122,11 +122,10 @@ const scatters: Scatter[] = [];
 setUpTheme(() => [...plots, ...densities, ...scatters].forEach((chart) => chart.draw()));
 openDetailsForPrinting();
 const data = readData();
-if ("plots" in data) {
-  plots.push(...experimentPlots(data));
-  scatters.push(...scatterCharts(data.scatters ?? []));
-} else {
-  plots.push(...timeCharts(data), ...percentileCharts(data), ...experimentPlots({ plots: data.trace_plots ?? [] }));
+if (data.time) {
+  plots.push(...timeCharts(data.time), ...percentileCharts(data.time));
 }
+plots.push(...experimentPlots(data.plots));
+scatters.push(...scatterCharts(data.scatters ?? []));
 densities.push(...densityCharts(data.densities ?? []));
 document.documentElement.dataset["charts"] = String(plots.length);

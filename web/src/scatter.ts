@@ -1,4 +1,4 @@
-// Scatters: a value of each of very many messages in their order, as crates/report/src/experiment/scatter.rs
+// Scatters: a value of each of very many messages in their order, as crates/report/src/page/scatter.rs
 // describes them. Panels share their axes; dragging over a part of one shows that part in all of them.
 
 import { chooser } from "./controls";

@@ -225,12 +225,12 @@ test("the cursor is shown in all charts over time, with the values under it", as
 
 test("another operation or time can be chosen", async () => {
   await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
-    const subject = page.locator("#latency-subject");
+    const subject = page.locator("#subject-latency");
     if ((await subject.count()) === 0) return;
     const shown = await subject.textContent();
     await page.locator("#controls-latency").getByLabel("service time").check();
     await page.waitForFunction(
-      (text) => document.getElementById("latency-subject")?.textContent !== text,
+      (text) => document.getElementById("subject-latency")?.textContent !== text,
       shown,
     );
     assert.match((await subject.textContent()) ?? "", /^Service time of /);
@@ -428,7 +428,7 @@ test("evidence leads to a chart, and its time is shaded and told there", async (
 test("changes of level are marked in all charts over time", async () => {
   await open({ viewport: { width: 1280, height: 900 } }, async (page) => {
     const listed = await page.locator(".changes ol > li").count();
-    const marked = await page.evaluate(() => JSON.parse(document.getElementById("data")?.textContent ?? "").changes?.length ?? 0);
+    const marked = await page.evaluate(() => JSON.parse(document.getElementById("data")?.textContent ?? "").time?.changes?.length ?? 0);
     assert.equal(marked, listed);
     if (marked === 0) return;
     const purple = await page.evaluate(() => {

@@ -10,11 +10,12 @@ use dyno_engine::{Error, Kind, Observer};
 use dyno_record::experiment::Experiment;
 use dyno_record::io_trace;
 use dyno_record::reader::Run;
-use dyno_report::experiment::ExperimentFormat;
 use dyno_report::index_build::IndexBuildView;
 use dyno_report::io_trace::TraceView;
 use dyno_report::tail::{CellMessages, TailView};
-use dyno_report::{Format, RenderOptions, ReportError, experiment, render, render_traced};
+use dyno_report::{
+    Format, PageFormat, RenderOptions, ReportError, experiment, render, render_traced,
+};
 use dyno_results::{AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace};
 use std::path::Path;
 
@@ -61,12 +62,9 @@ fn unrenderable(error: ReportError) -> Error {
 /// Writes the reports of a record that is no run into its folder.
 fn write_both(
     folder: &Path,
-    render: impl Fn(ExperimentFormat, &RenderOptions) -> Result<String, ReportError>,
+    render: impl Fn(PageFormat, &RenderOptions) -> Result<String, ReportError>,
 ) -> Result<(), Error> {
-    for (name, format) in [
-        (HTML, ExperimentFormat::Html),
-        (MARKDOWN, ExperimentFormat::Markdown),
-    ] {
+    for (name, format) in [(HTML, PageFormat::Html), (MARKDOWN, PageFormat::Markdown)] {
         let text = render(format, &RenderOptions::default()).map_err(unrenderable)?;
         write_file(&folder.join(name), &text)?;
     }
@@ -76,9 +74,9 @@ fn write_both(
 /// The end of a command: the reports in the folder, one of them on standard output, and where they are.
 pub(crate) fn present(
     folder: &Path,
-    format: ExperimentFormat,
+    format: PageFormat,
     invocation: Invocation<'_>,
-    render: impl Fn(ExperimentFormat, &RenderOptions) -> Result<String, ReportError>,
+    render: impl Fn(PageFormat, &RenderOptions) -> Result<String, ReportError>,
 ) -> Result<(), Failure> {
     write_both(folder, &render)?;
     let options = terminal_options(invocation.surroundings);
@@ -146,7 +144,7 @@ fn trace_view(trace: &AnalysedTrace) -> TraceView<'_> {
 /// A trace in one of the forms.
 pub(crate) fn trace_text(
     trace: &AnalysedTrace,
-    format: ExperimentFormat,
+    format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
     dyno_report::io_trace::render(&trace_view(trace), format, options)
@@ -160,7 +158,7 @@ pub(crate) fn write_trace(trace: &AnalysedTrace, folder: &Path) -> Result<(), Er
 /// An index build in one of the forms.
 pub(crate) fn index_build_text(
     build: &AnalysedIndexBuild,
-    format: ExperimentFormat,
+    format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
     let traces = build.traces.iter();
@@ -176,7 +174,7 @@ pub(crate) fn index_build_text(
 /// Messages in one of the forms.
 pub(crate) fn messages_text(
     messages: &AnalysedMessages,
-    format: ExperimentFormat,
+    format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
     let cells = messages.cells.iter();

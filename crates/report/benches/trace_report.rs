@@ -6,14 +6,16 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-use dyno_analyze::access_pattern::{Activity, Settings, analyze};
+use dyno_analyze::access_pattern::Activity;
+use dyno_analyze::access_pattern::Settings;
+use dyno_analyze::access_pattern::analyze;
 use dyno_record::io_trace::document::{FileEntry, TraceDocument, TraceMode};
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call, Operation};
 use dyno_record::io_trace::reader::TraceReader;
 use dyno_record::io_trace::totals::FileTotals;
 use dyno_record::io_trace::writer::{PartLimits, TraceWriter};
+use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
-use dyno_report::experiment::ExperimentFormat;
 use dyno_report::io_trace::{TraceView, render};
 use nix::sys::resource::{UsageWho, getrusage};
 use rand::rngs::SmallRng;
@@ -136,7 +138,7 @@ fn draw(trace: &Path, page: &Path) -> Result<(), Error> {
         patterns: &patterns,
         activity: &activity,
     };
-    let text = render(&view, ExperimentFormat::Html, &RenderOptions::default())?;
+    let text = render(&view, PageFormat::Html, &RenderOptions::default())?;
     std::fs::write(page, &text)?;
     let drawn = Drawn {
         calls: patterns.calls,

@@ -2,42 +2,15 @@
 //! What could not be read is said to be unknown and never left out.
 
 use crate::caveat::{CaveatBook, Topic};
+use crate::page::Fact;
 use dyno_record::model::{Environment, RunDocument, ServerRecord, StorageRecord, TraceRecord};
 use dyno_record::plan::{RecordedFieldLength, RecordedPlan};
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
-use serde::Serialize;
 use serde_json::Value;
 
 /// What is shown for a fact that could not be read.
-pub const UNKNOWN: &str = "unknown";
-
-/// A label with its value.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Fact {
-    /// What it is.
-    pub label: String,
-    /// Its value with the unit, as shown.
-    pub value: String,
-    /// Numbers of the caveats that touch it.
-    pub marks: Vec<usize>,
-}
-
-impl Fact {
-    /// A fact that no caveat touches.
-    pub fn new(label: impl Into<String>, value: impl Into<String>) -> Self {
-        Fact {
-            label: label.into(),
-            value: value.into(),
-            marks: Vec::new(),
-        }
-    }
-
-    fn marked(self, marks: &[usize]) -> Self {
-        let marks = marks.to_vec();
-        Fact { marks, ..self }
-    }
-}
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// Numbers without a sign at the end: `100,000`.
 fn count(value: u64) -> String {

@@ -69,14 +69,15 @@ pub fn compared(before: &FilePattern, after: &FilePattern) -> Option<Finding> {
         change if change <= -NOTABLE_CHANGE => "became more random",
         _ => "kept their order",
     };
-    let (noun, name) = match before.operation {
-        Operation::Read => ("reads", &after.name),
-        Operation::Write => ("writes", &after.name),
-        Operation::Fault => ("page faults", &after.name),
+    let noun = match before.operation {
+        Operation::Read => "reads",
+        Operation::Write => "writes",
+        Operation::Fault => "page faults",
         Operation::Sync => return None,
     };
     let mut text = format!(
-        "the {noun} of `{name}`{} {what}: the score was {:.2} and is {:.2}, there were {} {noun} and are {}",
+        "the {noun} of `{}`{} {what}: the score was {:.2} and is {:.2}, there were {} {noun} and are {}",
+        after.label(),
         content(after),
         scores.0,
         scores.1,
@@ -136,7 +137,7 @@ fn order(file: &FilePattern, activity: &Activity) -> Option<Finding> {
     let mut text = format!(
         "{} {verb} `{}`{} {} (score {score:.2}): {} {noun}{}",
         activity.subject,
-        file.name,
+        file.label(),
         content(file),
         order_words(score),
         many(file.calls),
@@ -161,17 +162,11 @@ fn order(file: &FilePattern, activity: &Activity) -> Option<Finding> {
     })
 }
 
-/// ` (ycsb.usertable)` where it is known what a file holds.
+/// ` (catalog)` where that is not what the file is called by.
 fn content(file: &FilePattern) -> String {
-    let Some(role) = &file.role else {
-        return String::new();
-    };
-    match (&role.namespace, &role.index, &role.words) {
-        (Some(namespace), Some(index), _) => format!(" (index `{index}` of `{namespace}`)"),
-        (Some(namespace), None, _) => format!(" (`{namespace}`)"),
-        (None, _, Some(words)) => format!(" ({words})"),
-        _ => String::new(),
-    }
+    let role = file.role.as_ref().filter(|role| role.namespace.is_none());
+    let words = role.and_then(|role| role.words.as_deref());
+    words.map_or(String::new(), |words| format!(" ({words})"))
 }
 
 /// ` of 32 KiB` where nearly all are of one size, else the median.

@@ -2,7 +2,7 @@
 
 use super::grid::Pictures;
 use super::slices::Slices;
-use dyno_record::io_trace::document::FileRole;
+use dyno_record::io_trace::document::{FileKind, FileRole};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
 use serde::Serialize;
@@ -122,6 +122,18 @@ pub struct FilePattern {
 }
 
 impl FilePattern {
+    /// What people call it: by what it holds, `sdu.units` or `sdu.units.field_1`, where that is known, else by its name.
+    pub fn label(&self) -> String {
+        let role = self.role.as_ref();
+        let namespace = role
+            .and_then(|role| Some((role.kind, role.namespace.as_deref()?, role.index.as_deref())));
+        match namespace {
+            Some((FileKind::Collection, namespace, _)) => namespace.to_owned(),
+            Some((FileKind::Index, namespace, Some(index))) => format!("{namespace}.{index}"),
+            _ => self.name.clone(),
+        }
+    }
+
     /// The median size of a call. Sizes are mostly round, so that it is the start of its bucket, or the
     /// mean where one bucket holds all.
     pub fn median_bytes(&self) -> Option<f64> {

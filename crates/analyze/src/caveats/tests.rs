@@ -329,7 +329,7 @@ fn one_dropped_arrival_is_said() {
     });
     assert_eq!(
         found,
-        ["1 of 300000 arrivals (0.00033 %) were never sent; the latencies are those of the others"]
+        ["1 of 300000 arrivals (< 0.001 %) were never sent; the latencies are those of the others"]
     );
 }
 
@@ -416,7 +416,7 @@ fn a_warm_up_that_reaches_into_the_measurement_is_named_with_its_length() {
     assert_eq!(found[0].kind, CaveatKind::WarmUpMeasured);
     assert_eq!(
         found[0].message,
-        "the first 5 s of the measured phase were still a warm-up: without them the rate is 5.3 % higher"
+        "the first 5 s of the measured phase were still a warm-up: without them the rate is 5.26 % higher"
     );
 }
 
@@ -500,7 +500,7 @@ fn failures_are_said_with_their_kinds_and_share() {
     );
     assert_eq!(
         found[0].message,
-        "6 operations of 300006 (0.0020 %) failed: server_11000: 2, timeout: 4"
+        "6 operations of 300006 (0.002 %) failed: server_11000: 2, timeout: 4"
     );
 }
 

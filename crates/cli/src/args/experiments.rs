@@ -265,7 +265,7 @@ pub(crate) enum ExperimentFormat {
     Json,
 }
 
-impl From<ExperimentFormat> for dyno_report::experiment::ExperimentFormat {
+impl From<ExperimentFormat> for dyno_report::PageFormat {
     fn from(format: ExperimentFormat) -> Self {
         match format {
             ExperimentFormat::Human => Self::Human,

@@ -120,7 +120,7 @@ pub(crate) enum TraceFormat {
     Json,
 }
 
-impl From<TraceFormat> for dyno_report::experiment::ExperimentFormat {
+impl From<TraceFormat> for dyno_report::PageFormat {
     fn from(format: TraceFormat) -> Self {
         match format {
             TraceFormat::Human => Self::Human,

@@ -9,8 +9,8 @@ use dyno_engine::experiment::folder::{self, DOCUMENT};
 use dyno_engine::files::write_file;
 use dyno_record::tail as record;
 use dyno_record::{index_build, io_trace};
-use dyno_report::experiment::{self, ExperimentFormat};
-use dyno_report::{Format, RenderOptions};
+use dyno_report::experiment;
+use dyno_report::{Format, PageFormat, RenderOptions};
 use dyno_results::trace::TracePart;
 use dyno_results::{
     AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace, TraceOptions, run,
@@ -168,12 +168,12 @@ fn of_trace(
 }
 
 /// The forms that everything but runs has.
-fn without_ycsb(format: ReportFormat) -> Option<ExperimentFormat> {
+fn without_ycsb(format: ReportFormat) -> Option<PageFormat> {
     match format {
-        ReportFormat::Human => Some(ExperimentFormat::Human),
-        ReportFormat::Markdown => Some(ExperimentFormat::Markdown),
-        ReportFormat::Html => Some(ExperimentFormat::Html),
-        ReportFormat::Json => Some(ExperimentFormat::Json),
+        ReportFormat::Human => Some(PageFormat::Human),
+        ReportFormat::Markdown => Some(PageFormat::Markdown),
+        ReportFormat::Html => Some(PageFormat::Html),
+        ReportFormat::Json => Some(PageFormat::Json),
         ReportFormat::Ycsb | ReportFormat::Kpi => None,
     }
 }

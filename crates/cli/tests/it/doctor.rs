@@ -158,7 +158,7 @@ fn all_changes_what_is_wrong_and_can_be_changed() {
     assert_eq!(document["changed"].as_array().unwrap().len(), 2);
     assert_eq!(
         check(&document, "swappiness")["found"],
-        "1, 976.6 MiB of swap"
+        "1, 977 MiB of swap"
     );
 }
 

@@ -1,32 +1,28 @@
 //! What a report says about a comparison of two plans.
 
-use super::comparison::{basis, statistic, verdict};
 use super::figure::seconds;
-use super::model::{Parts, Section, headline};
-use super::relative::demand_ratio;
-use super::rows::{Row, RowValue, RowsChart, Scale, Tick};
-use super::table::{Cell, Column, Table, Tone};
+use super::parts::Parts;
+use super::ratios::{AXIS, basis, chart, demand_ratio, figures, ratios, statistic, table_of};
 use crate::caveat::{CaveatBook, Topic};
-use crate::facts::Fact;
-use crate::model::{Definition, Figure};
-use dyno_analyze::experiment::ab::{labels, servers};
-use dyno_record::experiment::{
-    AbAnswer, AbEnd, Comparison, ComparisonVerdict, DemandRatio, Experiment, Explanation, Figures,
-    PERCENTILES, Side, Statistic,
-};
+use crate::page::rows::{RowValue, RowsChart};
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Definition, Fact, Section, charts_of};
+use dyno_analyze::experiment::ab::labels;
+use dyno_analyze::experiment::ab::servers;
+use dyno_record::experiment::AbAnswer;
+use dyno_record::experiment::AbEnd;
+use dyno_record::experiment::Comparison;
+use dyno_record::experiment::DemandRatio;
+use dyno_record::experiment::Experiment;
+use dyno_record::experiment::Explanation;
+use dyno_record::experiment::Figures;
+use dyno_record::experiment::PERCENTILES;
+use dyno_record::experiment::Side;
+use dyno_record::experiment::Statistic;
 use dyno_record::quantity::Quantity;
-
-/// What charts of ratios have along their axis.
-const AXIS: &str = "B divided by A";
-
-/// No chart of ratios reaches farther than this from 1, in both directions.
-const MOST_RATIO: f64 = 8.0;
 
 /// Most pairs that are shown one by one.
 const MOST_PAIRS: usize = 40;
-
-/// Distances of labels from 1, and from each other.
-const STEPS: [f64; 8] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 
 /// All that a comparison contributes to the report.
 pub(super) fn parts(experiment: &Experiment, answer: &AbAnswer, book: &CaveatBook) -> Parts {
@@ -38,28 +34,6 @@ pub(super) fn parts(experiment: &Experiment, answer: &AbAnswer, book: &CaveatBoo
         sections: section(experiment, answer).into_iter().collect(),
         definitions: DEFINITIONS.to_vec(),
     }
-}
-
-/// The ratios of a headline, with the caveats of rates and of times.
-pub(super) fn figures(rows: &[Comparison], [rate, time]: &[Vec<usize>; 2]) -> Vec<Figure> {
-    rows.iter()
-        .map(|row| {
-            let marks = match row.statistic {
-                Statistic::Rate => rate,
-                _ => time,
-            };
-            headline(
-                format!("{}, B / A", statistic(row.statistic)),
-                Quantity::plain(row.ratio.value),
-                Some(format!("95 % {}; {}", range(row), verdict(row))),
-                marks.clone(),
-            )
-        })
-        .collect()
-}
-
-fn range(row: &Comparison) -> String {
-    format!("{:.3}–{:.3}", row.ratio.low, row.ratio.high)
 }
 
 fn facts(experiment: &Experiment, answer: &AbAnswer) -> Vec<Fact> {
@@ -115,8 +89,8 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
     }
     let charts = [Some(ratios(rows)), pairs(experiment, answer, first)];
     Some(Section {
-        title: "B against A",
-        rows: charts.into_iter().flatten().collect(),
+        title: "B against A".into(),
+        charts: charts_of(charts.into_iter().flatten()),
         tables: std::iter::once(table(experiment, answer))
             .chain(demands(answer, &labels(experiment)))
             .collect(),
@@ -161,42 +135,6 @@ fn table(experiment: &Experiment, answer: &AbAnswer) -> Table {
     })
 }
 
-/// The comparisons, with the values of both sides where they are known.
-pub(super) fn table_of(
-    rows: &[Comparison],
-    [a, b]: &[String; 2],
-    value: impl Fn(Side, Statistic) -> String,
-) -> Table {
-    let columns = vec![
-        Column::text("figure"),
-        Column::number(a.as_str(), 120),
-        Column::number(b.as_str(), 130),
-        Column::number("B / A", 200),
-        Column::number("95 % interval", 180),
-        Column::text("verdict"),
-    ];
-    let row = |row: &Comparison| {
-        vec![
-            Cell::new(statistic(row.statistic), Tone::Strong),
-            value(Side::A, row.statistic).into(),
-            value(Side::B, row.statistic).into(),
-            format!("{:.3}", row.ratio.value).into(),
-            range(row).into(),
-            Cell::new(verdict(row), tone(row)),
-        ]
-    };
-    Table::new("Comparisons", columns, rows.iter().map(row).collect())
-}
-
-fn tone(row: &Comparison) -> Tone {
-    match row.verdict {
-        ComparisonVerdict::Faster => Tone::Strong,
-        ComparisonVerdict::Slower => Tone::Alarm,
-        ComparisonVerdict::NoDifferenceLargerThan { .. } => Tone::Plain,
-        ComparisonVerdict::NotEnoughData => Tone::Doubt,
-    }
-}
-
 fn quantity(statistic: Statistic) -> fn(f64) -> Quantity {
     match statistic {
         Statistic::Rate => Quantity::per_second,
@@ -237,30 +175,6 @@ fn value(figures: &Figures, statistic: Statistic) -> Option<f64> {
             figures.percentile(name).map(|figure| figure.value)
         }
     }
-}
-
-/// Ratios with their intervals around 1.
-pub(super) fn ratios(rows: &[Comparison]) -> RowsChart {
-    let values: Vec<RowValue> = rows
-        .iter()
-        .enumerate()
-        .map(|(place, row)| RowValue {
-            label: statistic(row.statistic),
-            value_text: format!("{:.3}", row.ratio.value),
-            detail: range(row),
-            is_strong: place == 0,
-            value: row.ratio.value,
-            interval: Some((row.ratio.low, row.ratio.high)),
-        })
-        .collect();
-    chart(
-        "Ratio of B to A",
-        "Each ratio with its 95 % interval; the shaded band holds differences that are of no interest. Of rates more is \
-         better, of times less.",
-        AXIS,
-        rows.first().map_or(0.0, |row| row.margin_ratio),
-        values,
-    )
 }
 
 /// The ratio of each pair in the figure that decides, in the order of time.
@@ -305,67 +219,6 @@ fn pairs(experiment: &Experiment, answer: &AbAnswer, first: &Comparison) -> Opti
     })
 }
 
-/// Ratios around 1, with the margin as a band if there is one.
-pub(super) fn chart(
-    title: &str,
-    caption: &str,
-    axis: &str,
-    margin_ratio: f64,
-    values: Vec<RowValue>,
-) -> RowsChart {
-    let reach = reach(&values, margin_ratio);
-    let scale = Scale::logarithmic(1.0 / reach, reach);
-    let margin = 1.0 + margin_ratio;
-    let rows: Vec<Row> = values.into_iter().map(|value| scale.point(value)).collect();
-    RowsChart {
-        title: title.to_owned(),
-        caption: caption.to_owned(),
-        axis: axis.to_owned(),
-        ticks: ticks(&scale, reach),
-        band: (margin_ratio > 0.0).then(|| scale.span(1.0 / margin, margin)),
-        reference_percent: Some(scale.percent(1.0)),
-        rows,
-    }
-}
-
-/// How far the chart reaches from 1: all values, their intervals up to a limit, and the margin.
-fn reach(values: &[RowValue], margin_ratio: f64) -> f64 {
-    let distance = |ratio: f64| ratio.ln().abs();
-    let ends = values
-        .iter()
-        .flat_map(|row| row.interval.into_iter().flat_map(|(low, high)| [low, high]))
-        .map(distance)
-        .filter(|distance| distance.is_finite())
-        .map(|distance| distance.min(MOST_RATIO.ln()));
-    let centers = values.iter().map(|row| distance(row.value));
-    let farthest = ends
-        .chain(centers.filter(|distance| distance.is_finite()))
-        .fold(1.5 * margin_ratio.ln_1p(), f64::max);
-    (farthest.max(1e-3) * 1.1).exp()
-}
-
-/// Labels at round ratios on both sides of 1: three on each at most, or 1, 2, 5 and 10 times where the range is wide.
-fn ticks(scale: &Scale, reach: f64) -> Vec<Tick> {
-    let step = STEPS.iter().find(|step| 1.0 + 5.0 * **step > reach);
-    let ratios: Vec<f64> = match step {
-        Some(step) => (-3..=3)
-            .map(|place| 1.0 + f64::from(place) * step)
-            .collect(),
-        None => (-3..=3)
-            .flat_map(|power| [1.0, 2.0, 5.0].map(|first| first * 10f64.powi(power)))
-            .collect(),
-    };
-    ratios
-        .into_iter()
-        .filter(|ratio| (1.0 / reach..=reach).contains(ratio))
-        .map(|ratio| {
-            let text = format!("{ratio:.3}");
-            let text = text.trim_end_matches('0').trim_end_matches('.');
-            scale.tick(ratio, text.to_owned())
-        })
-        .collect()
-}
-
 /// The terms that the report of a comparison uses.
 const DEFINITIONS: &[Definition] = &[
     Definition {
@@ -388,62 +241,3 @@ const DEFINITIONS: &[Definition] = &[
                   interval is within the margin. Not enough data: neither.",
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(value: f64, low: f64, high: f64) -> RowValue {
-        RowValue {
-            label: String::new(),
-            value_text: String::new(),
-            detail: String::new(),
-            is_strong: false,
-            value,
-            interval: Some((low, high)),
-        }
-    }
-
-    fn labels(values: Vec<RowValue>, margin_ratio: f64) -> Vec<String> {
-        let chart = chart("", "", AXIS, margin_ratio, values);
-        chart.ticks.into_iter().map(|tick| tick.label).collect()
-    }
-
-    #[test]
-    fn labels_are_round_whatever_the_range() {
-        let small = labels(vec![row(1.0, 0.99, 1.01)], 0.05);
-        assert_eq!(small, ["0.94", "0.96", "0.98", "1", "1.02", "1.04", "1.06"]);
-        assert_eq!(
-            labels(vec![row(2.0, 1.8, 2.2)], 0.05),
-            ["0.5", "1", "1.5", "2"]
-        );
-        assert_eq!(
-            labels(vec![row(20.0, 18.0, 22.0)], 0.05),
-            ["0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"]
-        );
-    }
-
-    #[test]
-    fn the_band_is_the_margin_around_one() {
-        let chart = chart("", "", AXIS, 0.05, vec![row(1.0, 0.99, 1.01)]);
-        let band = chart.band.unwrap();
-        assert_eq!(chart.reference_percent, Some(50.0));
-        let middle = band.from_percent + band.width_percent / 2.0;
-        assert!((middle - 50.0).abs() < 0.02, "{band:?}");
-        assert!(
-            band.width_percent > 50.0 && band.width_percent < 70.0,
-            "{band:?}"
-        );
-    }
-
-    #[test]
-    fn a_wild_interval_leaves_the_chart_instead_of_stretching_it() {
-        let chart = chart("", "", AXIS, 0.05, vec![row(1.1, 1e-9, 1e9)]);
-        let interval = chart.rows[0].interval.unwrap();
-        assert_eq!(
-            (interval.from_percent, interval.width_percent),
-            (0.0, 100.0)
-        );
-        assert!(chart.ticks.len() > 2, "{chart:?}");
-    }
-}

@@ -2,14 +2,16 @@
 //! all that each of them says, and X_max among the offered rates.
 
 use super::figure::{interval_or_why, no_interval_of_p99};
-use super::model::{Parts, headline};
-use super::plot::PlotMark;
+use super::parts::Parts;
 use super::{sweep, sweep_charts};
 use crate::caveat::{CaveatBook, Topic};
-use crate::facts::Fact;
-use crate::model::{Definition, Figure};
+use crate::page::plot::PlotMark;
+use crate::page::{Chart, Definition, Fact, Figure};
 use dyno_analyze::experiment::sweep::kept_rate_per_s;
-use dyno_record::experiment::{BlocksAnswer, Experiment, RATE, SweepAnswer};
+use dyno_record::experiment::BlocksAnswer;
+use dyno_record::experiment::Experiment;
+use dyno_record::experiment::RATE;
+use dyno_record::experiment::SweepAnswer;
 use dyno_record::quantity::Quantity;
 
 /// Why the highest of the offered rates has no interval.
@@ -23,9 +25,12 @@ pub(super) fn parts(experiment: &Experiment, answer: &BlocksAnswer, book: &Cavea
     };
     let (closed, mut open) = (of(&answer.closed), of(&answer.open));
     for section in &mut open.sections {
-        let over_rates = section.plots.iter_mut();
-        for plot in over_rates.filter(|plot| plot.id == sweep_charts::RESPONSE_OVER_RATE) {
-            plot.marks.extend(x_max_mark(answer));
+        for chart in &mut section.charts {
+            if let Chart::Plot(plot) = chart
+                && plot.id == sweep_charts::RESPONSE_OVER_RATE
+            {
+                plot.marks.extend(x_max_mark(answer));
+            }
         }
     }
     let mut definitions = closed.definitions;
@@ -67,7 +72,7 @@ fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec
     let per_s = Quantity::per_second(kept.unwrap_or(f64::NAN));
     figures.push(Figure {
         alarming: kept.is_none(),
-        ..headline(
+        ..Figure::new(
             "offered rate kept",
             per_s,
             note,
@@ -79,7 +84,7 @@ fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec
     if let Some((level, p99)) = level.and_then(|one| Some((one, one.response_us.get("p99")?))) {
         let why = no_interval_of_p99(level);
         let note = interval_or_why(p99, Quantity::microseconds, why);
-        figures.push(headline(
+        figures.push(Figure::new(
             "p99 at that rate",
             Quantity::microseconds(p99.value),
             Some(note),

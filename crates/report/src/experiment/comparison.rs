@@ -1,13 +1,12 @@
 //! Two runs side by side: what differs, and by how much one is faster.
 
-use super::model::{ExperimentModel, Section};
-use super::table::{Cell, Column, Table, Tone};
-use super::{ab, html};
+use super::ratios::{self, basis, statistic, verdict};
 use crate::error::ReportError;
-use crate::facts::Fact;
-use crate::model::Definition;
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Definition, Fact, NO_ANSWER, Page, Section, charts_of};
+use crate::render;
 use dyno_analyze::experiment::ab::RunComparison;
-use dyno_record::experiment::{AbAnswer, Basis, Comparison, ComparisonVerdict, Statistic};
+use dyno_record::experiment::AbAnswer;
 use dyno_record::quantity::Quantity;
 use std::fmt::Write as _;
 
@@ -117,9 +116,9 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
         facts.push(Fact::new("Difference of no interest", margin.to_string()));
     }
     let ratios = (!rows.is_empty()).then(|| Section {
-        title: "B against A",
-        rows: vec![ab::ratios(rows)],
-        tables: vec![ab::table_of(
+        title: "B against A".into(),
+        charts: charts_of([ratios::ratios(rows)]),
+        tables: vec![ratios::table_of(
             rows,
             &["A", "B"].map(str::to_owned),
             |_, _| String::new(),
@@ -130,13 +129,13 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
         ..Section::default()
     });
     let sections = [ratios, differences(comparison)];
-    html::render(&ExperimentModel {
-        has_answer: !rows.is_empty(),
-        headline: ab::figures(rows, &[Vec::new(), Vec::new()]),
+    render::html(&Page {
+        no_answer: if rows.is_empty() { NO_ANSWER } else { "" },
+        headline: ratios::figures(rows, &[Vec::new(), Vec::new()]),
         sections: sections.into_iter().flatten().collect(),
-        facts,
+        method: Page::method_of(facts),
         definitions: DEFINITIONS.to_vec(),
-        ..ExperimentModel::of_runs("comparison", title, question, label)
+        ..Page::new("comparison", title, question, label)
     })
 }
 
@@ -157,7 +156,7 @@ fn differences(comparison: &RunComparison) -> Option<Section> {
     });
     let table = Table::new("Differences", columns.to_vec(), rows.collect());
     (!table.rows.is_empty()).then(|| Section {
-        title: "What differs besides the result",
+        title: "What differs besides the result".into(),
         tables: vec![table],
         ..Section::default()
     })
@@ -185,49 +184,8 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// Name of a figure.
-pub fn statistic(statistic: Statistic) -> String {
-    match statistic {
-        Statistic::Rate => "rate".into(),
-        Statistic::MeanTime => "mean response".into(),
-        Statistic::Percentile { percent } => format!("p{percent} response"),
-    }
-}
-
-/// The verdict in words.
-pub fn verdict(row: &Comparison) -> String {
-    let margin = |margin_ratio: f64| format!("{:.3}", margin_ratio * 100.0);
-    let margin = |margin_ratio: f64| {
-        let text = margin(margin_ratio);
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    };
-    match row.verdict {
-        ComparisonVerdict::Faster => "B is faster".into(),
-        ComparisonVerdict::Slower => "B is slower".into(),
-        ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => {
-            format!("no difference larger than {} %", margin(margin_ratio))
-        }
-        ComparisonVerdict::NotEnoughData => format!(
-            "not enough data to tell a difference of {} %",
-            margin(row.margin_ratio)
-        ),
-    }
-}
-
 /// A sentence where the figure that decides cannot be compared.
 fn undecided(answer: &AbAnswer) -> Option<String> {
     let why = dyno_analyze::experiment::ab::undecided(answer)?;
     Some(format!("There are not enough data for a verdict: {why}."))
-}
-
-/// What the intervals rest on.
-pub fn basis(rows: &[Comparison]) -> String {
-    match rows.first() {
-        Some(row) if row.basis == Basis::WithinRun => {
-            "Intervals of 95 % from the windows of one run each: what differs from run to run is not in them.\n"
-                .into()
-        }
-        Some(row) => format!("Intervals of 95 % from {} pairs of runs.\n", row.pairs),
-        None => String::new(),
-    }
 }

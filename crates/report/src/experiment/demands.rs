@@ -1,11 +1,12 @@
 //! What an operation needs of each resource, as a chart and a table.
 
 use super::figure::{cell, interval, seconds};
-use super::model::Section;
-use super::rows::{RowValue, RowsChart, Scale};
-use super::table::{Cell, Column, Table, Tone};
+use crate::page::rows::{RowValue, RowsChart, Scale};
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Section, charts_of};
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_record::experiment::{Demand, Figure};
+use dyno_record::experiment::Demand;
+use dyno_record::experiment::Figure;
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
@@ -48,9 +49,9 @@ pub(crate) fn section(demands: &Demands<'_>) -> Section {
         )
         .collect();
     Section {
-        title: "Service demands",
+        title: "Service demands".into(),
         lead: demands.lead.clone(),
-        rows: vec![demands.chart()],
+        charts: charts_of([demands.chart()]),
         tables: vec![Table::new("Service demands", columns, rows)],
         notes: match demands.parts.is_empty() {
             true => Vec::new(),

@@ -1,8 +1,7 @@
 //! How a figure with its interval is written.
 
-use super::model::headline;
-use super::table::{Cell, Tone};
-use crate::model;
+use crate::page;
+use crate::page::table::{Cell, Tone};
 use dyno_analyze::uncertainty::series::MIN_BEYOND_PERCENTILE;
 use dyno_record::experiment::{Demand, Figure, Level};
 use dyno_record::quantity::Quantity;
@@ -50,12 +49,12 @@ pub(crate) fn bound_of_rate(
     demand: &Demand,
     bound: Option<Figure>,
     rate_per_s: f64,
-) -> model::Figure {
+) -> page::Figure {
     // Documents of versions that did not estimate it have the demand alone.
     let bound = bound.unwrap_or_else(|| Figure::bare(demand.saturation_rate_per_s().value));
     let range = interval_or_why(&bound, Quantity::per_second, ERROR_NOT_KNOWN);
     let reached = Quantity::ratio(rate_per_s / bound.value);
-    headline(
+    page::Figure::new(
         "bound of the rate",
         Quantity::per_second(bound.value),
         Some(format!("{}, {range}, {reached} reached", demand.name)),

@@ -1,14 +1,14 @@
 //! A series of runs over time, with the changes of its level.
 
-use super::html;
-use super::model::{ExperimentModel, FindingModel, Section, headline, sentence};
-use super::picture::{self, Picture, PictureChange, PictureRun, SeriesPicture};
-use super::table::{Cell, Column, Table, Tone};
+use super::picture::{self, PictureChange, PictureRun, SeriesPicture};
 use crate::error::ReportError;
-use crate::facts::Fact;
-use crate::model::{Definition, Figure};
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Definition, Fact, Figure, Finding, Page, Picture, Section, charts_of};
+use crate::render;
 use dyno_analyze::change_point::ChangePoint;
-use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
+use dyno_analyze::experiment::history::History;
+use dyno_analyze::experiment::history::HistoryRun;
+use dyno_analyze::experiment::history::HistoryStatistic;
 use dyno_record::quantity::{Quantity, Unit};
 use std::fmt::Write as _;
 
@@ -177,13 +177,13 @@ pub fn html(history: &History) -> Result<String, ReportError> {
         history.name
     );
     let pictures = pictures(history);
-    html::render(&ExperimentModel {
+    render::html(&Page {
         headline: figures(history),
         findings: sentences(history),
         sections: vec![series(&pictures), table(history)],
-        facts: facts(history),
+        method: Page::method_of(facts(history)),
         definitions: DEFINITIONS.to_vec(),
-        ..ExperimentModel::of_runs("history", title, question, label)
+        ..Page::new("history", title, question, label)
     })
 }
 
@@ -228,7 +228,7 @@ fn figures(history: &History) -> Vec<Figure> {
         };
         Figure {
             alarming: one.regression,
-            ..headline(
+            ..Figure::new(
                 one.name.clone(),
                 quantity(one)(mean),
                 Some(note),
@@ -244,18 +244,14 @@ fn day(run: &HistoryRun) -> String {
     run.started_at.chars().take(10).collect()
 }
 
-fn sentences(history: &History) -> Vec<FindingModel> {
+fn sentences(history: &History) -> Vec<Finding> {
     let finding = |line: String| {
         let (kind, text) = match line.strip_prefix(REGRESSION) {
             Some(rest) => ("warning", rest.to_owned()),
             None if history.is_too_short() => ("warning", line),
             None => ("finding", line),
         };
-        FindingModel {
-            kind,
-            text: sentence(&text),
-            evidence: Vec::new(),
-        }
+        Finding::new(kind, &text)
     };
     changes(history).into_iter().map(finding).collect()
 }
@@ -267,10 +263,10 @@ fn series(pictures: &[SeriesPicture]) -> Section {
         svg: one.inline(),
     };
     Section {
-        title: "Series",
+        title: "Series".into(),
         lead: "A point is a run, in the order of time. The lines are the mean levels between the changes. An axis begins at 0 where the \
                values come near it.".into(),
-        pictures: pictures.iter().map(picture).collect(),
+        charts: charts_of(pictures.iter().map(picture)),
         ..Section::default()
     }
 }
@@ -331,7 +327,7 @@ fn table(history: &History) -> Section {
         cells
     };
     Section {
-        title: "Runs",
+        title: "Runs".into(),
         tables: vec![Table::new(
             "Runs",
             columns,

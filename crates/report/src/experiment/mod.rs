@@ -1,49 +1,35 @@
-//! Reports of an experiment: the question, what was found, and the tables and charts behind it. All forms
-//! show one [`model::ExperimentModel`], which is made of sections; each kind of answer makes its own sections,
-//! in a file of its own.
+//! Reports of an experiment: the question, what was found, and the tables and charts behind it. Each kind of answer makes
+//! its own sections, in a file of its own.
 
 mod ab;
 mod blocks;
 pub mod comparison;
 pub(crate) mod demands;
-pub mod density;
 pub(crate) mod figure;
 pub mod history;
-pub(crate) mod html;
 pub(crate) mod law_words;
-pub(crate) mod markdown;
-pub mod model;
-pub mod picture;
-pub mod plot;
+mod levels;
+mod parts;
+mod picture;
+mod ratios;
 mod relative;
-pub mod rows;
 mod runs;
-pub mod scatter;
 mod slo;
 mod slo_charts;
 mod sweep;
 mod sweep_charts;
-pub mod table;
-pub(crate) mod terminal;
 mod xmax;
 
-use crate::RenderOptions;
+use crate::caveat::{CaveatBook, Topic};
 use crate::error::ReportError;
+use crate::facts;
+use crate::options::{PageFormat, RenderOptions};
+use crate::page::{Fact, NO_ANSWER, Page, Status};
+use crate::render::show;
+use dyno_record::experiment::Answer;
 use dyno_record::experiment::Experiment;
-use model::ExperimentModel;
-
-/// What an experiment is rendered as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExperimentFormat {
-    /// Text for a terminal.
-    Human,
-    /// Markdown with GitHub's tables.
-    Markdown,
-    /// One self-contained page with charts.
-    Html,
-    /// The document.
-    Json,
-}
+use dyno_record::experiment::Verb;
+use parts::Parts;
 
 /// Renders an experiment. The text ends with a line end.
 ///
@@ -52,16 +38,104 @@ pub enum ExperimentFormat {
 /// content of an experiment causes.
 pub fn render(
     experiment: &Experiment,
-    format: ExperimentFormat,
+    format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
-    match format {
-        ExperimentFormat::Human => {
-            let model = ExperimentModel::new(experiment);
-            Ok(terminal::render(&model, options.width, options.colours))
-        }
-        ExperimentFormat::Markdown => Ok(markdown::render(&ExperimentModel::new(experiment))),
-        ExperimentFormat::Html => html::render(&ExperimentModel::new(experiment)),
-        ExperimentFormat::Json => Ok(serde_json::to_string_pretty(experiment)? + "\n"),
+    show(format, options, || page(experiment), || experiment)
+}
+
+/// The page of an experiment.
+pub fn page(experiment: &Experiment) -> Page {
+    let book = CaveatBook::new(&experiment.caveats);
+    let parts = match &experiment.answer {
+        Some(Answer::Sweep(answer)) => sweep::parts(experiment, answer, &book),
+        Some(Answer::Blocks(answer)) => blocks::parts(experiment, answer, &book),
+        Some(Answer::Xmax(answer)) => xmax::parts(experiment, answer, &book),
+        Some(Answer::Slo(answer)) => slo::parts(answer, &book),
+        Some(Answer::Ab(answer)) => ab::parts(experiment, answer, &book),
+        None => Parts::default(),
+    };
+    let mut sections = parts.sections;
+    sections.push(runs::section(experiment));
+    let (title, question) = (title(experiment), experiment.question.clone());
+    Page {
+        status: Status::of_run(
+            experiment.status,
+            experiment.status_reason.as_deref(),
+            book.marks(Topic::Status, None),
+        ),
+        started_at: experiment.started_at.clone(),
+        dyno_version: experiment.dyno_version.clone(),
+        no_answer: if experiment.answer.is_some() {
+            ""
+        } else {
+            NO_ANSWER
+        },
+        headline: parts.headline,
+        findings: experiment.findings.iter().map(Into::into).collect(),
+        sections,
+        method: Page::method_of(how(experiment, parts.facts, &book)),
+        plan: facts::plan_text(&experiment.plan),
+        definitions: parts.definitions,
+        caveats: book.into_entries(),
+        ..Page::new("experiment", title, question, "complete")
     }
+}
+
+fn title(experiment: &Experiment) -> String {
+    let what = match experiment.verb {
+        Verb::Sweep => "Sweep",
+        Verb::Xmax => "Highest rate",
+        Verb::Slo => "Objective",
+        Verb::Ab => "Comparison",
+    };
+    format!("{what} of workload {}", experiment.name)
+}
+
+/// How it was done: the runs, what they change, and the workload.
+fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> {
+    let plan = &experiment.recorded_plan();
+    let measured = experiment
+        .points
+        .iter()
+        .filter(|point| point.figures.is_some());
+    let order = experiment
+        .options
+        .get("order")
+        .and_then(|order| order.as_str());
+    let order = match order {
+        Some("random") => ", in random order, so that a drift of the machine is no effect",
+        _ => "",
+    };
+    let runs = format!(
+        "{} of {} measured{order}",
+        measured.count(),
+        experiment.points.len()
+    );
+    let mut list = vec![Fact::new("Runs", runs)];
+    list.extend(own);
+    list.extend(
+        experiment
+            .axes
+            .iter()
+            .map(|axis| Fact::new(axis.key.clone(), axis.values.join(", "))),
+    );
+    let length = [
+        (&plan.phases.warmup, "warm-up"),
+        (&plan.phases.duration, "measured"),
+    ];
+    let length: Vec<String> = length
+        .iter()
+        .filter_map(|(length, word)| Some(format!("{} {word}", length.as_ref()?)))
+        .collect();
+    let seed = plan.client.seed.map(|seed| seed.to_string());
+    list.extend([
+        Fact::new("Length of each run", length.join(", ")),
+        Fact::new("Mix", facts::mix(plan)),
+        Fact::new("Data", facts::documents(plan)).marked(&book.marks(Topic::Data, None)),
+        Fact::new("Key distribution", facts::keys(plan)),
+        Fact::new("Seed", seed.unwrap_or_default()),
+    ]);
+    list.retain(|fact| !fact.value.is_empty());
+    list
 }

@@ -1,10 +1,9 @@
 //! A series of values in the order of time, with its changes of level, as SVG. In a page it takes the colours
 //! of the page; a file of its own has some for a light and a dark surrounding.
 
-use super::rows::round_step;
+use crate::page::rows::round_step;
 use dyno_record::quantity::Quantity;
 use minijinja::HtmlEscape;
-use serde::Serialize;
 use std::fmt::Write as _;
 
 /// Size of a picture in its own units.
@@ -25,17 +24,6 @@ const MOST_LABELS: usize = 8;
 const LABELS: f64 = 4.0;
 /// The axis shows at least this share of the values, so that noise does not look like a change.
 const LEAST_SPAN_RATIO: f64 = 0.2;
-
-/// A picture in a page.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Picture {
-    /// Its title.
-    pub title: String,
-    /// What it shows, in a sentence.
-    pub caption: String,
-    /// The SVG element.
-    pub svg: String,
-}
 
 /// What is drawn.
 #[derive(Clone, Debug)]

@@ -1,19 +1,21 @@
 //! A sweep relative to one of its values: rates, times and service demands of each level divided by those of its base.
 
-use super::ab;
-use super::comparison::{basis, statistic};
 use super::figure::seconds;
-use super::model::Section;
-use super::rows::{RowValue, RowsChart};
-use super::sweep::{Sweep, key_column};
-use super::table::{Cell, Column, Table, Tone};
-use crate::model::Definition;
+use super::levels::{Sweep, key_column};
+use super::ratios::{self, basis, demand_ratio, statistic};
+use crate::page::rows::{RowValue, RowsChart};
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Definition, Section, charts_of};
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::relative::decision;
-use dyno_record::experiment::{
-    AgainstBase, Comparison, ComparisonVerdict, DemandRatio, Explanation, Figure, Level, Relative,
-    Statistic,
-};
+use dyno_record::experiment::AgainstBase;
+use dyno_record::experiment::Comparison;
+use dyno_record::experiment::ComparisonVerdict;
+use dyno_record::experiment::Explanation;
+use dyno_record::experiment::Figure;
+use dyno_record::experiment::Level;
+use dyno_record::experiment::Relative;
+use dyno_record::experiment::Statistic;
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
@@ -67,15 +69,17 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
         notes.push(basis.trim_end().to_owned());
     }
     Some(Section {
-        title: sweep.title([
-            "Relative to the base",
-            "Closed loop: relative to the base",
-            "Open loop: relative to the base",
-        ]),
+        title: sweep
+            .title([
+                "Relative to the base",
+                "Closed loop: relative to the base",
+                "Open loop: relative to the base",
+            ])
+            .into(),
         lead: format!(
             "Everything is divided by the value with {base} and the same other settings."
         ),
-        rows: chart(sweep, relative).into_iter().collect(),
+        charts: charts_of(chart(sweep, relative)),
         tables: vec![table(sweep, relative)],
         notes,
         ..Section::default()
@@ -136,24 +140,8 @@ fn ratio_of(row: Option<&AgainstBase>, statistic: Statistic) -> Cell {
             Tone::Plain
         }
     };
-    let range = range(found.ratio.low, found.ratio.high);
+    let range = ratios::ends(found.ratio.low, found.ratio.high);
     Cell::new(format!("{:.3}", found.ratio.value), tone).with_detail(Some(range))
-}
-
-fn range(low: f64, high: f64) -> String {
-    format!("{low:.3}–{high:.3}")
-}
-
-/// A demand divided by that of the base.
-pub(super) fn demand_ratio(demand: &DemandRatio) -> Cell {
-    let tone = match (demand.is_certain(), demand.ratio.value > 1.0) {
-        (true, true) => Tone::Alarm,
-        (true, false) => Tone::Strong,
-        (false, _) => Tone::Plain,
-    };
-    let ends = demand.ratio.low.zip(demand.ratio.high);
-    let range = ends.map(|(low, high)| range(low, high));
-    Cell::new(format!("{:.3}", demand.ratio.value), tone).with_detail(range)
 }
 
 fn explained(row: &AgainstBase) -> Cell {
@@ -190,12 +178,12 @@ fn chart(sweep: &Sweep<'_>, relative: &Relative) -> Option<RowsChart> {
     let values = decisions.iter().map(|(level, found)| RowValue {
         label: sweep.name(level),
         value_text: format!("{:.3}", found.ratio.value),
-        detail: range(found.ratio.low, found.ratio.high),
+        detail: ratios::ends(found.ratio.low, found.ratio.high),
         is_strong: false,
         value: found.ratio.value,
         interval: Some((found.ratio.low, found.ratio.high)),
     });
-    Some(ab::chart(
+    Some(ratios::chart(
         &title,
         "Each level divided by the base, with its 95 % interval. Of rates more is better, of times less.",
         "level divided by base",

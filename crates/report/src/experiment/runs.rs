@@ -1,9 +1,12 @@
 //! The runs of an experiment, each with the way to its own report.
 
 use super::figure::cell;
-use super::model::Section;
-use super::table::{Cell, Column, Table, Tone};
-use dyno_record::experiment::{Answer, Block, Experiment, Point};
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
+use dyno_record::experiment::Answer;
+use dyno_record::experiment::Block;
+use dyno_record::experiment::Experiment;
+use dyno_record::experiment::Point;
 use dyno_record::quantity::Quantity;
 
 /// Page of a run, inside its directory.
@@ -32,7 +35,7 @@ pub(super) fn section(experiment: &Experiment) -> Section {
         })
         .collect();
     Section {
-        title: "Runs",
+        title: "Runs".into(),
         lead: "Every run is a run directory with a report of its own.".into(),
         tables: vec![Table::new("Runs", columns, rows)],
         ..Section::default()

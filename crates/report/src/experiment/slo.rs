@@ -1,15 +1,17 @@
 //! What a report says about a search for an objective.
 
 use super::figure::{TOO_SHORT, interval, interval_or_why, unwanted};
-use super::model::{Parts, Section, headline};
+use super::parts::Parts;
 use super::slo_charts::{plot, share_plot};
-use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
-use crate::facts::Fact;
-use crate::model::{Definition, Figure};
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Definition, Fact, Figure, Section, charts_of};
 use dyno_analyze::search::objective::boundary::kept_at;
 use dyno_record::estimate::Estimate;
-use dyno_record::experiment::{Attempt, Boundary, ObjectiveEnd, SloAnswer};
+use dyno_record::experiment::Attempt;
+use dyno_record::experiment::Boundary;
+use dyno_record::experiment::ObjectiveEnd;
+use dyno_record::experiment::SloAnswer;
 use dyno_record::quantity::Quantity;
 
 /// All that such a search contributes to the report.
@@ -38,7 +40,7 @@ fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
             format!("{share} of a closed loop, no interval: no boundary was found")
         }),
     };
-    let found = headline(
+    let found = Figure::new(
         "highest rate that keeps it",
         Quantity::per_second(per_s),
         note,
@@ -54,7 +56,7 @@ fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
     };
     let closed = &answer.closed_rate_per_s;
     let range = interval_or_why(closed, Quantity::per_second, TOO_SHORT);
-    let closed = headline(
+    let closed = Figure::new(
         "closed loop",
         Quantity::per_second(closed.value),
         Some(format!("with the same clients, {range}")),
@@ -74,7 +76,7 @@ fn of_boundary(boundary: &Boundary) -> [Figure; 2] {
     ]
     .map(|(label, rate)| {
         let note = Some(interval_of(rate));
-        headline(label, Quantity::per_second(rate.value), note, Vec::new())
+        Figure::new(label, Quantity::per_second(rate.value), note, Vec::new())
     })
 }
 
@@ -95,7 +97,7 @@ fn of_runs(answer: &SloAnswer) -> [Figure; 2] {
     ]
     .map(|(label, rate, note)| {
         let rate = Quantity::per_second(rate.unwrap_or(f64::NAN));
-        headline(label, rate, Some(note.to_owned()), Vec::new())
+        Figure::new(label, rate, Some(note.to_owned()), Vec::new())
     })
 }
 
@@ -161,17 +163,17 @@ fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
         title: match objectives {
             0 => "Failures over offered rate",
             _ => "Response time over offered rate",
-        },
-        plots: (0..objectives)
-            .map(|place| plot(answer, place))
-            .chain(
+        }
+        .into(),
+        charts: charts_of(
+            (0..objectives).map(|place| plot(answer, place)).chain(
                 answer
                     .search
                     .boundary
                     .as_ref()
                     .map(|boundary| share_plot(answer, boundary)),
-            )
-            .collect(),
+            ),
+        ),
         tables: [
             Table::new("Runs of the search", columns.clone(), rows),
             tried(answer),

@@ -1,8 +1,11 @@
 //! Charts of a search for an objective: its values over the offered rates, and the share of runs that keep it.
 
-use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
+use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use dyno_analyze::search::objective::boundary::kept_at;
-use dyno_record::experiment::{Attempt, Boundary, SloAnswer, TriedRate};
+use dyno_record::experiment::Attempt;
+use dyno_record::experiment::Boundary;
+use dyno_record::experiment::SloAnswer;
+use dyno_record::experiment::TriedRate;
 use dyno_record::quantity::Quantity;
 
 /// All attempts at one rate.

@@ -5,16 +5,21 @@ use super::figure::{
     ERROR_NOT_KNOWN, TOO_SHORT, bound_of_rate, cell, interval_or_why, no_interval_of_p99, seconds,
     unwanted,
 };
-use super::model::{Parts, Section, headline};
-use super::table::{Cell, Column, Table, Tone};
-use super::{relative, sweep_charts as charts};
+use super::levels::{Sweep, key_column};
+use super::parts::Parts;
+use super::relative;
+use super::sweep_charts as charts;
 use crate::caveat::{CaveatBook, Topic};
-use crate::model::{Definition, Figure, INTERVAL, LAW_CHECK, SERVICE_DEMAND};
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Definition, Figure, Section, charts_of};
+use crate::terms::{INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_analyze::experiment::sweep::version;
-use dyno_record::experiment::{
-    Block, CLIENTS, Demand, Experiment, Level, PROGRAM, RATE, SweepAnswer,
-};
+use dyno_record::experiment::CLIENTS;
+use dyno_record::experiment::Demand;
+use dyno_record::experiment::Experiment;
+use dyno_record::experiment::Level;
+use dyno_record::experiment::RATE;
+use dyno_record::experiment::SweepAnswer;
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
@@ -31,13 +36,6 @@ const RESOURCES: [(&str, &str, u8); 4] = [
     (resource_name(ResourceKind::Disk), "disk", 100),
     (resource_name(ResourceKind::HostCpu), "all CPUs", 60),
 ];
-
-/// A sweep with the words for its levels.
-pub(super) struct Sweep<'a> {
-    pub(super) answer: &'a SweepAnswer,
-    experiment: &'a Experiment,
-    book: &'a CaveatBook,
-}
 
 /// All that a sweep contributes to the report.
 pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &CaveatBook) -> Parts {
@@ -64,94 +62,13 @@ pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &Caveat
     }
 }
 
-impl<'a> Sweep<'a> {
-    /// The levels in the order of their values.
-    pub(super) fn levels(&self) -> Vec<&'a Level> {
-        let mut levels: Vec<&Level> = self.answer.levels.iter().collect();
-        if self.answer.axis.is_none() {
-            levels.sort_by_key(|level| self.places(level));
-        }
-        levels
-    }
-
-    /// Places of a level's values among those of their axes.
-    fn places(&self, level: &Level) -> Vec<usize> {
-        let axes = self.experiment.axes_of(self.answer.block);
-        axes.map(|axis| {
-            let value = level.settings.get(&axis.key);
-            let place = axis.values.iter().position(|other| Some(other) == value);
-            place.unwrap_or(usize::MAX)
-        })
-        .collect()
-    }
-
-    /// The level with the highest rate.
-    pub(super) fn best(&self) -> &'a Level {
-        &self.answer.levels[self.answer.best as usize]
-    }
-
-    /// Keys that tell levels apart.
-    pub(super) fn keys(&self) -> Vec<&'a str> {
-        let all = || self.experiment.axes_of(self.answer.block);
-        let swept: Vec<&str> = all()
-            .filter(|axis| axis.values.len() > 1)
-            .map(|axis| axis.key.as_str())
-            .collect();
-        match swept.is_empty() {
-            true => all().map(|axis| axis.key.as_str()).collect(),
-            false => swept,
-        }
-    }
-
-    /// A level in words: `8 clients`, `5,000/s offered`, `server.cache=1GiB`.
-    pub(super) fn name(&self, level: &Level) -> String {
-        match self.answer.axis.as_deref() {
-            Some(CLIENTS) if level.clients == 1 => "1 client".to_owned(),
-            Some(CLIENTS) => format!("{} clients", Quantity::count(level.clients.into())),
-            Some(_) => format!(
-                "{} offered",
-                Quantity::per_second(level.offered_rate_per_s.unwrap_or(f64::NAN))
-            ),
-            None => {
-                let keys = self.keys();
-                let setting = |key: &&str| {
-                    let value = level.settings.get(*key)?;
-                    Some(match (*key, version(self.answer, level)) {
-                        (PROGRAM, Some(version)) => version.to_owned(),
-                        (key, _) => format!("{key}={value}"),
-                    })
-                };
-                let settings: Vec<String> = keys.iter().filter_map(setting).collect();
-                settings.join(", ")
-            }
-        }
-    }
-
-    /// A level as a part of a sentence: `with 8 clients`, `at 5,000/s offered`.
-    fn at(&self, level: &Level) -> String {
-        let word = match self.answer.axis.as_deref() {
-            Some(RATE) => "at",
-            _ => "with",
-        };
-        format!("{word} {}", self.name(level))
-    }
-
-    /// The title of a section that both blocks have: where there is one block only, or in that of the closed loop, or
-    /// of the open one.
-    pub(super) fn title(&self, titles: [&'static str; 3]) -> &'static str {
-        match self.answer.block {
-            None => titles[0],
-            Some(Block::Closed) => titles[1],
-            Some(Block::Open) => titles[2],
-        }
-    }
-
+impl Sweep<'_> {
     fn headline(&self) -> Vec<Figure> {
         let best = self.best();
         let marks = |topic| self.book.marks(topic, None);
         let rate = &best.rate_per_s;
         let range = interval_or_why(rate, Quantity::per_second, TOO_SHORT);
-        let mut figures = vec![headline(
+        let mut figures = vec![Figure::new(
             "highest rate",
             Quantity::per_second(rate.value),
             Some(format!("{}, {range}", self.at(best))),
@@ -175,7 +92,7 @@ impl<'a> Sweep<'a> {
             let us = Quantity::microseconds;
             let note = interval_or_why(&time, us, why);
             let marks = marks(Topic::Latency);
-            Some(headline(label, us(time.value), Some(note), marks))
+            Some(Figure::new(label, us(time.value), Some(note), marks))
         }));
         figures.extend(
             self.answer
@@ -186,7 +103,7 @@ impl<'a> Sweep<'a> {
         figures.extend(self.answer.saturation_clients.map(|clients| {
             let range = interval_or_why(&clients, Quantity::plain, ERROR_NOT_KNOWN);
             let note = format!("clients from which on operations wait, {range}");
-            headline("N*", Quantity::plain(clients.value), Some(note), Vec::new())
+            Figure::new("N*", Quantity::plain(clients.value), Some(note), Vec::new())
         }));
         figures
     }
@@ -209,13 +126,18 @@ impl<'a> Sweep<'a> {
             );
         }
         Section {
-            title: self.title([
-                "Rate and response time",
-                "Closed loop: rate and response time",
-                "Open loop: rate and response time",
-            ]),
-            plots: charts::plots(self),
-            rows: charts::rows(self),
+            title: self
+                .title([
+                    "Rate and response time",
+                    "Closed loop: rate and response time",
+                    "Open loop: rate and response time",
+                ])
+                .into(),
+            charts: [
+                charts_of(charts::plots(self)),
+                charts_of(charts::rows(self)),
+            ]
+            .concat(),
             tables: vec![self.levels_table()],
             notes,
             ..Section::default()
@@ -286,17 +208,6 @@ impl<'a> Sweep<'a> {
         cells
     }
 
-    /// The value of a key; of a program its own name and version where they tell the programs apart.
-    pub(super) fn key_cell(&self, key: &str, level: &Level) -> Cell {
-        let text = match (key, level.offered_rate_per_s, version(self.answer, level)) {
-            (CLIENTS, ..) => Quantity::count(level.clients.into()).to_string(),
-            (RATE, Some(rate), _) => Quantity::per_second(rate).to_string(),
-            (PROGRAM, _, Some(version)) => version.to_owned(),
-            _ => level.settings.get(key).cloned().unwrap_or_default(),
-        };
-        Cell::new(text, Tone::Strong)
-    }
-
     fn level_notes(&self, level: &Level) -> Cell {
         let is_best = std::ptr::eq(level, self.best());
         let notes = [
@@ -339,19 +250,14 @@ impl<'a> Sweep<'a> {
             lead: format!("Measured {}, at the highest rate.{lone}", self.at(best)),
         });
         let title = self.title([
-            section.title,
+            "Service demands",
             "Closed loop: service demands",
             "Open loop: service demands",
         ]);
-        Some(Section { title, ..section })
-    }
-}
-
-pub(super) fn key_column(key: &str) -> Column {
-    match key {
-        CLIENTS => Column::number("clients", u8::MAX),
-        RATE => Column::number("offered", u8::MAX),
-        key => Column::text(key),
+        Some(Section {
+            title: title.into(),
+            ..section
+        })
     }
 }
 

@@ -2,16 +2,19 @@
 
 use super::demands::{self, Demands};
 use super::figure::{TOO_SHORT, bound_of_rate, cell, interval_or_why};
-use super::model::{Parts, Section, headline};
-use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm};
-use super::table::{Cell, Column, Table, Tone};
+use super::parts::Parts;
 use crate::caveat::{CaveatBook, Topic};
-use crate::facts::Fact;
-use crate::model::{Definition, Figure};
-use dyno_analyze::experiment::xmax::KEPT_RATIO;
-use dyno_record::experiment::{
-    ClientsEnd, Experiment, Figure as Interval, TriedClients, XmaxAnswer,
+use crate::page::plot::{
+    Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm,
 };
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Definition, Fact, Figure, Section, charts_of};
+use dyno_analyze::experiment::xmax::KEPT_RATIO;
+use dyno_record::experiment::ClientsEnd;
+use dyno_record::experiment::Experiment;
+use dyno_record::experiment::Figure as Interval;
+use dyno_record::experiment::TriedClients;
+use dyno_record::experiment::XmaxAnswer;
 use dyno_record::quantity::Quantity;
 
 /// All that such a search contributes to the report.
@@ -68,7 +71,7 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
         Some(x_max) => {
             let range = interval_or_why(x_max, Quantity::per_second, TOO_SHORT);
             let value = Quantity::per_second(x_max.value);
-            headline(
+            Figure::new(
                 "X_max",
                 value,
                 Some(format!("with {with}, {range}")),
@@ -77,7 +80,7 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
         }
         None => Figure {
             alarming: true,
-            ..headline(
+            ..Figure::new(
                 "X_max",
                 Quantity::per_second(f64::NAN),
                 Some("the client was the limit".to_owned()),
@@ -89,7 +92,7 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
         let bare = || Interval::bare(answer.search.rate_per_s);
         let maximum = answer.client_maximum_per_s.unwrap_or_else(bare);
         let range = interval_or_why(&maximum, Quantity::per_second, TOO_SHORT);
-        figures.push(headline(
+        figures.push(Figure::new(
             "maximum of the client",
             Quantity::per_second(maximum.value),
             Some(format!("with {with}, {range}")),
@@ -105,7 +108,7 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
             format!("; p99 {}, {range}", us(p99.value))
         });
         let note = format!("offered in one run: no interval{}", p99.unwrap_or_default());
-        figures.push(headline(
+        figures.push(Figure::new(
             "sustained rate",
             Quantity::per_second(kept),
             Some(note),
@@ -117,7 +120,7 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
         bottleneck
             .map(|demand| bound_of_rate(demand, answer.bound_per_s, answer.search.rate_per_s)),
     );
-    figures.push(headline(
+    figures.push(Figure::new(
         "enough clients",
         Quantity::count(answer.search.enough_clients.into()),
         Some("of those tried, so no interval; more of them only wait".to_owned()),
@@ -142,8 +145,8 @@ fn search(answer: &XmaxAnswer) -> Section {
     let rows = answer.search.tried.iter();
     let rows = rows.map(|tried| search_row(answer, tried)).collect();
     Section {
-        title: "Rate over clients",
-        plots: vec![plot(answer)],
+        title: "Rate over clients".into(),
+        charts: charts_of([plot(answer)]),
         tables: vec![Table::new("Numbers of clients", columns, rows)],
         notes: vec![
             "The best of many noisy runs is too good: the runs that elected a number of clients do not count for its rate."
@@ -237,7 +240,7 @@ fn confirmations(answer: &XmaxAnswer) -> Option<Section> {
     });
     let rows: Vec<Vec<Cell>> = rows.collect();
     (!rows.is_empty()).then(|| Section {
-        title: "Open loop just below",
+        title: "Open loop just below".into(),
         lead: format!(
             "A rate is kept if {} of it is achieved, nothing is dropped and nothing fails.",
             Quantity::ratio(KEPT_RATIO)

@@ -1,7 +1,8 @@
 //! How an index build was done: the documents, the server, the disk, and the remedy.
 
 use super::words::took;
-use crate::facts::{Fact, server_of, settings_of};
+use crate::facts::{server_of, settings_of};
+use crate::page::Fact;
 use dyno_record::index_build::{CollectionFacts, DiskFacts, IndexBuildDocument, RemedyRecord};
 use dyno_record::quantity::Quantity;
 

@@ -3,8 +3,7 @@
 use super::caveats::Book;
 use super::sides::Side;
 use super::words::{Change, took};
-use crate::experiment::model::headline;
-use crate::model::Figure;
+use crate::page::Figure;
 use dyno_analyze::access_pattern::order_words;
 use dyno_record::index_build::{IndexBuildDocument, RemedyRecord};
 use dyno_record::quantity::{Quantity, Unit};
@@ -24,7 +23,7 @@ pub(super) fn figures(
         let change = before_s.and_then(|before_s| Change::of(before_s, seconds));
         Some(Figure {
             alarming: matches!(change, Some(Change::Slower(_))),
-            ..headline(
+            ..Figure::new(
                 label("build time", side, sides),
                 took(seconds),
                 Some(change.map_or(how_cold(side), Change::words)),
@@ -34,10 +33,10 @@ pub(super) fn figures(
     });
     let scores = sides.iter().filter_map(|side| {
         let (file, score) = (side.file?, side.score()?);
-        Some(headline(
+        Some(Figure::new(
             label("score", side, sides),
             Quantity::new(score, Unit::Plain),
-            Some(format!("{} was read {}", file.name, order_words(score))),
+            Some(format!("{} was read {}", file.label(), order_words(score))),
             book.of_order(side.name),
         ))
     });
@@ -74,7 +73,7 @@ fn reads(sides: &[Side<'_>], book: &Book<'_>) -> Option<Figure> {
     marks.dedup();
     let note = format!("{} in all{earlier}", Quantity::bytes(*bytes));
     let label = label("read, times the file", side, sides);
-    Some(headline(label, *times, Some(note), marks))
+    Some(Figure::new(label, *times, Some(note), marks))
 }
 
 /// `score`, or `score before` where there are several builds.
@@ -113,6 +112,6 @@ fn documents(remedy: &RemedyRecord) -> Figure {
     };
     Figure {
         alarming: !is_identical,
-        ..headline(label, Quantity::count(after), Some(note), Vec::new())
+        ..Figure::new(label, Quantity::count(after), Some(note), Vec::new())
     }
 }

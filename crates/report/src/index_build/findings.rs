@@ -2,7 +2,8 @@
 
 use super::sides::{Side, compared};
 use super::words::{Change, short_hash, took};
-use dyno_analyze::access_pattern::{FilePattern, order_words};
+use dyno_analyze::access_pattern::FilePattern;
+use dyno_analyze::access_pattern::order_words;
 use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::index_build::{IndexBuildDocument, IoFigures, RemedyRecord};
 use dyno_record::quantity::Quantity;
@@ -122,11 +123,12 @@ fn cost(remedy: &RemedyRecord, saved_s: f64) -> String {
 fn scores(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
     let (was, is) = (before.score()?, after.score()?);
     let (old, new) = (before.file?, after.file?);
-    let mut text = match old.name == new.name {
-        true => format!("the score of `{}` was {was:.2} and is {is:.2}", old.name),
+    let mut text = match old.label() == new.label() {
+        true => format!("the score of `{}` was {was:.2} and is {is:.2}", old.label()),
         false => format!(
             "the score of `{}` was {was:.2}, that of `{}` is {is:.2}",
-            old.name, new.name
+            old.label(),
+            new.label()
         ),
     };
     if let Some((was, is)) = old.amplification.zip(new.amplification) {
@@ -179,7 +181,7 @@ fn needless(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> {
     let text = format!(
         "the remedy `{}` had nothing to mend: `{}` was read {} before it (score {score:.2})",
         remedy.kind,
-        file.name,
+        file.label(),
         order_words(score)
     );
     Some(Finding::new(FindingKind::Finding, text, jumps(file, score)))
@@ -198,7 +200,7 @@ fn without_effect(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> 
     let text = format!(
         "the remedy `{}` did not mend the order: `{}` is still read {} (score {is:.2}, before {was:.2})",
         remedy.kind,
-        file.name,
+        file.label(),
         order_words(is)
     );
     Some(Finding::new(FindingKind::Warning, text, jumps(file, is)))
@@ -211,7 +213,7 @@ fn mismatch(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Option<Finding
     if score >= RANDOM_SCORE {
         return None;
     }
-    let (namespace, name) = (&document.collection.namespace, &file.name);
+    let (namespace, name) = (&document.collection.namespace, file.label());
     let mut text = match document.remedy {
         Some(_) => format!(
             "before the remedy, scan order and disk order disagreed: the index build went through `{namespace}` record by record, and \

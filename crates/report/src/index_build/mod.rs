@@ -7,36 +7,21 @@ mod figures;
 mod findings;
 mod sides;
 mod tables;
+mod view;
 mod words;
 
-use crate::RenderOptions;
 use crate::error::ReportError;
-use crate::experiment::ExperimentFormat;
-use crate::experiment::model::{ExperimentModel, FindingModel};
 use crate::facts::plan_text;
-use crate::io_trace::{self, TraceJson, TracePair, TraceView};
-use crate::model::{Definition, Status};
-use dyno_analyze::access_pattern::Activity;
+use crate::io_trace::{self, TraceJson, TracePair};
+use crate::options::{PageFormat, RenderOptions};
+use crate::page::{Definition, Finding as Shown, NO_ANSWER, Page, Status};
+use crate::render::show;
 use dyno_record::experiment::Finding;
 use dyno_record::index_build::IndexBuildDocument;
 use serde::Serialize;
-use std::sync::LazyLock;
+use view::of_index_build;
 
-/// An index build with the traces of its builds.
-#[derive(Clone, Debug)]
-pub struct IndexBuildView<'a> {
-    /// The experiment.
-    pub document: &'a IndexBuildDocument,
-    /// Traces by the name of their build, in the order of the builds. A trace may be missing, and there may be one of a
-    /// build that failed. All are reported as those of an index build, whatever they say they are of.
-    pub traces: Vec<(String, TraceView<'a>)>,
-}
-
-/// What is traced: an index build goes through its collection record by record.
-static ACTIVITY: LazyLock<Activity> = LazyLock::new(|| Activity {
-    subject: "index build".to_owned(),
-    scans_records: true,
-});
+pub use view::IndexBuildView;
 
 /// The document of a report for programs.
 #[derive(Serialize)]
@@ -61,38 +46,38 @@ struct NamedTrace<'a> {
 /// [`ReportError::Template`] or [`ReportError::Json`], which no content of an index build causes.
 pub fn render(
     view: &IndexBuildView<'_>,
-    format: ExperimentFormat,
+    format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
-    if format != ExperimentFormat::Json {
-        return io_trace::shown(&model(view), format, options);
-    }
-    let traces = view.traces.iter().map(|(name, trace)| NamedTrace {
-        build: name,
-        trace: of_index_build(trace).json(),
-    });
-    let document = IndexBuildJson {
+    let document = || IndexBuildJson {
         index_build: view.document,
         findings: findings::findings(view.document, &sides::sides(view)),
-        traces: traces.collect(),
+        traces: view
+            .traces
+            .iter()
+            .map(|(name, trace)| NamedTrace {
+                build: name,
+                trace: of_index_build(trace).json(),
+            })
+            .collect(),
     };
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    show(format, options, || page(view), document)
 }
 
-/// The model of an index build.
-pub fn model(view: &IndexBuildView<'_>) -> ExperimentModel {
+/// The page of an index build.
+pub fn page(view: &IndexBuildView<'_>) -> Page {
     let document = view.document;
     let sides = sides::sides(view);
     let book = caveats::book(document, &sides);
     let mut sections = tables::sections(document, &sides);
     let said = findings::findings(document, &sides);
-    let mut findings: Vec<FindingModel> = said.iter().map(FindingModel::new).collect();
+    let mut findings: Vec<Shown> = said.iter().map(Into::into).collect();
     let mut facts = facts::facts(document);
     let mut definitions = DEFINITIONS.to_vec();
     if let Some(traced) = traced(view) {
         findings.extend(traced.findings);
         sections.extend(traced.sections);
-        facts.extend(traced.facts);
+        facts.extend(traced.method.into_iter().flat_map(|list| list.facts));
         definitions.extend(traced.definitions);
     }
     facts.retain(|fact| !fact.value.is_empty());
@@ -102,21 +87,25 @@ pub fn model(view: &IndexBuildView<'_>) -> ExperimentModel {
             "How long does the index take, in which order are the documents read for it, and what did the remedy change?"
         }
     };
-    let base = ExperimentModel::of_runs(
+    let base = Page::new(
         "index build",
         format!("Index build, {}", document.name),
         question.to_owned(),
         "complete",
     );
-    ExperimentModel {
+    Page {
         status: status(document, &book),
         started_at: document.started_at.clone(),
         dyno_version: document.dyno_version.clone(),
-        has_answer: !document.builds.is_empty(),
+        no_answer: if document.builds.is_empty() {
+            NO_ANSWER
+        } else {
+            ""
+        },
         headline: figures::figures(document, &sides, &book),
         findings,
         sections,
-        facts,
+        method: Page::method_of(facts),
         plan: plan_text(&document.plan),
         definitions,
         caveats: book.into_caveats(),
@@ -124,29 +113,22 @@ pub fn model(view: &IndexBuildView<'_>) -> ExperimentModel {
     }
 }
 
-fn of_index_build<'a>(trace: &TraceView<'a>) -> TraceView<'a> {
-    TraceView {
-        activity: &ACTIVITY,
-        ..*trace
-    }
-}
-
 /// The report of the traces alone: of the first two side by side, or of the only one.
-fn traced(view: &IndexBuildView<'_>) -> Option<ExperimentModel> {
+fn traced(view: &IndexBuildView<'_>) -> Option<Page> {
     let mut traces = view.traces.iter().map(|(_, trace)| of_index_build(trace));
     let first = traces.next()?;
     Some(match traces.next() {
-        Some(second) => io_trace::pair_model(&TracePair {
+        Some(second) => io_trace::pair_page(&TracePair {
             title: "",
             before: first,
             after: second,
         }),
-        None => io_trace::model(&first),
+        None => io_trace::page(&first),
     })
 }
 
 fn status(document: &IndexBuildDocument, book: &caveats::Book<'_>) -> Status {
-    Status::new(
+    Status::of_run(
         document.status,
         document.status_reason.as_deref(),
         book.serious(),

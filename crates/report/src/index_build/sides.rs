@@ -1,6 +1,6 @@
 //! The builds with their traces: the first one stands before, the second one after what was done.
 
-use super::{IndexBuildView, of_index_build};
+use super::view::{IndexBuildView, of_index_build};
 use crate::io_trace::TraceView;
 use dyno_analyze::access_pattern::FilePattern;
 use dyno_record::index_build::BuildRecord;

@@ -2,8 +2,8 @@
 
 use super::sides::Side;
 use super::words::took;
-use crate::experiment::model::Section;
-use crate::experiment::table::{Cell, Column, Table, Tone};
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_record::index_build::{BuildRecord, IndexBuildDocument, IoFigures};
 use dyno_record::quantity::{Quantity, Unit};
 use std::collections::BTreeSet;
@@ -102,7 +102,7 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
         );
     }
     Section {
-        title: "Builds",
+        title: "Builds".into(),
         lead: "How long, how cold, and what was read and written: by calls of the server, and by requests to the device, whoever made them."
             .into(),
         tables: vec![table("Builds", "", builds, rows.collect())],
@@ -191,7 +191,7 @@ fn counters(builds: &[&BuildRecord]) -> Option<Section> {
         _ => format!("{hidden} more counters that grew are in the JSON form of this report."),
     };
     Some(Section {
-        title: "Counters of the server",
+        title: "Counters of the server".into(),
         lead: "How much the server's own counters grew while the index was built: those of its cache first, then those that grew most."
             .into(),
         tables: vec![table("Counters of the server", "counter", builds, rows.collect())],

@@ -1,8 +1,9 @@
 //! Reasons to doubt a trace, in the form that reports show.
 
 use crate::caveat::{NumberedCaveat, Severity};
-use crate::model::Status;
-use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary};
+use crate::page::Status;
+use dyno_analyze::access_pattern::AccessPatterns;
+use dyno_analyze::access_pattern::BlockSummary;
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceDocument};
 use dyno_record::quantity::Quantity;
 

@@ -1,7 +1,7 @@
 //! How a trace was made.
 
-use super::TraceView;
-use crate::facts::Fact;
+use super::view::TraceView;
+use crate::page::Fact;
 use dyno_record::io_trace::document::{
     HookKind, ProbeUse, TraceCost, TraceDocument, TraceFilter, TraceMode,
 };

@@ -2,10 +2,11 @@
 
 use super::pairs::Pair;
 use super::tables::noun;
-use crate::experiment::model::Section;
-use crate::experiment::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
-use crate::experiment::rows::{RowValue, RowsChart, Scale};
-use dyno_analyze::access_pattern::{FilePattern, Slice};
+use crate::page::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
+use crate::page::rows::{RowValue, RowsChart, Scale};
+use crate::page::{Section, charts_of};
+use dyno_analyze::access_pattern::FilePattern;
+use dyno_analyze::access_pattern::Slice;
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
 use dyno_record::quantity::Quantity;
@@ -51,9 +52,9 @@ pub(super) fn latency_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
 
 fn latency_section(plots: Vec<Plot>) -> Option<Section> {
     (!plots.is_empty()).then(|| Section {
-        title: "How long",
+        title: "How long".into(),
         lead: "Time from entry to exit of a call. Bars get wider with the time: there are at most four to each power of two.".into(),
-        plots,
+        charts: charts_of(plots),
         ..Section::default()
     })
 }
@@ -106,7 +107,11 @@ fn latency_plot(
     });
     Some(Plot {
         id: format!("latency-histogram-{id}"),
-        title: format!("Latency of the {} of {}", noun(file.operation), file.name),
+        title: format!(
+            "Latency of the {} of {}",
+            noun(file.operation),
+            file.label()
+        ),
         caption: "Share of the calls by how long they took.".into(),
         x: PlotAxis {
             label: "latency",
@@ -126,7 +131,7 @@ fn latency_plot(
 /// Histograms of the sizes.
 pub(super) fn sizes(files: &[&FilePattern]) -> Option<Section> {
     let charts = largest(files).into_iter().filter_map(|file| {
-        let title = format!("Sizes of the {} of {}", noun(file.operation), file.name);
+        let title = format!("Sizes of the {} of {}", noun(file.operation), file.label());
         size_chart(title, &[("", Some(file))])
     });
     size_section(charts.collect())
@@ -136,7 +141,7 @@ pub(super) fn sizes(files: &[&FilePattern]) -> Option<Section> {
 pub(super) fn size_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
     let charts = pairs.iter().filter_map(|pair| {
         let file = pair.any();
-        let title = format!("Sizes of the {} of {}", noun(file.operation), file.name);
+        let title = format!("Sizes of the {} of {}", noun(file.operation), file.label());
         size_chart(title, &[("before", pair.before), ("after", pair.after)])
     });
     size_section(charts.collect())
@@ -144,10 +149,10 @@ pub(super) fn size_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
 
 fn size_section(rows: Vec<RowsChart>) -> Option<Section> {
     (!rows.is_empty()).then(|| Section {
-        title: "How much at once",
+        title: "How much at once".into(),
         lead: "Bytes that a call moved. A row is the sizes from one power of two up to the next."
             .into(),
-        rows,
+        charts: charts_of(rows),
         ..Section::default()
     })
 }
@@ -243,8 +248,8 @@ pub(super) fn scores(files: &[&FilePattern]) -> Option<Section> {
         marks: Vec::new(),
     };
     (!plot.series.is_empty()).then(|| Section {
-        title: "Order over time",
-        plots: vec![plot],
+        title: "Order over time".into(),
+        charts: charts_of([plot]),
         ..Section::default()
     })
 }
@@ -260,7 +265,7 @@ fn score_curve(file: &FilePattern, role: Role) -> Option<PlotSeries> {
             let start = slices.start_ns as f64 + place as f64 * slices.length_ns as f64;
             Some(((start + middle) * 1e-9, slice.score()?))
         });
-    let label = format!("{} of {}", noun(file.operation), file.name);
+    let label = format!("{} of {}", noun(file.operation), file.label());
     let curve = PlotSeries::curve(label, role, Stroke::Line, points);
     (curve.x.len() > 1).then_some(curve)
 }

@@ -1,5 +1,4 @@
-//! Reports of a trace of file I/O, and of two of them side by side. They are made of the sections that reports of
-//! experiments have, so that terminal, Markdown and page show the same.
+//! Reports of a trace of file I/O, and of two of them side by side.
 
 mod caveats;
 mod facts;
@@ -8,56 +7,26 @@ mod pairs;
 mod pictures;
 mod sketch;
 mod tables;
+mod view;
 
-use crate::RenderOptions;
 use crate::caveat::NumberedCaveat;
 use crate::error::ReportError;
-use crate::experiment::model::{ExperimentModel, FindingModel, Section, headline};
-use crate::experiment::{ExperimentFormat, html, markdown, terminal};
-use crate::model::{Definition, Figure};
-use dyno_analyze::access_pattern::{
-    AccessPatterns, Activity, FilePattern, compared, findings, order_words,
-};
+use crate::options::{PageFormat, RenderOptions};
+use crate::page::{Definition, Figure, Finding as Shown, Page, Section};
+use crate::render::show;
+use dyno_analyze::access_pattern::AccessPatterns;
+use dyno_analyze::access_pattern::FilePattern;
+use dyno_analyze::access_pattern::compared;
+use dyno_analyze::access_pattern::findings;
+use dyno_analyze::access_pattern::order_words;
 use dyno_record::experiment::Finding;
-use dyno_record::io_trace::document::TraceDocument;
 use dyno_record::io_trace::event::Operation;
 use dyno_record::quantity::{Quantity, Unit};
 use pairs::Pair;
 use serde::Serialize;
 
-/// A trace with what follows from it.
-#[derive(Clone, Copy, Debug)]
-pub struct TraceView<'a> {
-    /// How it was made.
-    pub document: &'a TraceDocument,
-    /// What follows from it.
-    pub patterns: &'a AccessPatterns,
-    /// The same of each piece of time, in order; none if nobody asked for pieces.
-    pub slices: &'a [AccessPatterns],
-    /// What was traced, as the subject of sentences.
-    pub activity: &'a Activity,
-}
-
-/// Two traces of the same thing.
-#[derive(Clone, Copy, Debug)]
-pub struct TracePair<'a> {
-    /// The question that they answer, as the title of the report.
-    pub title: &'a str,
-    /// The first one.
-    pub before: TraceView<'a>,
-    /// The second one.
-    pub after: TraceView<'a>,
-}
-
-/// The document of a report for programs.
-#[derive(Serialize)]
-pub(crate) struct TraceJson<'a> {
-    trace: &'a TraceDocument,
-    access_patterns: &'a AccessPatterns,
-    #[serde(skip_serializing_if = "<[AccessPatterns]>::is_empty")]
-    slices: &'a [AccessPatterns],
-    findings: Vec<Finding>,
-}
+pub(crate) use view::TraceJson;
+pub use view::{TracePair, TraceView};
 
 /// The same of two traces.
 #[derive(Serialize)]
@@ -67,30 +36,16 @@ struct PairJson<'a> {
     findings: Vec<Finding>,
 }
 
-impl<'a> TraceView<'a> {
-    pub(crate) fn json(&self) -> TraceJson<'a> {
-        TraceJson {
-            trace: self.document,
-            access_patterns: self.patterns,
-            slices: self.slices,
-            findings: findings(self.patterns, self.activity),
-        }
-    }
-}
-
 /// Renders a trace. The text ends with a line end.
 ///
 /// # Errors
 /// [`ReportError::Template`] or [`ReportError::Json`], which no content of a trace causes.
 pub fn render(
     view: &TraceView<'_>,
-    format: ExperimentFormat,
+    format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
-    match format {
-        ExperimentFormat::Json => Ok(serde_json::to_string_pretty(&view.json())? + "\n"),
-        _ => shown(&model(view), format, options),
-    }
+    show(format, options, || page(view), || view.json())
 }
 
 /// Renders two traces side by side. The text ends with a line end.
@@ -99,63 +54,49 @@ pub fn render(
 /// As those of [`render`].
 pub fn render_pair(
     pair: &TracePair<'_>,
-    format: ExperimentFormat,
+    format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
-    match format {
-        ExperimentFormat::Json => {
-            let document = PairJson {
-                before: pair.before.json(),
-                after: pair.after.json(),
-                findings: pair_findings(pair),
-            };
-            Ok(serde_json::to_string_pretty(&document)? + "\n")
-        }
-        _ => shown(&pair_model(pair), format, options),
-    }
+    show(
+        format,
+        options,
+        || pair_page(pair),
+        || PairJson {
+            before: pair.before.json(),
+            after: pair.after.json(),
+            findings: pair_findings(pair),
+        },
+    )
 }
 
-/// Any form of a model but JSON.
-pub(crate) fn shown(
-    model: &ExperimentModel,
-    format: ExperimentFormat,
-    options: &RenderOptions,
-) -> Result<String, ReportError> {
-    match format {
-        ExperimentFormat::Markdown => Ok(markdown::render(model)),
-        ExperimentFormat::Html => html::render(model),
-        _ => Ok(terminal::render(model, options.width, options.colours)),
-    }
-}
-
-/// The model of a trace.
-pub fn model(view: &TraceView<'_>) -> ExperimentModel {
+/// The page of a trace.
+pub fn page(view: &TraceView<'_>) -> Page {
     let document = view.document;
     let caveats = caveats::numbered(&[("", document)], &[view.patterns]);
     let title = format!("File I/O of {}", view.activity.subject);
     let question = "In which order, how often and from where were the files read and written?";
-    let base = ExperimentModel::of_runs("trace", title, question.to_owned(), "complete");
-    ExperimentModel {
+    let base = Page::new("trace", title, question.to_owned(), "complete");
+    Page {
         status: caveats::status(&[document], &caveats),
         started_at: document.started_at.clone(),
         dyno_version: document.dyno_version.clone(),
         headline: figures(view),
         findings: sentences(&findings(view.patterns, view.activity)),
         sections: sections(view),
-        facts: facts::facts(view),
+        method: Page::method_of(facts::facts(view)),
         definitions: DEFINITIONS.to_vec(),
         caveats,
         ..base
     }
 }
 
-/// The model of two traces side by side.
-pub fn pair_model(pair: &TracePair<'_>) -> ExperimentModel {
+/// The page of two traces side by side.
+pub fn pair_page(pair: &TracePair<'_>) -> Page {
     let (before, after) = (pair.before.document, pair.after.document);
     let patterns = [pair.before.patterns, pair.after.patterns];
     let caveats = caveats::numbered(&[("before", before), ("after", after)], &patterns);
     let question = "How did the order of reading and writing change?";
-    let base = ExperimentModel::of_runs(
+    let base = Page::new(
         "trace",
         pair.title.to_owned(),
         question.to_owned(),
@@ -163,13 +104,13 @@ pub fn pair_model(pair: &TracePair<'_>) -> ExperimentModel {
     );
     let mut facts = facts::labelled(&pair.before, "Before");
     facts.extend(facts::labelled(&pair.after, "After"));
-    ExperimentModel {
+    Page {
         status: caveats::status(&[before, after], &caveats),
         started_at: before.started_at.clone(),
         dyno_version: after.dyno_version.clone(),
         findings: sentences(&pair_findings(pair)),
         sections: pair_sections(pair),
-        facts,
+        method: Page::method_of(facts),
         definitions: DEFINITIONS.to_vec(),
         caveats,
         ..base
@@ -224,8 +165,8 @@ pub fn pair_findings(pair: &TracePair<'_>) -> Vec<Finding> {
     found
 }
 
-fn sentences(findings: &[Finding]) -> Vec<FindingModel> {
-    findings.iter().map(FindingModel::new).collect()
+fn sentences(findings: &[Finding]) -> Vec<Shown> {
+    findings.iter().map(Into::into).collect()
 }
 
 /// The result in a few numbers: of the file that most was read from, else that was written to most.
@@ -250,15 +191,15 @@ fn figures(view: &TraceView<'_>) -> Vec<Figure> {
     };
     let verb = tables::verb(main.operation);
     if let Some(score) = main.score {
-        let note = format!("{} {verb} {}", main.name, order_words(score));
+        let note = format!("{} {verb} {}", main.label(), order_words(score));
         figures.push(figure("score", Quantity::new(score, Unit::Plain), note));
     }
     if let Some(latency) = main.latency {
         let median = Quantity::microseconds(latency.p50_ns / 1e3);
-        figures.push(figure("median latency", median, main.name.clone()));
+        figures.push(figure("median latency", median, main.label()));
     }
     if let Some(device) = &main.device {
-        let note = format!("of the reads of {}", main.name);
+        let note = format!("of the reads of {}", main.label());
         let waited = Quantity::ratio(device.waiting_ratio);
         figures.push(figure("waited for the device", waited, note));
     }
@@ -266,7 +207,7 @@ fn figures(view: &TraceView<'_>) -> Vec<Figure> {
 }
 
 fn figure(label: &str, value: Quantity, note: String) -> Figure {
-    headline(label, value, Some(note), Vec::new())
+    Figure::new(label, value, Some(note), Vec::new())
 }
 
 fn main_file(patterns: &AccessPatterns) -> Option<&FilePattern> {

@@ -1,6 +1,7 @@
 //! Which files of two traces are the same, or take each other's place.
 
-use dyno_analyze::access_pattern::{AccessPatterns, FilePattern};
+use dyno_analyze::access_pattern::AccessPatterns;
+use dyno_analyze::access_pattern::FilePattern;
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 
@@ -28,10 +29,10 @@ impl<'a> Pair<'a> {
     pub(super) fn name(&self) -> String {
         let (before, after) = (self.before, self.after);
         match (before, after) {
-            (Some(before), Some(after)) if before.name != after.name => {
-                format!("`{}`, then `{}`", before.name, after.name)
+            (Some(before), Some(after)) if before.label() != after.label() => {
+                format!("`{}`, then `{}`", before.label(), after.label())
             }
-            _ => format!("`{}`", self.any().name),
+            _ => format!("`{}`", self.any().label()),
         }
     }
 

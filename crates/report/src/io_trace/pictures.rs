@@ -3,11 +3,13 @@
 use super::pairs::Pair;
 use super::sketch::{pair_sketches, sketches};
 use super::tables::noun;
-use super::{TracePair, TraceView};
-use crate::experiment::density::{DensityAxis, DensityChart, DensityPanel, Edges, encode};
-use crate::experiment::model::Section;
-use crate::experiment::plot::Measure;
-use dyno_analyze::access_pattern::{FilePattern, Grid, Pictures};
+use super::view::{TracePair, TraceView};
+use crate::page::density::{DensityAxis, DensityChart, DensityPanel, Edges, encode};
+use crate::page::plot::Measure;
+use crate::page::{Section, charts_of};
+use dyno_analyze::access_pattern::FilePattern;
+use dyno_analyze::access_pattern::Grid;
+use dyno_analyze::access_pattern::Pictures;
 use dyno_record::io_trace::event::Operation;
 use dyno_record::quantity::Quantity;
 
@@ -88,9 +90,9 @@ pub(super) fn latency_pairs(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Option<
 
 fn section(title: &'static str, lead: &str, densities: Vec<DensityChart>) -> Option<Section> {
     (!densities.is_empty()).then(|| Section {
-        title,
+        title: title.into(),
         lead: lead.to_owned(),
-        densities,
+        charts: charts_of(densities),
         ..Section::default()
     })
 }
@@ -145,7 +147,7 @@ fn id(kind: &str, drawn: &[Drawn<'_>]) -> String {
 }
 
 fn title(drawn: &[Drawn<'_>], of: &str) -> String {
-    let mut names: Vec<&str> = drawn.iter().map(|one| one.file.name.as_str()).collect();
+    let mut names: Vec<String> = drawn.iter().map(|one| one.file.label()).collect();
     names.dedup();
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     format!("{of} of {}", names.join(", then "))
@@ -310,7 +312,7 @@ fn words(one: &Drawn<'_>) -> String {
         "{} {} of {}",
         Quantity::count(file.placed_calls),
         noun(file.operation),
-        file.name
+        file.label()
     );
     if let Some(score) = file.score {
         words += &format!(", score {score:.2}");

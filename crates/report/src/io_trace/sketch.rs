@@ -1,11 +1,12 @@
 //! Pictures of a trace for texts: offset against time in a few lines of characters.
 
-use super::TracePair;
 use super::pairs::Pair;
 use super::pictures::{Drawn, drawn, drawn_pairs};
 use super::tables::noun;
-use crate::experiment::model::Sketch;
-use dyno_analyze::access_pattern::{FilePattern, Grid};
+use super::view::TracePair;
+use crate::page::Sketch;
+use dyno_analyze::access_pattern::FilePattern;
+use dyno_analyze::access_pattern::Grid;
 use dyno_record::quantity::Quantity;
 
 /// Size of a picture in characters, without its labels: with these it fits into 80 columns.
@@ -103,7 +104,7 @@ fn sketch(one: &Drawn<'_>, frame: &Frame) -> Sketch {
         title: format!(
             "{label}{} of {} by place and time",
             noun(one.file.operation),
-            one.file.name
+            one.file.label()
         ),
         lines,
     }

@@ -1,11 +1,13 @@
 //! Tables of a trace: the files, what changed between two traces, and the block layer.
 
 use super::pairs::Pair;
-use super::{TracePair, TraceView};
-use crate::experiment::model::Section;
-use crate::experiment::table::{Cell, Column, Table, Tone};
-use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary, FilePattern};
-use dyno_record::io_trace::document::{FileKind, FileRole};
+use super::view::{TracePair, TraceView};
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
+use dyno_analyze::access_pattern::AccessPatterns;
+use dyno_analyze::access_pattern::BlockSummary;
+use dyno_analyze::access_pattern::FilePattern;
+use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
 use dyno_record::quantity::{Quantity, Unit};
@@ -60,7 +62,11 @@ pub(super) fn files(shown: &[&FilePattern], patterns: &AccessPatterns) -> Sectio
         Column::number("device bytes", 70),
         Column::number("failed", 60),
     ];
-    let rows = shown.iter().map(|file| row(file)).collect();
+    let rows = shown.iter().enumerate().map(|(place, file)| {
+        let is_first = shown[..place].iter().all(|other| other.file != file.file);
+        row(file, is_first)
+    });
+    let rows = rows.collect();
     let mut notes = Vec::new();
     let hidden = patterns.files.len() - shown.len();
     if hidden > 0 {
@@ -79,7 +85,7 @@ pub(super) fn files(shown: &[&FilePattern], patterns: &AccessPatterns) -> Sectio
         );
     }
     Section {
-        title: "Files",
+        title: "Files".into(),
         lead: "Each operation on each file, the most frequent first.".into(),
         tables: vec![Table::new("Files", columns, rows)],
         notes,
@@ -91,14 +97,14 @@ fn is_reading(file: &FilePattern) -> bool {
     matches!(file.operation, Operation::Read | Operation::Fault)
 }
 
-fn row(file: &FilePattern) -> Vec<Cell> {
+fn row(file: &FilePattern, is_first: bool) -> Vec<Cell> {
     let failed = match file.errors {
         0 => Cell::default(),
         errors => Cell::new(Quantity::count(errors).to_string(), Tone::Alarm),
     };
     let values = values(file);
     let mut cells = vec![
-        Cell::new(file.name.clone(), Tone::Strong).with_detail(file.role.as_ref().map(holds)),
+        Cell::new(file.label(), Tone::Strong).with_detail(name_or_words(file, is_first)),
         noun(file.operation).into(),
     ];
     cells.extend(values.into_iter().map(|(_, text)| Cell::from(text)));
@@ -129,12 +135,12 @@ pub(super) fn slices(shown: &[&FilePattern], view: &TraceView<'_>) -> Option<Sec
             cells.extend(values(known).into_iter().map(|(_, text)| Cell::from(text)));
             Some(cells)
         });
-        let label = format!("{} of {}", noun(file.operation), file.name);
+        let label = format!("{} of {}", noun(file.operation), file.label());
         Table::new(label, columns, rows.collect())
     };
     let tables = shown.iter().take(MOST_SLICED).map(table);
     Some(Section {
-        title: "Piece by piece",
+        title: "Piece by piece".into(),
         lead: "The figures of each piece of time, counted from the start of the trace; pieces without calls are left out. \
                A call belongs to the piece in which it began, and streams and what was read before begin anew in each."
             .into(),
@@ -143,17 +149,19 @@ pub(super) fn slices(shown: &[&FilePattern], view: &TraceView<'_>) -> Option<Sec
     })
 }
 
-/// What a file holds, in a few words.
-fn holds(role: &FileRole) -> String {
-    let namespace = role.namespace.as_deref().unwrap_or("");
-    match (role.kind, &role.index, &role.words) {
-        (_, _, Some(words)) => words.clone(),
-        (FileKind::Index, Some(index), None) => format!("index {index} of {namespace}"),
-        (FileKind::Index, None, None) => "index".to_owned(),
-        (FileKind::Collection, _, None) => format!("collection {namespace}").trim_end().to_owned(),
-        (FileKind::Journal, _, None) => "journal".to_owned(),
-        (FileKind::Other, _, None) => String::new(),
+/// What the label of a file leaves out: its name, once, or what it holds where it is called by its name.
+fn name_or_words(file: &FilePattern, is_first: bool) -> Option<String> {
+    if file.label() != file.name {
+        return is_first.then(|| file.name.clone());
     }
+    let role = file.role.as_ref()?;
+    let kind = match role.kind {
+        FileKind::Index => "index",
+        FileKind::Collection => "collection",
+        FileKind::Journal => "journal",
+        FileKind::Other => return role.words.clone(),
+    };
+    Some(role.words.clone().unwrap_or_else(|| kind.to_owned()))
 }
 
 /// The figures of a file with their names; empty where they are not known.
@@ -217,6 +225,15 @@ pub(super) fn pairs(pairs: &[Pair<'_>]) -> Section {
                 change(pair, name).into(),
             ]
         });
+        let name =
+            |file: Option<&FilePattern>| file.map_or(String::new(), |file| file.name.clone());
+        let names = vec![
+            Cell::new("file", Tone::Strong),
+            name(pair.before).into(),
+            name(pair.after).into(),
+            Cell::default(),
+        ];
+        let rows = std::iter::once(names).chain(rows);
         let rows = rows.filter(|row| !row[1].text.is_empty() || !row[2].text.is_empty());
         let name = pair.name();
         let label = format!(
@@ -229,7 +246,7 @@ pub(super) fn pairs(pairs: &[Pair<'_>]) -> Section {
         Table::new(label, columns, rows.collect())
     };
     Section {
-        title: "Files",
+        title: "Files".into(),
         lead: "What was done to each file, before and after.".into(),
         tables: pairs.iter().map(table).collect(),
         ..Section::default()
@@ -312,7 +329,7 @@ fn block_section(blocks: &[(&str, &BlockSummary)], devices: String) -> Option<Se
     }
     rows.retain(|row| row[2].text != "0");
     (!rows.is_empty()).then(|| Section {
-        title: "Block layer",
+        title: "Block layer".into(),
         lead: format!(
             "What reached the devices ({devices}), of all processes that used them meanwhile. Times in the queue are of reads and writes \
              together."

@@ -1,12 +1,13 @@
 //! Pictures: latency against message number, distributions side by side, where the time goes, and what it costs.
 
-use super::TailView;
 use super::tables::{cpu_us, name};
-use crate::experiment::model::Section;
-use crate::experiment::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
-use crate::experiment::rows::{RowValue, RowsChart, Scale};
-use crate::experiment::scatter::{ScatterChart, panel};
-use dyno_analyze::messages::across::{Line, label};
+use super::view::TailView;
+use crate::page::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
+use crate::page::rows::{RowValue, RowsChart, Scale};
+use crate::page::scatter::{ScatterChart, panel};
+use crate::page::{Section, charts_of};
+use dyno_analyze::messages::across::Line;
+use dyno_analyze::messages::across::label;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{Cause, Latency, TailDocument};
 
@@ -75,11 +76,11 @@ fn messages(view: &TailView<'_>) -> Option<Section> {
         false => Vec::new(),
     };
     Some(Section {
-        title: "Every message",
+        title: "Every message".into(),
         lead:
             "Latency that stays flat is a band; latency that grows with the message number climbs."
                 .into(),
-        scatters: vec![chart],
+        charts: charts_of([chart]),
         notes,
         ..Section::default()
     })
@@ -134,9 +135,9 @@ fn distributions(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section>
         rows: values.into_iter().map(|row| scale.point(row)).collect(),
     };
     Some(Section {
-        title: "Distributions",
+        title: "Distributions".into(),
         lead: "How latency is distributed over the messages of each producer.".into(),
-        rows: vec![rows],
+        charts: charts_of([rows]),
         ..Section::default()
     })
 }
@@ -164,9 +165,9 @@ fn courses(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
         false => Vec::new(),
     };
     (!plots.is_empty()).then(|| Section {
-        title: "Where the time goes as it grows",
+        title: "Where the time goes as it grows".into(),
         lead: "Medians of groups of neighbouring messages. The part that climbs is where messages wait.".into(),
-        plots,
+        charts: charts_of(plots),
         notes,
         ..Section::default()
     })
@@ -214,7 +215,7 @@ fn course(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
     Plot {
         id: format!("course-{place}"),
         title: name(document, line),
-        caption: crate::experiment::model::sentence(&line.producer.verdict.words),
+        caption: crate::page::sentence(&line.producer.verdict.words),
         x: axis("message", Measure::Count),
         y: axis("time", Measure::Time),
         series: series
@@ -291,8 +292,8 @@ fn costs(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
     ];
     let rows: Vec<RowsChart> = rows.into_iter().flatten().collect();
     (!rows.is_empty()).then(|| Section {
-        title: "Throughput and cost",
-        rows,
+        title: "Throughput and cost".into(),
+        charts: charts_of(rows),
         ..Section::default()
     })
 }

@@ -2,39 +2,23 @@
 
 mod charts;
 mod tables;
+mod view;
 
-use crate::RenderOptions;
 use crate::error::ReportError;
-use crate::experiment::ExperimentFormat;
-use crate::experiment::model::{ExperimentModel, FindingModel, headline};
-use crate::facts::{Fact, plan_text, server_of, settings_of};
-use crate::io_trace::shown;
-use crate::model::{Definition, Figure, Status};
-use dyno_analyze::messages::across::{self, Line};
+use crate::facts::{plan_text, server_of, settings_of};
+use crate::options::PageFormat;
+use crate::options::RenderOptions;
+use crate::page::{Definition, Fact, Figure, NO_ANSWER, Page, Status};
+use crate::render::show;
+use dyno_analyze::messages::across;
+use dyno_analyze::messages::across::Line;
 use dyno_record::experiment::Finding;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{CellStatus, HostClock, TailDocument};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Every message of a cell.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CellMessages {
-    /// Name of the cell.
-    pub cell: String,
-    /// Intended → received by the first consumer, in nanoseconds, by producer and sequence number; `None` where a message
-    /// has no such time.
-    pub latencies_ns: Vec<Vec<Option<i64>>>,
-}
-
-/// An experiment with its messages.
-#[derive(Clone, Copy, Debug)]
-pub struct TailView<'a> {
-    /// The experiment.
-    pub document: &'a TailDocument,
-    /// Messages of its cells; one that is missing has no picture.
-    pub messages: &'a [CellMessages],
-}
+pub use view::{CellMessages, TailView};
 
 /// The document of a report for programs.
 #[derive(Serialize)]
@@ -50,21 +34,18 @@ struct TailJson<'a> {
 /// [`ReportError::Template`] or [`ReportError::Json`], which no content of an experiment causes.
 pub fn render(
     view: &TailView<'_>,
-    format: ExperimentFormat,
+    format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
-    if format != ExperimentFormat::Json {
-        return shown(&model(view), format, options);
-    }
-    let document = TailJson {
+    let document = || TailJson {
         tail: view.document,
         findings: across::findings(view.document),
     };
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    show(format, options, || page(view), document)
 }
 
-/// The model of an experiment.
-pub fn model(view: &TailView<'_>) -> ExperimentModel {
+/// The page of an experiment.
+pub fn page(view: &TailView<'_>) -> Page {
     let document = view.document;
     let lines = across::lines(document);
     let findings = across::findings(document);
@@ -72,22 +53,22 @@ pub fn model(view: &TailView<'_>) -> ExperimentModel {
     sections.extend(tables::sections(document, &lines));
     let mut facts = facts(document);
     facts.retain(|fact| !fact.value.is_empty());
-    let base = ExperimentModel::of_runs(
+    let base = Page::new(
         "messages",
         format!("Messages through the database, {}", document.name),
         "How long does a message take from its producer to its consumer, does that grow over the run, and where does the time go?"
             .to_owned(),
         "complete",
     );
-    ExperimentModel {
+    Page {
         status: status(document),
         started_at: document.started_at.clone(),
         dyno_version: document.dyno_version.clone(),
-        has_answer: !lines.is_empty(),
+        no_answer: if lines.is_empty() { NO_ANSWER } else { "" },
         headline: figures(document, &lines),
-        findings: findings.iter().map(FindingModel::new).collect(),
+        findings: findings.iter().map(Into::into).collect(),
         sections,
-        facts,
+        method: Page::method_of(facts),
         plan: plan_text(&document.plan),
         definitions: DEFINITIONS.to_vec(),
         ..base
@@ -95,7 +76,7 @@ pub fn model(view: &TailView<'_>) -> ExperimentModel {
 }
 
 fn status(document: &TailDocument) -> Status {
-    Status::new(
+    Status::of_run(
         document.status,
         document.status_reason.as_deref(),
         Vec::new(),
@@ -137,7 +118,7 @@ fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
         .filter_map(|line| Some((line, line.total()?.p50_us)))
         .min_by(|left, right| left.1.total_cmp(&right.1));
     let mut figures = vec![
-        headline(
+        Figure::new(
             "messages acknowledged",
             Quantity::count(acknowledged),
             None,
@@ -145,13 +126,13 @@ fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
         ),
         Figure {
             alarming: lost > 0 && !partial,
-            ..headline("lost", Quantity::count(lost), note, Vec::new())
+            ..Figure::new("lost", Quantity::count(lost), note, Vec::new())
         },
         Figure {
             alarming: twice > 0,
-            ..headline("received twice", Quantity::count(twice), None, Vec::new())
+            ..Figure::new("received twice", Quantity::count(twice), None, Vec::new())
         },
-        headline(
+        Figure::new(
             "latency grows with",
             Quantity::count(grows as u64),
             Some(format!("of {} producers", lines.len())),
@@ -159,7 +140,7 @@ fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
         ),
     ];
     figures.extend(fastest.map(|(line, median_us)| {
-        headline(
+        Figure::new(
             "lowest median latency",
             Quantity::microseconds(median_us),
             Some(across::label(document, line.cell)),

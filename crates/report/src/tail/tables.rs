@@ -1,8 +1,9 @@
 //! Tables: where the time went, what came of the messages, and what the processes used.
 
-use crate::experiment::model::Section;
-use crate::experiment::table::{Cell, Column, Table, Tone};
-use dyno_analyze::messages::across::{Line, label};
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
+use dyno_analyze::messages::across::Line;
+use dyno_analyze::messages::across::label;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{
     BlindCursor, Cause, Cell as Measurement, CellStatus, Latency, Resources, TailDocument,
@@ -77,7 +78,7 @@ fn times(document: &TailDocument, lines: &[Line<'_>]) -> Section {
         ]
     });
     Section {
-        title: "Where the time went",
+        title: "Where the time went".into(),
         lead: "Latency is from intended to received; wait, insert and delivery are parts of it, of which the last two overlap.".into(),
         tables: vec![Table::new("Where the time went", columns, rows.collect())],
         notes: vec![
@@ -127,7 +128,7 @@ fn sums(document: &TailDocument) -> Section {
         .iter()
         .flat_map(|cell| rows_of(document, cell));
     Section {
-        title: "What came of the messages",
+        title: "What came of the messages".into(),
         lead: "Every message is accounted for: received and lost are what was acknowledged, and what was received though its insert \
                failed."
             .into(),
@@ -242,7 +243,7 @@ fn used(document: &TailDocument, lines: &[Line<'_>]) -> Section {
         ]
     });
     Section {
-        title: "What the processes used",
+        title: "What the processes used".into(),
         lead: "CPU time from the start of the messages to the end of the process, over its messages; memory and threads are the most at \
                one of five looks a second, with all child processes."
             .into(),

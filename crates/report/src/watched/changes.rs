@@ -1,13 +1,19 @@
 //! What changed over the measured time, in sentences: changes of level, drifts, and what comes again and again.
 
-use super::list;
-use crate::experiment::model::sentence;
-use crate::series::rounded;
-use dyno_analyze::course::{Course, CourseChange, CourseDrift, CoursePattern, CourseSeries};
-use dyno_analyze::periodicity::{NamedPattern, PatternSource, SourceEvidence};
+use super::words::list;
+use crate::page::time::ChangeMark;
+use crate::page::{Section, sentence};
+use crate::rounding::{digits, rounded};
+use dyno_analyze::course::Course;
+use dyno_analyze::course::CourseChange;
+use dyno_analyze::course::CourseDrift;
+use dyno_analyze::course::CoursePattern;
+use dyno_analyze::course::CourseSeries;
+use dyno_analyze::periodicity::NamedPattern;
+use dyno_analyze::periodicity::PatternSource;
+use dyno_analyze::periodicity::SourceEvidence;
 use dyno_analyze::verdict::Stretch;
 use dyno_record::quantity::{Quantity, Unit};
-use serde::Serialize;
 
 /// Changes of several series that are no further apart than this are one.
 const TOGETHER_S: f64 = 5.0;
@@ -15,56 +21,13 @@ const TOGETHER_S: f64 = 5.0;
 /// extrapolation that nobody measured.
 const LONG_S: f64 = 900.0;
 
-/// What changed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ChangesModel {
-    /// Changes of level in the order of time; charts mark them by their numbers, which begin with 1.
-    pub entries: Vec<ChangeEntry>,
-    /// Drifts and patterns, a sentence each.
-    pub others: Vec<String>,
-}
-
-/// Changes of one or several series at one time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ChangeEntry {
-    /// What happened, in a sentence.
-    pub text: String,
-    /// When, from the start of the run.
-    pub at_s: f64,
-    /// The same in a few words, for a chart.
-    pub label: String,
-}
-
-/// A vertical line in the charts.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ChangeMark {
-    /// When, from the start of the run.
-    pub at_s: f64,
-    /// What stands beside it.
-    pub label: String,
-}
-
-impl ChangesModel {
-    /// The lines of the charts.
-    pub(super) fn marks(&self) -> Vec<ChangeMark> {
-        let entries = self.entries.iter().enumerate();
-        entries
-            .map(|(index, entry)| ChangeMark {
-                at_s: (entry.at_s * 1e3).round() / 1e3,
-                label: format!("{}: {}", index + 1, entry.label),
-            })
-            .collect()
-    }
-}
-
-/// Makes the model; nothing if nothing changed.
-pub(super) fn changes(course: &Course, measured: Option<Stretch>) -> Option<ChangesModel> {
-    let measured = measured?;
-    let mut entries: Vec<Vec<&CourseChange>> = Vec::new();
+/// What changed, with the lines that mark it in the charts; nothing if nothing did.
+pub(super) fn changes(course: &Course, measured: Stretch) -> Option<(Section, Vec<ChangeMark>)> {
+    let mut groups: Vec<Vec<&CourseChange>> = Vec::new();
     for change in &course.changes {
-        match entries.last_mut() {
+        match groups.last_mut() {
             Some(group) if change.at_s - group[0].at_s <= TOGETHER_S => group.push(change),
-            _ => entries.push(vec![change]),
+            _ => groups.push(vec![change]),
         }
     }
     let steady = |drift: &&CourseDrift| {
@@ -73,19 +36,24 @@ pub(super) fn changes(course: &Course, measured: Option<Stretch>) -> Option<Chan
     };
     let drifts = course.drifts.iter().filter(steady);
     let drifts = drifts.map(|drift| drift_text(drift, measured.length_s()));
-    let model = ChangesModel {
-        entries: entries
-            .into_iter()
-            .map(|group| entry(group, measured))
-            .collect(),
-        others: drifts
-            .chain(course.patterns.iter().map(pattern_text))
-            .collect(),
+    let others = drifts
+        .chain(course.patterns.iter().map(pattern_text))
+        .collect();
+    let numbered = groups.into_iter().enumerate();
+    let (events, marks): (Vec<_>, Vec<_>) = numbered
+        .map(|(index, group)| event(index + 1, group, measured))
+        .unzip();
+    let section = Section {
+        title: "What changed over the measured time".into(),
+        events,
+        notes: others,
+        ..Section::default()
     };
-    (!model.entries.is_empty() || !model.others.is_empty()).then_some(model)
+    (!section.events.is_empty() || !section.notes.is_empty()).then_some((section, marks))
 }
 
-fn entry(mut group: Vec<&CourseChange>, measured: Stretch) -> ChangeEntry {
+/// Changes of one or several series at one time: a sentence, and the line of the charts.
+fn event(number: usize, mut group: Vec<&CourseChange>, measured: Stretch) -> (String, ChangeMark) {
     let at_s = group[0].at_s;
     group.sort_by_key(|change| order(change.series));
     let said: Vec<String> = group.iter().map(|change| change_text(change)).collect();
@@ -101,11 +69,12 @@ fn entry(mut group: Vec<&CourseChange>, measured: Stretch) -> ChangeEntry {
         })
         .collect();
     let after = Quantity::seconds((at_s - measured.start_s).max(0.0));
-    ChangeEntry {
-        text: sentence(&format!("after {after} {}", list(&said))),
-        at_s,
-        label: labels.join(", "),
-    }
+    let mark = ChangeMark {
+        at_s: digits(at_s, 3),
+        label: format!("{number}: {}", labels.join(", ")),
+    };
+    let text = sentence(&format!("after {after} {}", list(&said)));
+    (text, mark)
 }
 
 /// What the client saw stands before its causes.

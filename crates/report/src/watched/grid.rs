@@ -1,6 +1,7 @@
 //! Puts what sources told on the points of the other charts, so that all of them share one axis.
 
-use crate::series::{TimeSeries, rounded};
+use crate::page::time::TimeSeries;
+use crate::rounding::rounded;
 use dyno_record::metrics::MetricTable;
 
 /// Digits of a value: more than a curve can show.

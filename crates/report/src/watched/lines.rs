@@ -2,7 +2,8 @@
 //! the servers.
 
 use super::grid::Grid;
-use dyno_analyze::verdict::{Bench, Stretch};
+use dyno_analyze::verdict::Bench;
+use dyno_analyze::verdict::Stretch;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::SourceKind;
 
@@ -297,7 +298,7 @@ pub(super) fn source_and_id(series: &str) -> Option<(&str, MetricId)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::TimeSeries;
+    use crate::page::time::TimeSeries;
 
     /// Rows of a second with these columns.
     fn table(columns: &[(&str, &[f64])]) -> MetricTable {

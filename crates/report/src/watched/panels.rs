@@ -1,17 +1,17 @@
 //! Builds the charts of what was watched from their specifications and what the sources told.
 
-use super::chart::{Panel, PanelCurve, PanelText, PanelUnit};
 use super::grid::Grid;
 use super::lines::{self, Instance, Of, Together};
 use super::specs::{CHECKPOINTS, Least, Line, SPECS, Shown, Spec};
-use crate::series::TimeSeries;
-use dyno_analyze::verdict::{Bench, Stretch};
+use crate::page::time::{Panel, PanelCurve, PanelUnit, TimeChart, TimeSeries};
+use dyno_analyze::verdict::Bench;
+use dyno_analyze::verdict::Stretch;
 use dyno_record::metrics::{MetricId, MetricTable};
 
 /// A chart with what is needed to find it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BuiltPanel {
-    pub(super) text: PanelText,
+    pub(super) text: TimeChart,
     pub(super) data: Panel,
     /// The source that it is about; absent if it is about several.
     source: Option<String>,
@@ -175,10 +175,12 @@ impl<'a> Curves<'a> {
     fn built(self, subject: &str, source: Option<&str>) -> Option<BuiltPanel> {
         let spec = self.spec;
         is_worth_showing(spec.shown, &self.curves).then(|| BuiltPanel {
-            text: PanelText {
+            text: TimeChart {
                 id: spec.id.to_owned(),
                 title: spec.title.replace("{}", subject),
                 caption: spec.caption.to_owned(),
+                is_low: true,
+                ..TimeChart::default()
             },
             data: Panel {
                 id: spec.id.to_owned(),

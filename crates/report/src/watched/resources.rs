@@ -2,9 +2,10 @@
 //! see them.
 
 use super::lines::{self, Of};
-use crate::experiment::model::Section;
-use crate::experiment::table::{Cell, Column, Table, Tone};
-use dyno_analyze::verdict::{Bench, Stretch};
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
+use dyno_analyze::verdict::Bench;
+use dyno_analyze::verdict::Stretch;
 use dyno_record::metrics::MetricTable;
 use dyno_record::quantity::{Quantity, Unit};
 
@@ -91,7 +92,7 @@ pub(super) fn section(bench: &Bench<'_>, measured: Stretch) -> Option<Section> {
     ];
     let label = "Resources during the measured time";
     (!rows.is_empty()).then(|| Section {
-        title: label,
+        title: label.into(),
         lead: "Means over the measured time, and the highest reading.".to_owned(),
         tables: vec![Table::new(label, columns, rows)],
         ..Section::default()

@@ -1,26 +1,12 @@
 //! What was watched, and how well: a table of the sources, and what is missing of them.
 
-use crate::experiment::model::Section;
-use crate::experiment::table::{Cell, Column, Table, Tone};
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{FoldedList, Section};
 use dyno_record::model::{OutageRecord, SourceHealth, SourceKind, SourceRecord};
 use dyno_record::quantity::{Quantity, Unit};
-use serde::Serialize;
 
 /// Outages of a source that are told; more say no more.
 const MOST_OUTAGES: usize = 3;
-
-/// What is missing of a source.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MissingParts {
-    /// The source.
-    pub source: String,
-    /// How many parts, in words.
-    pub count: String,
-    /// Whether they are to be read without asking for them, because the source is not well.
-    pub is_fault: bool,
-    /// Each part with the reason.
-    pub parts: Vec<String>,
-}
 
 /// The table; nothing if nothing was watched.
 pub(super) fn section(sources: &[SourceRecord]) -> Option<Section> {
@@ -37,7 +23,7 @@ pub(super) fn section(sources: &[SourceRecord]) -> Option<Section> {
         Column::number("cost", 120),
     ];
     Some(Section {
-        title: "What was watched",
+        title: "What was watched".into(),
         lead: "The cost is the CPU time that watching took, as a share of one CPU.".to_owned(),
         tables: vec![Table::new(
             "What was watched",
@@ -45,22 +31,25 @@ pub(super) fn section(sources: &[SourceRecord]) -> Option<Section> {
             sources.iter().map(|source| row(source, sources)).collect(),
         )],
         notes: sources.iter().flat_map(notes).collect(),
+        lists: missing(sources),
         ..Section::default()
     })
 }
 
-/// Of each source what is missing, if anything is.
-pub(super) fn missing(sources: &[SourceRecord]) -> Vec<MissingParts> {
+/// Of each source what is missing, if anything is; to be read without asking where the source is not well.
+fn missing(sources: &[SourceRecord]) -> Vec<FoldedList> {
     let incomplete = sources.iter().filter(|source| !source.missing.is_empty());
     incomplete
-        .map(|source| MissingParts {
-            source: source.name.clone(),
-            count: match source.missing.len() {
+        .map(|source| {
+            let count = match source.missing.len() {
                 1 => "1 part is missing".to_owned(),
                 count => format!("{} parts are missing", Quantity::count(count as u64)),
-            },
-            is_fault: matches!(source.health, SourceHealth::Degraded | SourceHealth::Failed),
-            parts: source.missing.clone(),
+            };
+            FoldedList {
+                title: format!("Of source {} {count}", source.name),
+                entries: source.missing.clone(),
+                is_open: matches!(source.health, SourceHealth::Degraded | SourceHealth::Failed),
+            }
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! The charts of what was watched, as data: which metrics, of what, and the words above them.
 
-use super::chart::PanelUnit;
 use super::lines::Of;
+use crate::page::time::PanelUnit;
 
 /// A curve of a chart.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,13 @@
 //! that shows it, and what to try.
 
 use super::panels::BuiltPanel;
-use super::{list, when};
-use crate::experiment::model::sentence;
-use dyno_analyze::verdict::{Cause, CauseFinding, Evidence, Stretch, Verdict};
+use super::words::{list, when};
+use crate::page::{Evidence, Finding, Sureness, Verdict, sentence};
+use dyno_analyze::verdict as analysis;
+use dyno_analyze::verdict::Cause;
+use dyno_analyze::verdict::CauseFinding;
+use dyno_analyze::verdict::Stretch;
 use dyno_record::quantity::Quantity;
-use serde::Serialize;
 
 /// Confidence from which on a cause is very likely, and likely.
 const VERY_LIKELY: f64 = 0.85;
@@ -16,76 +18,32 @@ const MOST_TIMES: usize = 4;
 /// What sums of binary fractions may lack of a bound that they reach.
 const ROUNDING: f64 = 1e-9;
 
-/// What held the run up.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct VerdictModel {
-    /// It in one sentence.
-    pub headline: String,
-    /// The causes, the one that explains most first.
-    pub causes: Vec<CauseModel>,
-    /// What could neither be found nor ruled out; empty if all was watched.
-    pub not_watched: String,
-}
-
-/// A cause.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CauseModel {
-    /// What happened; absent if the headline says it.
-    pub text: Option<String>,
-    /// How sure it is, in words.
-    pub sureness: &'static str,
-    /// The same as a share.
-    pub confidence: Quantity,
-    /// When it was so.
-    pub when: String,
-    /// What supports it.
-    pub evidence: Vec<EvidenceModel>,
-    /// What to try, a sentence each.
-    pub advice: Vec<String>,
-}
-
-impl CauseModel {
-    /// `Likely, all the measured time.`
-    pub(super) fn sureness_and_time(&self) -> String {
-        match self.when.is_empty() {
-            true => sentence(self.sureness),
-            false => sentence(&format!("{}, {}", self.sureness, self.when)),
-        }
-    }
-}
-
-/// A figure that supports a cause.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct EvidenceModel {
-    /// What it says, as a sentence.
-    pub text: String,
-    /// The chart that shows its series; absent if none does.
-    pub panel: Option<String>,
-    /// Start of the time that it is about, from the start of the run.
-    pub start_s: f64,
-    /// End of it.
-    pub end_s: f64,
-}
-
-/// Makes the model. Evidence leads to one of the panels, or to the charts of the load.
+/// The verdict for a page. Evidence leads to one of the panels, or to the charts of the load.
 pub(super) fn verdict(
-    verdict: &Verdict,
+    verdict: &analysis::Verdict,
     measured: Option<Stretch>,
     panels: &[BuiltPanel],
-) -> VerdictModel {
-    let cause = |finding: &CauseFinding| CauseModel {
-        text: (finding.text != verdict.headline).then(|| finding.text.clone()),
-        sureness: sureness(finding.confidence),
-        confidence: Quantity::ratio(finding.confidence),
-        when: when_of(finding, measured),
-        evidence: finding
-            .evidence
-            .iter()
-            .map(|evidence| evidence_model(evidence, panels))
-            .collect(),
-        advice: finding.advice.iter().map(|text| sentence(text)).collect(),
+) -> Verdict {
+    let cause = |found: &CauseFinding| {
+        // The headline says the first one already.
+        let text = if found.text == verdict.headline {
+            ""
+        } else {
+            &found.text
+        };
+        let evidence = found.evidence.iter();
+        Finding {
+            sureness: Some(Sureness {
+                words: sureness(found.confidence),
+                confidence: Quantity::ratio(found.confidence),
+                when: when_of(found, measured),
+            }),
+            evidence: evidence.map(|one| evidence_of(one, panels)).collect(),
+            advice: found.advice.iter().map(|text| sentence(text)).collect(),
+            ..Finding::new("finding", text)
+        }
     };
-    VerdictModel {
+    Verdict {
         headline: sentence(&verdict.headline),
         causes: verdict.causes.iter().map(cause).collect(),
         not_watched: not_watched(&verdict.not_watched),
@@ -119,15 +77,15 @@ fn sureness(confidence: f64) -> &'static str {
     }
 }
 
-fn evidence_model(evidence: &Evidence, panels: &[BuiltPanel]) -> EvidenceModel {
+fn evidence_of(evidence: &analysis::Evidence, panels: &[BuiltPanel]) -> Evidence {
     let shows = |series: &String| panels.iter().find(|panel| panel.shows(series));
-    let panel = match evidence.series.iter().find_map(shows) {
+    let chart = match evidence.series.iter().find_map(shows) {
         Some(panel) => Some(panel.data.id.as_str()),
         None => chart_of_load(&evidence.measure),
     };
-    EvidenceModel {
+    Evidence {
         text: sentence(&evidence.text),
-        panel: panel.map(str::to_owned),
+        chart: chart.map(str::to_owned),
         start_s: evidence.start_s,
         end_s: evidence.end_s,
     }

@@ -20,7 +20,7 @@ mod export;
 pub(crate) mod java_double;
 
 use crate::error::ReportError;
-use crate::model::result_phase;
+use crate::run::result::result_phase;
 use blocks::Entries;
 use dyno_record::model::{PhaseKind, PhaseRecord};
 use dyno_record::reader::Run;

@@ -4,7 +4,9 @@
 use dyno_analyze::change_point::ChangePointSettings;
 use dyno_analyze::experiment::ab::RunComparison;
 use dyno_analyze::experiment::comparable::Difference;
-use dyno_analyze::experiment::history::{History, HistoryRun, analyze};
+use dyno_analyze::experiment::history::History;
+use dyno_analyze::experiment::history::HistoryRun;
+use dyno_analyze::experiment::history::analyze;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, Statistic};
 use dyno_report::experiment::{comparison, history};
@@ -96,7 +98,7 @@ fn a_loss_that_a_smaller_change_followed_is_told_against_the_best_level() {
     let text = history::human(&found);
     let told = "regression: rate is −17.0 % against its best level, which it left at 2026-01-15";
     assert!(text.contains(told), "{text}");
-    assert!(text.contains("\nrate changed by +3.7 %"), "{text}");
+    assert!(text.contains("\nrate changed by +3.73 %"), "{text}");
     let html = history::html(&found).unwrap();
     assert!(html.contains("−17.0 % since 2026-01-15"), "{html}");
 }

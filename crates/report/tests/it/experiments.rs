@@ -2,13 +2,15 @@
 //! of `web/` opens.
 
 use crate::samples::experiment as support;
-use dyno_record::experiment::{Answer, Experiment};
+use dyno_record::experiment::Answer;
+use dyno_record::experiment::Experiment;
+use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
-use dyno_report::experiment::{ExperimentFormat, render};
+use dyno_report::experiment::render;
 use insta::assert_snapshot;
 use std::path::Path;
 
-fn text(experiment: &Experiment, format: ExperimentFormat, width: usize) -> String {
+fn text(experiment: &Experiment, format: PageFormat, width: usize) -> String {
     let options = RenderOptions {
         width,
         ..RenderOptions::default()
@@ -17,11 +19,11 @@ fn text(experiment: &Experiment, format: ExperimentFormat, width: usize) -> Stri
 }
 
 fn human(experiment: &Experiment) -> String {
-    text(experiment, ExperimentFormat::Human, 150)
+    text(experiment, PageFormat::Human, 150)
 }
 
 fn page(experiment: &Experiment) -> String {
-    text(experiment, ExperimentFormat::Html, 0)
+    text(experiment, PageFormat::Html, 0)
 }
 
 fn all() -> [(&'static str, Experiment); 11] {
@@ -95,14 +97,14 @@ fn terminal_report_of_a_sweep_relative_to_a_base() {
 #[test]
 fn a_sweep_relative_to_a_base_has_it_in_every_form() {
     let experiment = support::versions_sweep();
-    let text = text(&experiment, ExperimentFormat::Markdown, 0);
+    let text = text(&experiment, PageFormat::Markdown, 0);
     assert!(text.contains("| mongod 6.0.27 |"), "{text}");
     let html = page(&experiment).replace("&#x2f;", "/");
     for part in ["Relative to the base", "server CPU / base", "explained by"] {
         assert!(text.contains(part) && html.contains(part), "{part}");
     }
     assert!(html.contains("Relative to the base: rate"));
-    let json = self::text(&experiment, ExperimentFormat::Json, 0);
+    let json = self::text(&experiment, PageFormat::Json, 0);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let rows = json["answer"]["relative"]["levels"].as_array().unwrap();
     let names: Vec<&str> = rows
@@ -124,7 +126,7 @@ fn terminal_report_of_a_search_for_the_highest_rate() {
 
 #[test]
 fn a_maximum_of_the_client_is_never_called_x_max() {
-    for format in [ExperimentFormat::Human, ExperimentFormat::Markdown] {
+    for format in [PageFormat::Human, PageFormat::Markdown] {
         let text = text(&support::highest_rate(true), format, 120);
         assert!(text.contains("the client was the limit"), "{text}");
         assert!(!text.contains("X_max is 18"), "{text}");
@@ -139,18 +141,14 @@ fn terminal_report_of_a_search_for_an_objective() {
 
 #[test]
 fn markdown_report_of_a_sweep_over_clients() {
-    let text = text(&support::clients_sweep(), ExperimentFormat::Markdown, 0);
+    let text = text(&support::clients_sweep(), PageFormat::Markdown, 0);
     assert_snapshot!(text);
 }
 
 #[test]
 fn an_experiment_without_an_answer_says_so_in_every_form() {
     let experiment = support::empty_sweep();
-    for format in [
-        ExperimentFormat::Human,
-        ExperimentFormat::Markdown,
-        ExperimentFormat::Html,
-    ] {
+    for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
         let text = text(&experiment, format, 100);
         assert!(text.contains("There is no answer yet"), "{format:?}");
         assert!(text.contains("the server did not start"), "{format:?}");
@@ -162,7 +160,7 @@ fn an_experiment_without_an_answer_says_so_in_every_form() {
 fn a_narrow_terminal_gets_no_line_that_is_too_long() {
     for (name, experiment) in all() {
         for width in [80, 120] {
-            let text = text(&experiment, ExperimentFormat::Human, width);
+            let text = text(&experiment, PageFormat::Human, width);
             let long = text.lines().find(|line| line.chars().count() > width);
             assert_eq!(long, None, "{name} at {width}");
         }
@@ -171,7 +169,7 @@ fn a_narrow_terminal_gets_no_line_that_is_too_long() {
 
 /// The numbers of the headline that have neither an interval nor a word on why they have none, of all that have a value.
 fn without_a_word(experiment: &Experiment) -> (usize, Vec<String>) {
-    let markdown = text(experiment, ExperimentFormat::Markdown, 0);
+    let markdown = text(experiment, PageFormat::Markdown, 0);
     let before_findings = markdown
         .lines()
         .take_while(|line| !line.starts_with("## F"));
@@ -224,7 +222,7 @@ fn every_number_of_a_headline_has_its_interval_or_says_why_it_has_none() {
 #[test]
 fn the_json_is_the_document() {
     let experiment = support::clients_sweep();
-    let text = text(&experiment, ExperimentFormat::Json, 0);
+    let text = text(&experiment, PageFormat::Json, 0);
     let back: Experiment = serde_json::from_str(&text).unwrap();
     assert_eq!(back.findings, experiment.findings);
     assert!(matches!(back.answer, Some(Answer::Sweep(_))));

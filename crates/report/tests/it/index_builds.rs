@@ -6,19 +6,19 @@ use crate::samples::trace::{Traced, empty, random_scan, sequential_scan};
 use dyno_analyze::access_pattern::Activity;
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::model::RunStatus;
+use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
-use dyno_report::experiment::ExperimentFormat;
-use dyno_report::experiment::model::ExperimentModel;
-use dyno_report::index_build::{IndexBuildView, model, render};
+use dyno_report::index_build::{IndexBuildView, page, render};
 use dyno_report::io_trace::TraceView;
+use dyno_report::page::Page;
 use insta::assert_snapshot;
 use std::path::Path;
 
-const ALL: [ExperimentFormat; 4] = [
-    ExperimentFormat::Human,
-    ExperimentFormat::Markdown,
-    ExperimentFormat::Html,
-    ExperimentFormat::Json,
+const ALL: [PageFormat; 4] = [
+    PageFormat::Human,
+    PageFormat::Markdown,
+    PageFormat::Html,
+    PageFormat::Json,
 ];
 
 /// What the traces say that they are of, which a report of an index build does not repeat.
@@ -51,21 +51,17 @@ fn with_view<T>(
     })
 }
 
-fn shown(
-    document: &IndexBuildDocument,
-    traces: &[(&str, &Traced)],
-    format: ExperimentFormat,
-) -> String {
+fn shown(document: &IndexBuildDocument, traces: &[(&str, &Traced)], format: PageFormat) -> String {
     with_view(document, traces, |view| {
         render(view, format, &RenderOptions::default()).unwrap()
     })
 }
 
-fn model_of(document: &IndexBuildDocument, traces: &[(&str, &Traced)]) -> ExperimentModel {
-    with_view(document, traces, model)
+fn page_of(document: &IndexBuildDocument, traces: &[(&str, &Traced)]) -> Page {
+    with_view(document, traces, page)
 }
 
-fn shown_rewritten(format: ExperimentFormat) -> String {
+fn shown_rewritten(format: PageFormat) -> String {
     let (before, after) = (random_scan(), sequential_scan());
     shown(
         &rewritten(),
@@ -81,7 +77,7 @@ fn write_page(name: &str, page: &str) {
 }
 
 /// The findings whose text has `part`.
-fn found<'a>(model: &'a ExperimentModel, part: &str) -> Vec<(&'static str, &'a str)> {
+fn found<'a>(model: &'a Page, part: &str) -> Vec<(&'static str, &'a str)> {
     let findings = model.findings.iter();
     let findings = findings.filter(|finding| finding.text.contains(part));
     findings
@@ -91,37 +87,33 @@ fn found<'a>(model: &'a ExperimentModel, part: &str) -> Vec<(&'static str, &'a s
 
 #[test]
 fn terminal_report_before_and_after_a_rewrite() {
-    assert_snapshot!(shown_rewritten(ExperimentFormat::Human));
+    assert_snapshot!(shown_rewritten(PageFormat::Human));
 }
 
 #[test]
 fn markdown_report_before_and_after_a_rewrite() {
-    assert_snapshot!(shown_rewritten(ExperimentFormat::Markdown));
+    assert_snapshot!(shown_rewritten(PageFormat::Markdown));
 }
 
 #[test]
 fn terminal_report_without_a_remedy() {
     let before = random_scan();
-    let text = shown(
-        &without_remedy(),
-        &[("before", &before)],
-        ExperimentFormat::Human,
-    );
+    let text = shown(&without_remedy(), &[("before", &before)], PageFormat::Human);
     assert_snapshot!(text);
 }
 
 #[test]
 fn terminal_report_of_one_that_failed() {
-    assert_snapshot!(shown(&failed(), &[], ExperimentFormat::Human));
+    assert_snapshot!(shown(&failed(), &[], PageFormat::Human));
 }
 
 #[test]
 fn the_page_shows_pictures_before_and_after() {
-    let page = shown_rewritten(ExperimentFormat::Html);
+    let page = shown_rewritten(PageFormat::Html);
     write_page("index-build.html", &page);
     for wanted in [
-        "aria-label=\"before: 2,000 reads of collection-7.wt, score 0.0",
-        "aria-label=\"after: 2,000 reads of collection-11.wt, score 1.00",
+        "aria-label=\"before: 2,000 reads of sdu.docs, score 0.0",
+        "aria-label=\"after: 2,000 reads of sdu.docs, score 1.00",
         "14 × faster",
         "not one document changed",
         "limited to 200 reads and 200 writes per second: no real seeks",
@@ -130,10 +122,10 @@ fn the_page_shows_pictures_before_and_after() {
     }
     let before = random_scan();
     let traces = [("before", &before)];
-    let page = shown(&without_remedy(), &traces, ExperimentFormat::Html);
+    let page = shown(&without_remedy(), &traces, PageFormat::Html);
     write_page("index-build-once.html", &page);
     assert!(page.contains("<code>--remedy rewrite</code>"));
-    let page = shown(&failed(), &[], ExperimentFormat::Html);
+    let page = shown(&failed(), &[], PageFormat::Html);
     write_page("index-build-failed.html", &page);
     assert!(page.contains("<code>sdu.docs</code> was loaded"));
 }
@@ -160,13 +152,12 @@ fn every_combination_of_builds_and_traces_has_a_report() {
 
 #[test]
 fn findings_are_about_an_index_build_whatever_the_traces_say() {
-    let text = shown_rewritten(ExperimentFormat::Human);
-    assert!(text.contains("Before: index build read `collection-7.wt`"));
+    let text = shown_rewritten(PageFormat::Human);
+    assert!(text.contains("Before: index build read `sdu.docs`"));
     assert!(text.contains("the scan follows record order, the file does not"));
-    let json: serde_json::Value =
-        serde_json::from_str(&shown_rewritten(ExperimentFormat::Json)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&shown_rewritten(PageFormat::Json)).unwrap();
     let said = json["traces"][0]["findings"][0]["text"].as_str().unwrap();
-    assert!(said.starts_with("index build read `collection-7.wt`"));
+    assert!(said.starts_with("index build read `sdu.docs`"));
 }
 
 #[test]
@@ -180,7 +171,7 @@ fn documents_that_changed_are_an_alarm() {
             true => remedy.documents.1 -= 1,
             false => remedy.content_hash.1 = "00ff".into(),
         }
-        let model = model_of(&document, &traces);
+        let model = page_of(&document, &traces);
         assert_eq!(model.findings[0].kind, "warning");
         assert!(model.findings[0].text.contains("changed documents"));
         assert!(found(&model, "not one document changed").is_empty());
@@ -196,7 +187,7 @@ fn a_remedy_of_what_was_sequential_had_nothing_to_mend() {
     let traces = [("before", &before), ("after", &after)];
     let mut document = rewritten();
     document.builds[1].duration_s = document.builds[0].duration_s * 1.01;
-    let model = model_of(&document, &traces);
+    let model = page_of(&document, &traces);
     assert_eq!(found(&model, "had nothing to mend").len(), 1);
     assert_eq!(found(&model, "took as long as before").len(), 1);
     assert!(found(&model, "can order and disk order").is_empty());
@@ -208,7 +199,7 @@ fn a_remedy_that_mended_nothing_is_a_warning() {
     let traces = [("before", &before), ("after", &after)];
     let mut document = rewritten();
     document.builds[1].duration_s = 30.0;
-    let model = model_of(&document, &traces);
+    let model = page_of(&document, &traces);
     let said = found(&model, "did not mend the order");
     assert_eq!(said.len(), 1);
     assert_eq!(said[0].0, "warning");
@@ -221,12 +212,12 @@ fn a_remedy_is_suggested_only_where_none_was_asked_for() {
     let before = random_scan();
     let traces = [("before", &before)];
     let mut document = without_remedy();
-    let model = model_of(&document, &traces);
+    let model = page_of(&document, &traces);
     assert_eq!(found(&model, "--remedy rewrite")[0].0, "opportunity");
     document.plan["index_build"]["remedy"] = "rewrite".into();
     document.status = RunStatus::Partial;
     document.status_reason = Some("interrupted".into());
-    let model = model_of(&document, &traces);
+    let model = page_of(&document, &traces);
     assert!(found(&model, "--remedy rewrite").is_empty());
     assert_eq!(found(&model, "Scan order and disk order").len(), 1);
     assert_eq!(model.status.label, "partial");
@@ -237,7 +228,7 @@ fn a_remedy_is_suggested_only_where_none_was_asked_for() {
 fn caveats_of_the_experiment_and_of_its_traces_are_numbered_together() {
     let (before, after) = (random_scan(), sequential_scan());
     let both = [("before", &before), ("after", &after)];
-    let model = model_of(&rewritten(), &both);
+    let model = page_of(&rewritten(), &both);
     let said: Vec<(usize, &str)> = model
         .caveats
         .iter()
@@ -263,7 +254,7 @@ fn caveats_of_the_experiment_and_of_its_traces_are_numbered_together() {
     assert_eq!(marks("score after"), Some(Vec::new()));
     assert_eq!(model.status.marks, [1]);
 
-    let model = model_of(&rewritten(), &both[..1]);
+    let model = page_of(&rewritten(), &both[..1]);
     let missing = model.caveats.iter().find(|c| c.label == "no trace");
     assert!(missing.unwrap().message.contains("`after`"));
 }
@@ -271,7 +262,7 @@ fn caveats_of_the_experiment_and_of_its_traces_are_numbered_together() {
 #[test]
 fn counters_of_the_cache_come_first_and_the_rest_is_counted() {
     let (before, after) = (random_scan(), sequential_scan());
-    let model = model_of(&rewritten(), &[("before", &before), ("after", &after)]);
+    let model = page_of(&rewritten(), &[("before", &before), ("after", &after)]);
     let mut sections = model.sections.iter();
     let section = sections.find(|section| section.title == "Counters of the server");
     let section = section.unwrap();
@@ -290,7 +281,7 @@ fn counters_of_the_cache_come_first_and_the_rest_is_counted() {
 
 #[test]
 fn the_json_form_holds_the_document_and_what_follows_from_each_trace() {
-    let text = shown_rewritten(ExperimentFormat::Json);
+    let text = shown_rewritten(PageFormat::Json);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let document: IndexBuildDocument =
         serde_json::from_value(value["index_build"].clone()).unwrap();

@@ -1,9 +1,11 @@
 //! Reports of messages through a database: of a document that a run wrote, and of one with very many messages, whose page is
 //! written to `target/tmp/report/`, where it can be looked at.
 
-use dyno_record::tail::{BlindCursor, CellStatus, TailDocument};
+use dyno_record::tail::BlindCursor;
+use dyno_record::tail::CellStatus;
+use dyno_record::tail::TailDocument;
+use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
-use dyno_report::experiment::ExperimentFormat;
 use dyno_report::tail::{CellMessages, TailView, render};
 use std::path::Path;
 
@@ -29,7 +31,7 @@ fn messages(document: &TailDocument, count: usize) -> Vec<CellMessages> {
     made.collect()
 }
 
-fn rendered(document: &TailDocument, count: usize, format: ExperimentFormat) -> String {
+fn rendered(document: &TailDocument, count: usize, format: PageFormat) -> String {
     let messages = messages(document, count);
     let view = TailView {
         document,
@@ -41,11 +43,7 @@ fn rendered(document: &TailDocument, count: usize, format: ExperimentFormat) -> 
 #[test]
 fn every_format_has_the_cause_and_the_sums() {
     let document = document();
-    for format in [
-        ExperimentFormat::Human,
-        ExperimentFormat::Markdown,
-        ExperimentFormat::Html,
-    ] {
+    for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
         let text = rendered(&document, 300, format);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
@@ -57,7 +55,7 @@ fn every_format_has_the_cause_and_the_sums() {
         }
     }
     let json: serde_json::Value =
-        serde_json::from_str(&rendered(&document, 300, ExperimentFormat::Json)).unwrap();
+        serde_json::from_str(&rendered(&document, 300, PageFormat::Json)).unwrap();
     assert!(json["findings"].as_array().unwrap().len() > 2);
     assert_eq!(json["tail"]["cells"].as_array().unwrap().len(), 4);
 }
@@ -70,11 +68,7 @@ fn every_format_names_a_blind_cursor_and_for_how_long_it_was() {
         blind_s: 1.0,
         found: 201,
     }];
-    for format in [
-        ExperimentFormat::Human,
-        ExperimentFormat::Markdown,
-        ExperimentFormat::Html,
-    ] {
+    for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
         let text = rendered(&document, 300, format);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
@@ -84,22 +78,22 @@ fn every_format_names_a_blind_cursor_and_for_how_long_it_was() {
             assert!(flat.contains(part), "{format:?}: {part}");
         }
     }
-    let json = rendered(&document, 300, ExperimentFormat::Json);
+    let json = rendered(&document, 300, PageFormat::Json);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let consumer = &json["tail"]["cells"][0]["measured"]["consumers"][0];
     assert_eq!(consumer["blind"][0]["blind_s"], 1.0);
-    let table = rendered(&document, 300, ExperimentFormat::Markdown);
+    let table = rendered(&document, 300, PageFormat::Markdown);
     let row = table.lines().find(|line| line.contains("| 1.00 s |"));
     assert!(row.is_some_and(|row| row.contains("complete")), "{table}");
 }
 
 #[test]
 fn a_page_with_a_hundred_thousand_messages_of_each_stays_below_four_megabytes() {
-    let page = rendered(&document(), 100_000, ExperimentFormat::Html);
+    let page = rendered(&document(), 100_000, PageFormat::Html);
     assert_eq!(page.matches("<canvas").count(), 4);
     assert!(page.len() < 4_000_000, "{}", page.len());
     // Twice as many are thinned, and that is said.
-    let more = rendered(&document(), 200_000, ExperimentFormat::Html);
+    let more = rendered(&document(), 200_000, PageFormat::Html);
     assert!(
         more.len() < page.len() * 11 / 10,
         "{} {}",
@@ -122,7 +116,7 @@ fn what_failed_is_an_alarm_and_a_cell_without_measurement_has_a_row() {
     document.cells[1].status = CellStatus::Failed;
     document.cells[1].reason = Some("it ended with exit code 1".into());
     document.cells[1].measured = None;
-    let text = rendered(&document, 10, ExperimentFormat::Markdown);
+    let text = rendered(&document, 10, PageFormat::Markdown);
     for part in [
         "lost 7 messages",
         "it ended with exit code 1",
@@ -131,6 +125,6 @@ fn what_failed_is_an_alarm_and_a_cell_without_measurement_has_a_row() {
         assert!(text.contains(part), "{part}: {text}");
     }
     document.cells.clear();
-    let empty = rendered(&document, 10, ExperimentFormat::Html);
+    let empty = rendered(&document, 10, PageFormat::Html);
     assert!(empty.contains("There is no answer yet."));
 }

@@ -3,8 +3,9 @@
 
 use crate::samples::trace::{Traced, aggregated, empty, random_scan, sequential_scan};
 use dyno_analyze::access_pattern::Activity;
-use dyno_report::experiment::ExperimentFormat;
-use dyno_report::io_trace::{TracePair, TraceView, model, pair_model, render, render_pair};
+use dyno_report::PageFormat;
+use dyno_report::io_trace::{TracePair, TraceView, page, pair_page, render, render_pair};
+use dyno_report::page::Chart;
 use dyno_report::{Format, RenderOptions, render_traced};
 use insta::assert_snapshot;
 use std::path::Path;
@@ -25,7 +26,7 @@ fn view<'a>(traced: &'a Traced, activity: &'a Activity) -> TraceView<'a> {
     }
 }
 
-fn shown(traced: &Traced, format: ExperimentFormat, width: usize) -> String {
+fn shown(traced: &Traced, format: PageFormat, width: usize) -> String {
     let activity = activity();
     let options = RenderOptions {
         width,
@@ -34,7 +35,7 @@ fn shown(traced: &Traced, format: ExperimentFormat, width: usize) -> String {
     render(&view(traced, &activity), format, &options).unwrap()
 }
 
-fn shown_pair(format: ExperimentFormat) -> String {
+fn shown_pair(format: PageFormat) -> String {
     let (before, after, activity) = (random_scan(), sequential_scan(), activity());
     let pair = TracePair {
         title: "Index build before and after rewriting",
@@ -52,31 +53,31 @@ fn write_page(name: &str, page: &str) {
 
 #[test]
 fn terminal_report_of_a_random_scan() {
-    assert_snapshot!(shown(&random_scan(), ExperimentFormat::Human, 120));
+    assert_snapshot!(shown(&random_scan(), PageFormat::Human, 120));
 }
 
 #[test]
 fn markdown_report_of_a_random_scan() {
-    assert_snapshot!(shown(&random_scan(), ExperimentFormat::Markdown, 120));
+    assert_snapshot!(shown(&random_scan(), PageFormat::Markdown, 120));
 }
 
 #[test]
 fn terminal_report_before_and_after() {
-    assert_snapshot!(shown_pair(ExperimentFormat::Human));
+    assert_snapshot!(shown_pair(PageFormat::Human));
 }
 
 #[test]
 fn terminal_report_of_totals() {
-    assert_snapshot!(shown(&aggregated(), ExperimentFormat::Human, 120));
+    assert_snapshot!(shown(&aggregated(), PageFormat::Human, 120));
 }
 
 #[test]
 fn a_trace_without_calls_has_a_report() {
     for format in [
-        ExperimentFormat::Human,
-        ExperimentFormat::Markdown,
-        ExperimentFormat::Html,
-        ExperimentFormat::Json,
+        PageFormat::Human,
+        PageFormat::Markdown,
+        PageFormat::Html,
+        PageFormat::Json,
     ] {
         assert!(!shown(&empty(), format, 80).is_empty());
     }
@@ -84,20 +85,16 @@ fn a_trace_without_calls_has_a_report() {
 
 #[test]
 fn the_page_shows_pictures_caveats_and_what_cannot_be_seen() {
-    let page = shown(&random_scan(), ExperimentFormat::Html, 80);
+    let page = shown(&random_scan(), PageFormat::Html, 80);
     write_page("trace.html", &page);
-    assert!(
-        page.contains(
-            "<canvas role=\"img\" aria-label=\"2,000 reads of collection-7.wt, score 0.0"
-        )
-    );
+    assert!(page.contains("<canvas role=\"img\" aria-label=\"2,000 reads of sdu.docs, score 0.0"));
     assert!(page.contains("lost events") && page.contains("fentry is refused"));
     assert!(page.contains("in almost random order"));
 }
 
 #[test]
 fn before_and_after_have_the_same_axes() {
-    let page = shown_pair(ExperimentFormat::Html);
+    let page = shown_pair(PageFormat::Html);
     write_page("trace-pair.html", &page);
     let (before, after, activity) = (random_scan(), sequential_scan(), activity());
     let pair = TracePair {
@@ -105,12 +102,12 @@ fn before_and_after_have_the_same_axes() {
         before: view(&before, &activity),
         after: view(&after, &activity),
     };
-    let model = pair_model(&pair);
-    let charts: Vec<_> = model
-        .sections
-        .iter()
-        .flat_map(|section| &section.densities)
-        .collect();
+    let shown = pair_page(&pair);
+    let charts = shown.charts().filter_map(|chart| match chart {
+        Chart::Density(density) => Some(density),
+        _ => None,
+    });
+    let charts: Vec<_> = charts.collect();
     assert!(charts.len() >= 2);
     for chart in charts {
         let labels: Vec<&str> = chart
@@ -129,7 +126,7 @@ fn before_and_after_have_the_same_axes() {
 
 #[test]
 fn the_json_form_holds_document_patterns_and_findings() {
-    let text = shown(&random_scan(), ExperimentFormat::Json, 80);
+    let text = shown(&random_scan(), PageFormat::Json, 80);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["trace"]["mode"], "events");
     assert!(
@@ -153,11 +150,13 @@ fn the_json_form_holds_document_patterns_and_findings() {
 #[test]
 fn every_chart_of_a_page_has_a_name_of_its_own() {
     let (before, activity) = (random_scan(), activity());
-    let model = model(&view(&before, &activity));
-    let densities = model.sections.iter().flat_map(|section| &section.densities);
-    let plots = model.sections.iter().flat_map(|section| &section.plots);
-    let mut ids: Vec<&str> = densities.map(|chart| chart.id.as_str()).collect();
-    ids.extend(plots.map(|plot| plot.id.as_str()));
+    let shown = page(&view(&before, &activity));
+    let names = shown.charts().filter_map(|chart| match chart {
+        Chart::Density(density) => Some(density.id.as_str()),
+        Chart::Plot(plot) => Some(plot.id.as_str()),
+        _ => None,
+    });
+    let mut ids: Vec<&str> = names.collect();
     let count = ids.len();
     ids.sort_unstable();
     ids.dedup();
@@ -191,7 +190,7 @@ fn a_report_of_a_run_shows_its_trace_with_findings_and_caveats() {
             assert!(text.contains(wanted), "{format:?} lacks `{wanted}`");
         }
     }
-    assert!(page.contains("id=\"offset-1-0-read\"") && page.contains("\"trace_plots\":[{"));
+    assert!(page.contains("id=\"offset-1-0-read\"") && page.contains("\"plots\":[{"));
     let json: serde_json::Value = serde_json::from_str(&shown(Format::Json)).unwrap();
     assert_eq!(json["io_trace"]["trace"]["lost_calls"], 3);
     assert!(json["phases"].is_array());

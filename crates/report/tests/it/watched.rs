@@ -2,7 +2,8 @@
 
 use crate::samples::watched;
 use dyno_analyze::experiment::run::RunAnalysis;
-use dyno_analyze::verdict::{Cause, Verdict};
+use dyno_analyze::verdict::Cause;
+use dyno_analyze::verdict::Verdict;
 use dyno_record::reader::Run;
 use dyno_report::{Format, RenderOptions, render};
 use insta::assert_snapshot;
@@ -19,11 +20,12 @@ fn part<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     &text[from..from + length]
 }
 
-/// The data of a page.
+/// The data of the charts over time of a page.
 fn data(html: &str) -> Value {
     let start = html.find("id=\"data\">").unwrap() + "id=\"data\">".len();
     let end = start + html[start..].find("</script>").unwrap();
-    serde_json::from_str(&html[start..end]).unwrap()
+    let data: Value = serde_json::from_str(&html[start..end]).unwrap();
+    data["time"].clone()
 }
 
 #[test]
@@ -46,9 +48,9 @@ fn page_of_a_throttled_disk() {
     let verdict = part(
         &html,
         "<section class=\"findings verdict\">",
-        "<section class=\"findings\">",
+        "<section>\n<h2>Over time",
     );
-    let sources = part(&html, "<h2>Resources during", "<section class=\"phases\">");
+    let sources = part(&html, "<h3>Resources during", "<section class=\"method\">");
     assert_snapshot!(format!("{verdict}\n[…]\n{sources}"));
 }
 

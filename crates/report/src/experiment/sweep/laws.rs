@@ -1,11 +1,14 @@
 //! The checks of the operational laws, in short, and the broken ones one by one.
 
-use super::Sweep;
 use crate::experiment::law_words::{TOLERANCES, difference, name, uncertainty, unit};
-use crate::experiment::model::Section;
-use crate::experiment::table::{Cell, Column, Table, Tone};
+use crate::experiment::levels::Sweep;
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::laws::meaning_when_broken;
-use dyno_record::experiment::{Law, LawCheck, LawVerdict, Level};
+use dyno_record::experiment::Law;
+use dyno_record::experiment::LawCheck;
+use dyno_record::experiment::LawVerdict;
+use dyno_record::experiment::Level;
 
 /// Checks of the same law on the same subject.
 struct Group<'a> {
@@ -34,7 +37,7 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     let mut notes = meanings(&groups);
     notes.push(TOLERANCES.to_owned());
     Some(Section {
-        title: sweep.title(["Laws", "Closed loop: laws", "Open loop: laws"]),
+        title: sweep.title(["Laws", "Closed loop: laws", "Open loop: laws"]).into(),
         lead: "What every queueing system obeys, whatever its distributions: do the measurements obey it?".to_owned(),
         tables: std::iter::once(Table::new("Law checks", columns, rows))
             .chain(broken)

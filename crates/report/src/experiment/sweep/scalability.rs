@@ -1,11 +1,12 @@
 //! The fit of the scalability law, or why there is none.
 
-use super::Sweep;
 use crate::experiment::figure::interval;
-use crate::experiment::model::Section;
-use crate::experiment::table::{Cell, Column, Table, Tone};
+use crate::experiment::levels::Sweep;
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_record::estimate::Estimate;
-use dyno_record::experiment::{OpenEstimate, UslFit};
+use dyno_record::experiment::OpenEstimate;
+use dyno_record::experiment::UslFit;
 use dyno_record::quantity::{Quantity, Unit};
 
 /// The section; absent where no numbers of clients were compared.
@@ -14,13 +15,13 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     let Some(fit) = &sweep.answer.usl else {
         let problem = sweep.answer.usl_problem.as_ref()?;
         return Some(Section {
-            title,
+            title: title.into(),
             lead: format!("There is no fit: {problem}."),
             ..Section::default()
         });
     };
     Some(Section {
-        title,
+        title: title.into(),
         lead: format!(
             "The universal scalability law, fitted to {} to {} clients. The curve misses the measured rates by {} on \
              average.",

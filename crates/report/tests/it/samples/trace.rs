@@ -1,7 +1,9 @@
 //! Traces whose figures are known: an index build that reads a collection at random, and the same after its
 //! records were put in order.
 
-use dyno_analyze::access_pattern::{AccessPatterns, Settings, analyze};
+use dyno_analyze::access_pattern::AccessPatterns;
+use dyno_analyze::access_pattern::Settings;
+use dyno_analyze::access_pattern::analyze;
 use dyno_record::io_trace::document::{
     BlockDevice, FileEntry, FileKind, FileRole, HookKind, ProbeUse, ProgramCost, TraceCaveat,
     TraceCaveatKind, TraceCost, TraceDocument, TraceMode,

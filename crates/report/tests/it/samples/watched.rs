@@ -1,11 +1,21 @@
 //! A run that was watched: a server whose disk was throttled in the middle of it, with what the analysis says of that.
 
 use crate::support::{Spread, closed_document, window};
-use dyno_analyze::course::{Course, CourseChange, CourseDrift, CoursePattern, CourseSeries};
+use dyno_analyze::course::Course;
+use dyno_analyze::course::CourseChange;
+use dyno_analyze::course::CourseDrift;
+use dyno_analyze::course::CoursePattern;
+use dyno_analyze::course::CourseSeries;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::level_shifts::Drift;
-use dyno_analyze::periodicity::{NamedPattern, Pattern, PatternSource, SourceEvidence};
-use dyno_analyze::verdict::{Cause, CauseFinding, Evidence, Verdict};
+use dyno_analyze::periodicity::NamedPattern;
+use dyno_analyze::periodicity::Pattern;
+use dyno_analyze::periodicity::PatternSource;
+use dyno_analyze::periodicity::SourceEvidence;
+use dyno_analyze::verdict::Cause;
+use dyno_analyze::verdict::CauseFinding;
+use dyno_analyze::verdict::Evidence;
+use dyno_analyze::verdict::Verdict;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::{OutageRecord, PhaseKind, SourceHealth, SourceKind, SourceRecord};
 use dyno_record::reader::Run;

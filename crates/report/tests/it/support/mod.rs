@@ -1,7 +1,9 @@
 //! Synthetic runs for tests, written and read by the real run directory code. All numbers are
 //! fixed: the only randomness is a small generator with a constant seed.
 
-use dyno_analyze::experiment::run::{MOST_WINDOWS, RunAnalysis, analyze};
+use dyno_analyze::experiment::run::MOST_WINDOWS;
+use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_analyze::experiment::run::analyze;
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{ErrorCount, IntervalRecord, OperationInterval, latency_histogram};
 use dyno_record::model::{

@@ -1,44 +1,74 @@
 //! The servers of a run one by one, and how far they are apart; and the hosts of a fleet.
 
 use crate::facts;
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_record::model::{FleetAgentRecord, FleetRecord, InstanceRecord, PhaseRecord, RunDocument};
 use dyno_record::quantity::Quantity;
-use serde::Serialize;
 
-/// Several servers that were measured at once.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct InstancesModel {
-    /// The operation whose response times are shown: the most frequent one.
-    pub operation: String,
-    /// One row per server, in the order of their numbers.
-    pub rows: Vec<InstanceRow>,
-    /// What the servers together are, and how far apart, in words.
-    pub notes: Vec<String>,
-}
-
-/// One server.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct InstanceRow {
+/// One server or host.
+struct Row {
     /// Number and address.
-    pub label: String,
-    /// Operations that succeeded per second.
-    pub rate: Quantity,
-    /// Operations that failed.
-    pub failed: Quantity,
-    /// Median response time.
-    pub p50: Quantity,
-    /// 99th percentile of the response time.
-    pub p99: Quantity,
-    /// 99.9th percentile of the response time.
-    pub p99_9: Quantity,
-    /// Longest response time.
-    pub max: Quantity,
-    /// Client CPU time per operation, of the instance's own worker threads.
-    pub cpu: Quantity,
+    label: String,
+    rate: Quantity,
+    failed: Quantity,
+    /// Response times: p50, p99, p99.9 and the longest.
+    times: [Quantity; 4],
+    /// Client CPU time per operation, of the own worker threads.
+    cpu: Quantity,
 }
 
-/// The model of the phase that is the result; `None` unless several servers took part in it.
-pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<InstancesModel> {
+/// The section with a row for each.
+fn section(
+    title: &'static str,
+    what: &str,
+    operation: &str,
+    rows: Vec<Row>,
+    notes: Vec<String>,
+) -> Section {
+    let columns = vec![
+        Column::text(what),
+        Column::number("rate", 90),
+        Column::number("failed", 60),
+        Column::number("p50", 70),
+        Column::number("p99", 80),
+        Column::number("p99.9", 50),
+        Column::number("max", 40),
+        Column::number("CPU/op", 20),
+    ];
+    let cells = |row: Row| {
+        let tone = if row.failed.value() > 0.0 {
+            Tone::Alarm
+        } else {
+            Tone::Plain
+        };
+        let mut cells = vec![
+            Cell::new(row.label, Tone::Strong),
+            row.rate.to_string().into(),
+            Cell::new(row.failed.to_string(), tone),
+        ];
+        cells.extend(row.times.map(|time| time.to_string().into()));
+        cells.push(row.cpu.to_string().into());
+        cells
+    };
+    Section {
+        title: title.into(),
+        lead: format!(
+            "Rate, response time of {}, and the client's CPU time for an operation.",
+            facts::operation_label(operation)
+        ),
+        tables: vec![Table::new(
+            title,
+            columns,
+            rows.into_iter().map(cells).collect(),
+        )],
+        notes,
+        ..Section::default()
+    }
+}
+
+/// Those that took part in the phase that is the result; `None` unless several servers took part in it.
+pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<Section> {
     let parts: Vec<(&InstanceRecord, &PhaseRecord)> = document
         .instances
         .iter()
@@ -74,15 +104,11 @@ pub(crate) fn instances(document: &RunDocument, result: &PhaseRecord) -> Option<
             "{missing} instances have no figures of this phase."
         ));
     }
-    Some(InstancesModel {
-        operation: facts::operation_label(operation),
-        rows,
-        notes,
-    })
+    Some(section("Instances", "instance", operation, rows, notes))
 }
 
 /// The hosts of a fleet one by one; `None` of a run of one machine.
-pub(crate) fn hosts(document: &RunDocument, result: &PhaseRecord) -> Option<InstancesModel> {
+pub(crate) fn hosts(document: &RunDocument, result: &PhaseRecord) -> Option<Section> {
     let fleet = document.fleet.as_ref()?;
     let (operation, _) = result
         .operations
@@ -96,18 +122,20 @@ pub(crate) fn hosts(document: &RunDocument, result: &PhaseRecord) -> Option<Inst
         match phase {
             Some(_) => row,
             // It has sent no record: what its windows told is known all the same.
-            None => InstanceRow {
+            None => Row {
                 rate: Quantity::per_second(agent.succeeded as f64 / result.duration_s),
                 failed: Quantity::count(agent.failed),
                 ..row
             },
         }
     });
-    Some(InstancesModel {
-        operation: facts::operation_label(operation),
-        rows: rows.collect(),
-        notes: host_notes(fleet),
-    })
+    Some(section(
+        "Fleet",
+        "host",
+        operation,
+        rows.collect(),
+        host_notes(fleet),
+    ))
 }
 
 fn host_notes(fleet: &FleetRecord) -> Vec<String> {
@@ -156,13 +184,13 @@ fn host_notes(fleet: &FleetRecord) -> Vec<String> {
     notes
 }
 
-fn row(instance: &InstanceRecord, phase: &PhaseRecord, operation: &str) -> InstanceRow {
+fn row(instance: &InstanceRecord, phase: &PhaseRecord, operation: &str) -> Row {
     let label = format!("{} {}", instance.number, instance.server.address);
     figures(label, Some(phase), operation)
 }
 
 /// Without a phase no figure is known.
-fn figures(label: String, phase: Option<&PhaseRecord>, operation: &str) -> InstanceRow {
+fn figures(label: String, phase: Option<&PhaseRecord>, operation: &str) -> Row {
     let latency = phase
         .and_then(|phase| phase.operations.get(operation))
         .filter(|operation| operation.count > 0)
@@ -171,14 +199,16 @@ fn figures(label: String, phase: Option<&PhaseRecord>, operation: &str) -> Insta
         Quantity::microseconds(latency.map_or(f64::NAN, value))
     };
     let of_phase = |value: fn(&PhaseRecord) -> f64| phase.map_or(f64::NAN, value);
-    InstanceRow {
+    Row {
         label,
         rate: Quantity::per_second(of_phase(|phase| phase.achieved_rate_per_s)),
         failed: Quantity::count(phase.map_or(0, |phase| phase.failed)),
-        p50: level(|latency| latency.p50),
-        p99: level(|latency| latency.p99),
-        p99_9: level(|latency| latency.p99_9),
-        max: level(|latency| latency.max),
+        times: [
+            level(|latency| latency.p50),
+            level(|latency| latency.p99),
+            level(|latency| latency.p99_9),
+            level(|latency| latency.max),
+        ],
         cpu: Quantity::microseconds(of_phase(|phase| phase.client.cpu_us_per_operation)),
     }
 }
@@ -248,7 +278,7 @@ mod tests {
             });
         }
         let model = instances(&document, &result).expect("there are two");
-        assert_eq!(model.rows.len(), 2);
+        assert_eq!(model.tables[0].rows.len(), 2);
         assert!(
             model.notes[0].contains("100 % of the mean apart"),
             "{model:?}"

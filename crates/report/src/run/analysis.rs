@@ -1,20 +1,22 @@
-//! What the analysis says of one run, for all renderers: findings, the result with its uncertainty, what an
-//! operation needs of each resource, and the laws.
+//! What the analysis says of one run: the result with its uncertainty, what an operation needs of each resource, and the
+//! laws.
 
 use crate::caveat::{CaveatBook, Topic};
 use crate::experiment::demands::{self, Demands};
 use crate::experiment::figure::cell;
 use crate::experiment::law_words::{self, TOLERANCES};
-use crate::experiment::model::{FindingModel, Section};
-use crate::experiment::table::{Cell, Column, Table, Tone};
 use crate::facts::operation_label;
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
+use dyno_analyze::experiment::run::NoInterval;
+use dyno_analyze::experiment::run::OperationFigures;
+use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_analyze::experiment::run::WithoutInterval;
 use dyno_analyze::laws::meaning_when_broken;
 use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
 use dyno_record::model::{PhaseKind, ResourceKind};
 use dyno_record::quantity::Quantity;
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Percentiles of the table, with the titles and ranks of their columns.
@@ -25,28 +27,14 @@ const PERCENTILES: [(&str, &str, u8); 4] = [
     ("p99_9", "p99.9", 170),
 ];
 
-/// What a report shows of an analysis.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct AnalysisModel {
-    /// What follows from the run.
-    pub findings: Vec<FindingModel>,
-    /// Tables and charts.
-    pub sections: Vec<Section>,
-}
-
-impl AnalysisModel {
-    /// Makes the model.
-    pub(crate) fn new(analysis: &RunAnalysis, book: &CaveatBook) -> Self {
-        let sections = [
-            Some(uncertainty(analysis, book)),
-            demands_section(analysis),
-            laws(&analysis.figures.laws),
-        ];
-        AnalysisModel {
-            findings: analysis.findings.iter().map(FindingModel::new).collect(),
-            sections: sections.into_iter().flatten().collect(),
-        }
-    }
+/// Tables and charts of an analysis.
+pub(super) fn sections(analysis: &RunAnalysis, book: &CaveatBook) -> Vec<Section> {
+    let sections = [
+        Some(uncertainty(analysis, book)),
+        demands_section(analysis),
+        laws(&analysis.figures.laws),
+    ];
+    sections.into_iter().flatten().collect()
 }
 
 fn uncertainty(analysis: &RunAnalysis, book: &CaveatBook) -> Section {
@@ -84,7 +72,7 @@ fn uncertainty(analysis: &RunAnalysis, book: &CaveatBook) -> Section {
         row(operation_label(name), cells, response_us)
     }));
     Section {
-        title: "Rate and response time with their uncertainty",
+        title: "Rate and response time with their uncertainty".into(),
         lead: format!(
             "Below each value stands its 95 % interval, from the variation between the {} windows of the measure phase.",
             Quantity::count(analysis.windows.into())
@@ -243,7 +231,7 @@ fn laws(checks: &[LawCheck]) -> Option<Section> {
     let mut notes = meanings(checks);
     notes.push(TOLERANCES.to_owned());
     Some(Section {
-        title: "Laws",
+        title: "Laws".into(),
         lead:
             "What every queueing system obeys, whatever its distributions: does this run obey it?"
                 .to_owned(),
@@ -313,15 +301,15 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    fn model(analysis: &RunAnalysis) -> AnalysisModel {
-        AnalysisModel::new(analysis, &CaveatBook::new(&[]))
+    fn model(analysis: &RunAnalysis) -> Vec<Section> {
+        sections(analysis, &CaveatBook::new(&[]))
     }
 
     #[test]
     fn every_operation_has_a_row_and_one_alone_is_not_told_twice() {
         let (_, mut analysis) = testdata::watched_run();
         let labels = |analysis: &RunAnalysis| -> Vec<String> {
-            let table = &model(analysis).sections[0].tables[0];
+            let table = &model(analysis)[0].tables[0];
             table.rows.iter().map(|row| row[0].text.clone()).collect()
         };
         assert_eq!(labels(&analysis), ["all operations", "read", "update"]);
@@ -332,7 +320,7 @@ mod tests {
     #[test]
     fn what_has_no_interval_says_why_and_shows_none() {
         let (_, analysis) = testdata::watched(2);
-        let section = &model(&analysis).sections[0];
+        let section = &model(&analysis)[0];
         let cells = section.tables[0].rows.iter().flatten();
         assert!(cells.clone().count() > 12 && cells.clone().all(|cell| cell.detail.is_none()));
         let expected = [

@@ -1,7 +1,6 @@
 //! The run document as JSON: what is in `run.json`, with the phases of a killed run rebuilt, and what the analysis
 //! says of it.
 
-use crate::error::ReportError;
 use crate::io_trace::{TraceJson, TraceView};
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::RunDocument;
@@ -10,7 +9,7 @@ use serde::Serialize;
 
 /// What is written.
 #[derive(Serialize)]
-struct Analysed<'a> {
+pub(super) struct Analysed<'a> {
     #[serde(flatten)]
     document: &'a RunDocument,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -19,19 +18,17 @@ struct Analysed<'a> {
     io_trace: Option<TraceJson<'a>>,
 }
 
-/// The document, its analysis and what a trace of file I/O shows, pretty-printed, with a line end.
-pub(crate) fn render(
-    run: &Run,
-    analysis: Option<&RunAnalysis>,
-    trace: Option<&TraceView<'_>>,
-) -> Result<String, ReportError> {
-    let mut text = serde_json::to_string_pretty(&Analysed {
+/// The document, its analysis and what a trace of file I/O shows.
+pub(super) fn document<'a>(
+    run: &'a Run,
+    analysis: Option<&'a RunAnalysis>,
+    trace: Option<&TraceView<'a>>,
+) -> Analysed<'a> {
+    Analysed {
         document: &run.document,
         analysis,
         io_trace: trace.map(TraceView::json),
-    })?;
-    text.push('\n');
-    Ok(text)
+    }
 }
 
 #[cfg(test)]
@@ -40,16 +37,20 @@ mod tests {
     use crate::testdata;
     use serde_json::Value;
 
+    fn text(run: &Run) -> String {
+        serde_json::to_string(&document(run, None, None)).unwrap()
+    }
+
     #[test]
     fn the_text_is_the_document() {
         let run = testdata::open_run();
-        let back: RunDocument = serde_json::from_str(&render(&run, None, None).unwrap()).unwrap();
+        let back: RunDocument = serde_json::from_str(&text(&run)).unwrap();
         assert_eq!(back, run.document);
     }
 
     #[test]
     fn the_promised_keys_are_there() {
-        let text = render(&testdata::open_run(), None, None).unwrap();
+        let text = text(&testdata::open_run());
         let document: Value = serde_json::from_str(&text).unwrap();
         assert!(document["schema_version"].is_u64());
         assert!(document["caveats"][0]["kind"].is_string());

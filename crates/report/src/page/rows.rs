@@ -172,7 +172,7 @@ impl Scale {
 }
 
 /// The next of 1, 2, 5, 10, … that is at least as large.
-pub(super) fn round_step(least: f64) -> f64 {
+pub(crate) fn round_step(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0];
     let step = steps

@@ -1,125 +1,23 @@
-//! The data of the charts: rates and latencies over time, and percentile curves. Long runs are
+//! The data of the charts of a run: rates and latencies over time, and percentile curves. Long runs are
 //! thinned here, so that a page stays small however long a run was.
 
-use crate::experiment::density::DensityChart;
-use crate::experiment::plot::Plot;
-use crate::watched::Charted;
+use crate::page::time::{
+    DistributionCurves, LatencySeries, OperationSeries, PercentileCurve, PhaseSpan, TimeCharts,
+    TimeSeries,
+};
+use crate::rounding::{digits, rounded};
 use dyno_record::model::PhaseKind;
 use dyno_record::quantity::Quantity;
 use dyno_record::reader::{IntervalPoint, Run, SeriesPoint, WindowLatency};
 use hdrhistogram::Histogram;
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Most points per curve over time. About two per pixel of a wide chart.
-pub const MAX_POINTS: usize = 2_000;
+pub(super) const MAX_POINTS: usize = 2_000;
 
 /// Points of a percentile curve for each halving of the distance to 100 %, the usual number of
 /// HdrHistogram's percentile output.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
-
-/// Everything that the charts show.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Charts {
-    /// Phases that have points.
-    pub phases: Vec<PhaseSpan>,
-    /// Operation names, most frequent in the headline phase first.
-    pub operations: Vec<String>,
-    /// Curves over time.
-    pub time: TimeSeries,
-    /// Percentile curves of the headline phase.
-    pub distributions: Vec<DistributionCurves>,
-    /// Recording windows per point; 1 unless the run was thinned.
-    pub windows_per_point: usize,
-    /// How thinned points were made, in words; absent when the run was not thinned.
-    pub thinning: Option<String>,
-    /// What was watched meanwhile, on the same points.
-    #[serde(flatten)]
-    pub watched: Charted,
-    /// Pictures of a trace of file I/O.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub densities: Vec<DensityChart>,
-    /// Charts of a trace of file I/O.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub trace_plots: Vec<Plot>,
-}
-
-/// The time that a phase took.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PhaseSpan {
-    /// The phase.
-    pub name: PhaseKind,
-    /// Start, from the start of the run.
-    pub start_s: f64,
-    /// End, from the start of the run.
-    pub end_s: f64,
-}
-
-/// Curves over time. All lists have the same length; a row of `None` separates phases.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct TimeSeries {
-    /// Start of each point's time, from the start of the run.
-    pub start_s: Vec<f64>,
-    /// End of each point's time.
-    pub end_s: Vec<f64>,
-    /// Arrivals that became due; absent if no phase had an open-loop schedule.
-    pub offered_per_s: Option<Vec<Option<f64>>>,
-    /// Logical operations that succeeded.
-    pub achieved_per_s: Vec<Option<f64>>,
-    /// Logical operations that failed; absent if none did.
-    pub failed_per_s: Option<Vec<Option<f64>>>,
-    /// Per operation, in the order of [`Charts::operations`].
-    pub operations: Vec<OperationSeries>,
-}
-
-/// Curves over time of one operation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct OperationSeries {
-    /// Successful operations.
-    pub rate_per_s: Vec<Option<f64>>,
-    /// Failed operations; absent if none failed.
-    pub errors_per_s: Option<Vec<Option<f64>>>,
-    /// From intended start to end.
-    pub response_us: LatencySeries,
-    /// From send to end.
-    pub service_us: LatencySeries,
-}
-
-/// Latencies over time in microseconds; `None` where no operation succeeded.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct LatencySeries {
-    /// Median.
-    pub p50: Vec<Option<f64>>,
-    /// 99th percentile.
-    pub p99: Vec<Option<f64>>,
-    /// 99.9th percentile.
-    pub p99_9: Vec<Option<f64>>,
-    /// Largest value.
-    pub max: Vec<Option<f64>>,
-}
-
-/// Percentile curves of one operation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DistributionCurves {
-    /// Operation name.
-    pub operation: String,
-    /// Number of values.
-    pub count: u64,
-    /// From intended start to end.
-    pub response: PercentileCurve,
-    /// From send to end.
-    pub service: PercentileCurve,
-}
-
-/// Values at ascending percentile levels.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PercentileCurve {
-    /// `1 / (1 - quantile)`: 2 is the median, 100 the 99th percentile. The last one is the number
-    /// of values and stands for the maximum.
-    pub inverse: Vec<f64>,
-    /// Value at the level, in microseconds.
-    pub value_us: Vec<f64>,
-}
 
 /// Makes the chart data. `operations` are the names in the order to show them, `phase` the phase
 /// whose distributions are shown, `limit` the largest number of points per curve over time.
@@ -128,7 +26,7 @@ pub(crate) fn charts(
     operations: Vec<String>,
     phase: Option<PhaseKind>,
     limit: usize,
-) -> Charts {
+) -> TimeCharts {
     let groups = group_windows(&run.intervals, limit);
     let read_per_point = usize::try_from(run.windows_per_point).unwrap_or(usize::MAX);
     let points_per_group = groups.iter().map(|group| group.len()).max().unwrap_or(1);
@@ -168,16 +66,15 @@ pub(crate) fn charts(
     for series in &mut time.operations {
         series.errors_per_s = series.errors_per_s.take().and_then(any_above_zero);
     }
-    Charts {
+    TimeCharts {
         phases: phase_spans(&run.intervals),
         distributions: distributions(run, &operations, phase),
         operations,
         time,
         windows_per_point,
         thinning: (windows_per_point > 1).then(|| thinning_note(run, windows_per_point)),
-        watched: Charted::default(),
-        densities: Vec::new(),
-        trace_plots: Vec::new(),
+        panels: Vec::new(),
+        changes: Vec::new(),
     }
 }
 
@@ -354,47 +251,26 @@ pub(crate) fn percentile_curve(histogram: &Histogram<u64>) -> PercentileCurve {
         if inverse >= last {
             break;
         }
-        curve.push(inverse, level.value_iterated_to());
+        push_level(&mut curve, inverse, level.value_iterated_to());
     }
-    curve.push(last.max(1.0), histogram.max());
+    push_level(&mut curve, last.max(1.0), histogram.max());
     curve
 }
 
-impl PercentileCurve {
-    fn push(&mut self, inverse: f64, value_ns: u64) {
-        // Levels that round to the same place would make the axis go backwards by rounding.
-        let inverse = significant(inverse);
-        if self.inverse.last().is_some_and(|last| *last >= inverse) {
-            self.inverse.pop();
-            self.value_us.pop();
-        }
-        self.inverse.push(inverse);
-        self.value_us.push(significant(value_ns as f64 / 1_000.0));
+fn push_level(curve: &mut PercentileCurve, inverse: f64, value_ns: u64) {
+    // Levels that round to the same place would make the axis go backwards by rounding.
+    let inverse = significant(inverse);
+    if curve.inverse.last().is_some_and(|last| *last >= inverse) {
+        curve.inverse.pop();
+        curve.value_us.pop();
     }
+    curve.inverse.push(inverse);
+    curve.value_us.push(significant(value_ns as f64 / 1_000.0));
 }
 
 /// Six significant digits: more than a chart can show, half the bytes of the full number.
 fn significant(value: f64) -> f64 {
     rounded(value, 6)
-}
-
-/// A value with so many digits that count; 0 if it is not finite.
-pub(crate) fn rounded(value: f64, significant_digits: i32) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    let leading = value.abs().log10().floor() as i32;
-    digits(value, significant_digits - 1 - leading)
-}
-
-fn digits(value: f64, decimals: i32) -> f64 {
-    if decimals >= 0 {
-        let power = 10f64.powi(decimals);
-        (value * power).round() / power
-    } else {
-        let power = 10f64.powi(-decimals);
-        (value / power).round() * power
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //! operations together stands beside it. Its `[CLEANUP]` lines are left out: closing connections is not
 //! measured. The list of a run that did not end as planned begins with `INCOMPLETE`.
 
+use super::result::incomplete;
 use crate::error::ReportError;
-use crate::incomplete;
 use crate::ycsb::java_double::java_double;
 use dyno_record::model::{LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument};
 use std::fmt::Write;

@@ -1,0 +1,122 @@
+//! The levels of a sweep, and the words for them.
+
+use crate::caveat::CaveatBook;
+use crate::page::table::{Cell, Column, Tone};
+use dyno_analyze::experiment::sweep::version;
+use dyno_record::experiment::Block;
+use dyno_record::experiment::CLIENTS;
+use dyno_record::experiment::Experiment;
+use dyno_record::experiment::Level;
+use dyno_record::experiment::PROGRAM;
+use dyno_record::experiment::RATE;
+use dyno_record::experiment::SweepAnswer;
+use dyno_record::quantity::Quantity;
+
+/// A sweep with the words for its levels.
+pub(super) struct Sweep<'a> {
+    pub(super) answer: &'a SweepAnswer,
+    pub(super) experiment: &'a Experiment,
+    pub(super) book: &'a CaveatBook,
+}
+
+impl<'a> Sweep<'a> {
+    /// The levels in the order of their values.
+    pub(super) fn levels(&self) -> Vec<&'a Level> {
+        let mut levels: Vec<&Level> = self.answer.levels.iter().collect();
+        if self.answer.axis.is_none() {
+            levels.sort_by_key(|level| self.places(level));
+        }
+        levels
+    }
+
+    /// Places of a level's values among those of their axes.
+    fn places(&self, level: &Level) -> Vec<usize> {
+        let axes = self.experiment.axes_of(self.answer.block);
+        axes.map(|axis| {
+            let value = level.settings.get(&axis.key);
+            let place = axis.values.iter().position(|other| Some(other) == value);
+            place.unwrap_or(usize::MAX)
+        })
+        .collect()
+    }
+
+    /// The level with the highest rate.
+    pub(super) fn best(&self) -> &'a Level {
+        &self.answer.levels[self.answer.best as usize]
+    }
+
+    /// Keys that tell levels apart.
+    pub(super) fn keys(&self) -> Vec<&'a str> {
+        let all = || self.experiment.axes_of(self.answer.block);
+        let swept: Vec<&str> = all()
+            .filter(|axis| axis.values.len() > 1)
+            .map(|axis| axis.key.as_str())
+            .collect();
+        match swept.is_empty() {
+            true => all().map(|axis| axis.key.as_str()).collect(),
+            false => swept,
+        }
+    }
+
+    /// A level in words: `8 clients`, `5,000/s offered`, `server.cache=1GiB`.
+    pub(super) fn name(&self, level: &Level) -> String {
+        match self.answer.axis.as_deref() {
+            Some(CLIENTS) if level.clients == 1 => "1 client".to_owned(),
+            Some(CLIENTS) => format!("{} clients", Quantity::count(level.clients.into())),
+            Some(_) => format!(
+                "{} offered",
+                Quantity::per_second(level.offered_rate_per_s.unwrap_or(f64::NAN))
+            ),
+            None => {
+                let keys = self.keys();
+                let setting = |key: &&str| {
+                    let value = level.settings.get(*key)?;
+                    Some(match (*key, version(self.answer, level)) {
+                        (PROGRAM, Some(version)) => version.to_owned(),
+                        (key, _) => format!("{key}={value}"),
+                    })
+                };
+                let settings: Vec<String> = keys.iter().filter_map(setting).collect();
+                settings.join(", ")
+            }
+        }
+    }
+
+    /// A level as a part of a sentence: `with 8 clients`, `at 5,000/s offered`.
+    pub(super) fn at(&self, level: &Level) -> String {
+        let word = match self.answer.axis.as_deref() {
+            Some(RATE) => "at",
+            _ => "with",
+        };
+        format!("{word} {}", self.name(level))
+    }
+
+    /// The title of a section that both blocks have: where there is one block only, or in that of the closed loop, or
+    /// of the open one.
+    pub(super) fn title(&self, titles: [&'static str; 3]) -> &'static str {
+        match self.answer.block {
+            None => titles[0],
+            Some(Block::Closed) => titles[1],
+            Some(Block::Open) => titles[2],
+        }
+    }
+
+    /// The value of a key; of a program its own name and version where they tell the programs apart.
+    pub(super) fn key_cell(&self, key: &str, level: &Level) -> Cell {
+        let text = match (key, level.offered_rate_per_s, version(self.answer, level)) {
+            (CLIENTS, ..) => Quantity::count(level.clients.into()).to_string(),
+            (RATE, Some(rate), _) => Quantity::per_second(rate).to_string(),
+            (PROGRAM, _, Some(version)) => version.to_owned(),
+            _ => level.settings.get(key).cloned().unwrap_or_default(),
+        };
+        Cell::new(text, Tone::Strong)
+    }
+}
+
+pub(super) fn key_column(key: &str) -> Column {
+    match key {
+        CLIENTS => Column::number("clients", u8::MAX),
+        RATE => Column::number("offered", u8::MAX),
+        key => Column::text(key),
+    }
+}

@@ -1,0 +1,280 @@
+//! How ratios are shown: of two plans, of two runs, and of the levels of a sweep to their base.
+
+use crate::page::Figure;
+use crate::page::rows::{Row, RowValue, RowsChart, Scale, Tick};
+use crate::page::table::{Cell, Column, Table, Tone};
+use dyno_record::experiment::Basis;
+use dyno_record::experiment::Comparison;
+use dyno_record::experiment::ComparisonVerdict;
+use dyno_record::experiment::DemandRatio;
+use dyno_record::experiment::Side;
+use dyno_record::experiment::Statistic;
+use dyno_record::quantity::Quantity;
+
+/// Distances of labels from 1, and from each other.
+const STEPS: [f64; 8] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
+
+/// No chart of ratios reaches farther than this from 1, in both directions.
+const MOST_RATIO: f64 = 8.0;
+
+/// What charts of ratios have along their axis.
+pub(super) const AXIS: &str = "B divided by A";
+
+/// Name of a figure.
+pub(super) fn statistic(statistic: Statistic) -> String {
+    match statistic {
+        Statistic::Rate => "rate".into(),
+        Statistic::MeanTime => "mean response".into(),
+        Statistic::Percentile { percent } => format!("p{percent} response"),
+    }
+}
+
+/// The verdict in words.
+pub(super) fn verdict(row: &Comparison) -> String {
+    let margin = |margin_ratio: f64| format!("{:.3}", margin_ratio * 100.0);
+    let margin = |margin_ratio: f64| {
+        let text = margin(margin_ratio);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    match row.verdict {
+        ComparisonVerdict::Faster => "B is faster".into(),
+        ComparisonVerdict::Slower => "B is slower".into(),
+        ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => {
+            format!("no difference larger than {} %", margin(margin_ratio))
+        }
+        ComparisonVerdict::NotEnoughData => format!(
+            "not enough data to tell a difference of {} %",
+            margin(row.margin_ratio)
+        ),
+    }
+}
+
+/// What the intervals rest on.
+pub(super) fn basis(rows: &[Comparison]) -> String {
+    match rows.first() {
+        Some(row) if row.basis == Basis::WithinRun => {
+            "Intervals of 95 % from the windows of one run each: what differs from run to run is not in them.\n"
+                .into()
+        }
+        Some(row) => format!("Intervals of 95 % from {} pairs of runs.\n", row.pairs),
+        None => String::new(),
+    }
+}
+
+/// The ratios of a headline, with the caveats of rates and of times.
+pub(super) fn figures(rows: &[Comparison], [rate, time]: &[Vec<usize>; 2]) -> Vec<Figure> {
+    rows.iter()
+        .map(|row| {
+            let marks = match row.statistic {
+                Statistic::Rate => rate,
+                _ => time,
+            };
+            Figure::new(
+                format!("{}, B / A", statistic(row.statistic)),
+                Quantity::plain(row.ratio.value),
+                Some(format!("95 % {}; {}", range(row), verdict(row))),
+                marks.clone(),
+            )
+        })
+        .collect()
+}
+
+fn range(row: &Comparison) -> String {
+    format!("{:.3}–{:.3}", row.ratio.low, row.ratio.high)
+}
+
+/// The comparisons, with the values of both sides where they are known.
+pub(super) fn table_of(
+    rows: &[Comparison],
+    [a, b]: &[String; 2],
+    value: impl Fn(Side, Statistic) -> String,
+) -> Table {
+    let columns = vec![
+        Column::text("figure"),
+        Column::number(a.as_str(), 120),
+        Column::number(b.as_str(), 130),
+        Column::number("B / A", 200),
+        Column::number("95 % interval", 180),
+        Column::text("verdict"),
+    ];
+    let row = |row: &Comparison| {
+        vec![
+            Cell::new(statistic(row.statistic), Tone::Strong),
+            value(Side::A, row.statistic).into(),
+            value(Side::B, row.statistic).into(),
+            format!("{:.3}", row.ratio.value).into(),
+            range(row).into(),
+            Cell::new(verdict(row), tone(row)),
+        ]
+    };
+    Table::new("Comparisons", columns, rows.iter().map(row).collect())
+}
+
+fn tone(row: &Comparison) -> Tone {
+    match row.verdict {
+        ComparisonVerdict::Faster => Tone::Strong,
+        ComparisonVerdict::Slower => Tone::Alarm,
+        ComparisonVerdict::NoDifferenceLargerThan { .. } => Tone::Plain,
+        ComparisonVerdict::NotEnoughData => Tone::Doubt,
+    }
+}
+
+/// Ratios with their intervals around 1.
+pub(super) fn ratios(rows: &[Comparison]) -> RowsChart {
+    let values: Vec<RowValue> = rows
+        .iter()
+        .enumerate()
+        .map(|(place, row)| RowValue {
+            label: statistic(row.statistic),
+            value_text: format!("{:.3}", row.ratio.value),
+            detail: range(row),
+            is_strong: place == 0,
+            value: row.ratio.value,
+            interval: Some((row.ratio.low, row.ratio.high)),
+        })
+        .collect();
+    chart(
+        "Ratio of B to A",
+        "Each ratio with its 95 % interval; the shaded band holds differences that are of no interest. Of rates more is \
+         better, of times less.",
+        AXIS,
+        rows.first().map_or(0.0, |row| row.margin_ratio),
+        values,
+    )
+}
+
+/// Ratios around 1, with the margin as a band if there is one.
+pub(super) fn chart(
+    title: &str,
+    caption: &str,
+    axis: &str,
+    margin_ratio: f64,
+    values: Vec<RowValue>,
+) -> RowsChart {
+    let reach = reach(&values, margin_ratio);
+    let scale = Scale::logarithmic(1.0 / reach, reach);
+    let margin = 1.0 + margin_ratio;
+    let rows: Vec<Row> = values.into_iter().map(|value| scale.point(value)).collect();
+    RowsChart {
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        axis: axis.to_owned(),
+        ticks: ticks(&scale, reach),
+        band: (margin_ratio > 0.0).then(|| scale.span(1.0 / margin, margin)),
+        reference_percent: Some(scale.percent(1.0)),
+        rows,
+    }
+}
+
+/// How far the chart reaches from 1: all values, their intervals up to a limit, and the margin.
+fn reach(values: &[RowValue], margin_ratio: f64) -> f64 {
+    let distance = |ratio: f64| ratio.ln().abs();
+    let ends = values
+        .iter()
+        .flat_map(|row| row.interval.into_iter().flat_map(|(low, high)| [low, high]))
+        .map(distance)
+        .filter(|distance| distance.is_finite())
+        .map(|distance| distance.min(MOST_RATIO.ln()));
+    let centers = values.iter().map(|row| distance(row.value));
+    let farthest = ends
+        .chain(centers.filter(|distance| distance.is_finite()))
+        .fold(1.5 * margin_ratio.ln_1p(), f64::max);
+    (farthest.max(1e-3) * 1.1).exp()
+}
+
+/// Labels at round ratios on both sides of 1: three on each at most, or 1, 2, 5 and 10 times where the range is wide.
+fn ticks(scale: &Scale, reach: f64) -> Vec<Tick> {
+    let step = STEPS.iter().find(|step| 1.0 + 5.0 * **step > reach);
+    let ratios: Vec<f64> = match step {
+        Some(step) => (-3..=3)
+            .map(|place| 1.0 + f64::from(place) * step)
+            .collect(),
+        None => (-3..=3)
+            .flat_map(|power| [1.0, 2.0, 5.0].map(|first| first * 10f64.powi(power)))
+            .collect(),
+    };
+    ratios
+        .into_iter()
+        .filter(|ratio| (1.0 / reach..=reach).contains(ratio))
+        .map(|ratio| {
+            let text = format!("{ratio:.3}");
+            let text = text.trim_end_matches('0').trim_end_matches('.');
+            scale.tick(ratio, text.to_owned())
+        })
+        .collect()
+}
+
+pub(super) fn ends(low: f64, high: f64) -> String {
+    format!("{low:.3}–{high:.3}")
+}
+
+/// A demand divided by that of the base.
+pub(super) fn demand_ratio(demand: &DemandRatio) -> Cell {
+    let tone = match (demand.is_certain(), demand.ratio.value > 1.0) {
+        (true, true) => Tone::Alarm,
+        (true, false) => Tone::Strong,
+        (false, _) => Tone::Plain,
+    };
+    let interval = demand.ratio.low.zip(demand.ratio.high);
+    let range = interval.map(|(low, high)| ends(low, high));
+    Cell::new(format!("{:.3}", demand.ratio.value), tone).with_detail(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(value: f64, low: f64, high: f64) -> RowValue {
+        RowValue {
+            label: String::new(),
+            value_text: String::new(),
+            detail: String::new(),
+            is_strong: false,
+            value,
+            interval: Some((low, high)),
+        }
+    }
+
+    fn labels(values: Vec<RowValue>, margin_ratio: f64) -> Vec<String> {
+        let chart = chart("", "", AXIS, margin_ratio, values);
+        chart.ticks.into_iter().map(|tick| tick.label).collect()
+    }
+
+    #[test]
+    fn labels_are_round_whatever_the_range() {
+        let small = labels(vec![row(1.0, 0.99, 1.01)], 0.05);
+        assert_eq!(small, ["0.94", "0.96", "0.98", "1", "1.02", "1.04", "1.06"]);
+        assert_eq!(
+            labels(vec![row(2.0, 1.8, 2.2)], 0.05),
+            ["0.5", "1", "1.5", "2"]
+        );
+        assert_eq!(
+            labels(vec![row(20.0, 18.0, 22.0)], 0.05),
+            ["0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"]
+        );
+    }
+
+    #[test]
+    fn the_band_is_the_margin_around_one() {
+        let chart = chart("", "", AXIS, 0.05, vec![row(1.0, 0.99, 1.01)]);
+        let band = chart.band.unwrap();
+        assert_eq!(chart.reference_percent, Some(50.0));
+        let middle = band.from_percent + band.width_percent / 2.0;
+        assert!((middle - 50.0).abs() < 0.02, "{band:?}");
+        assert!(
+            band.width_percent > 50.0 && band.width_percent < 70.0,
+            "{band:?}"
+        );
+    }
+
+    #[test]
+    fn a_wild_interval_leaves_the_chart_instead_of_stretching_it() {
+        let chart = chart("", "", AXIS, 0.05, vec![row(1.1, 1e-9, 1e9)]);
+        let interval = chart.rows[0].interval.unwrap();
+        assert_eq!(
+            (interval.from_percent, interval.width_percent),
+            (0.0, 100.0)
+        );
+        assert!(chart.ticks.len() > 2, "{chart:?}");
+    }
+}

@@ -1,0 +1,162 @@
+//! The page as one self-contained HTML file: styles, script and chart data are inside, nothing is loaded when it is
+//! opened. The layout is in `templates/page.html`, the charts in `web/`.
+
+use crate::caveat::Severity;
+use crate::error::ReportError;
+use crate::page::density::DensityChart;
+use crate::page::plot::Plot;
+use crate::page::scatter::ScatterChart;
+use crate::page::time::TimeCharts;
+use crate::page::{Chart, Page};
+use minijinja::value::Serde;
+use minijinja::{Environment, HtmlEscape, Value, context};
+use serde::Serialize;
+
+/// The charts, bundled from `web/` by `scripts/bundle.sh`.
+const SCRIPT: &str = include_str!("../../bundle/report.js");
+
+/// The styles, bundled from `web/` by `scripts/bundle.sh`.
+const STYLES: &str = include_str!("../../bundle/report.css");
+
+/// The name ends in `.html`, which makes the engine escape every value that is not marked safe.
+const TEMPLATE: (&str, &str) = ("page.html", include_str!("../../templates/page.html"));
+
+/// Parts of the page that are repeated.
+const PARTS: (&str, &str) = ("parts.html", include_str!("../../templates/parts.html"));
+
+/// Tables with more rows are folded.
+const MOST_ROWS: usize = 20;
+
+/// What the script draws.
+#[derive(Default, Serialize)]
+struct ChartData<'a> {
+    plots: Vec<&'a Plot>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    densities: Vec<&'a DensityChart>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scatters: Vec<&'a ScatterChart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<&'a TimeCharts>,
+}
+
+impl<'a> ChartData<'a> {
+    fn new(page: &'a Page) -> Self {
+        let mut data = ChartData {
+            time: page.time.as_ref(),
+            ..ChartData::default()
+        };
+        for chart in page.charts() {
+            match chart {
+                Chart::Plot(plot) => data.plots.push(plot),
+                Chart::Density(density) => data.densities.push(density),
+                Chart::Scatter(scatter) => data.scatters.push(scatter),
+                Chart::Time(_) | Chart::Rows(_) | Chart::Picture(_) => {}
+            }
+        }
+        data
+    }
+}
+
+/// Renders the page.
+pub(super) fn render(page: &Page) -> Result<String, ReportError> {
+    let mut environment = Environment::new();
+    environment.add_filter("code", code);
+    for (name, source) in [PARTS, TEMPLATE] {
+        environment.add_template(name, source)?;
+    }
+    let severities: Vec<Severity> = page.caveats.iter().map(|c| c.severity).collect();
+    let (pictures, tables): (Vec<_>, Vec<_>) = (
+        page.sections
+            .iter()
+            .filter(|section| section.is_picture())
+            .collect(),
+        page.sections
+            .iter()
+            .filter(|section| section.has_tables() || !section.is_picture())
+            .collect(),
+    );
+    let mut html = environment.get_template(TEMPLATE.0)?.render(context! {
+        page => Serde(page),
+        pictures => Serde(&pictures),
+        tables_of => Serde(&tables),
+        severities => Serde(&severities),
+        most_rows => MOST_ROWS,
+        css => Value::from_safe_string(STYLES.to_owned()),
+        js => Value::from_safe_string(SCRIPT.to_owned()),
+        data => Value::from_safe_string(inline_json(&ChartData::new(page))?),
+    })?;
+    html.push('\n');
+    Ok(html)
+}
+
+/// Text in which what stands in backticks is set as code, escaped. An odd backtick stays one.
+fn code(text: &str) -> Value {
+    let mut html = String::new();
+    let mut rest = text;
+    while let Some((before, quoted, after)) = next_quoted(rest) {
+        let (before, quoted) = (HtmlEscape(before), HtmlEscape(quoted));
+        html.push_str(&format!("{before}<code>{quoted}</code>"));
+        rest = after;
+    }
+    html.push_str(&HtmlEscape(rest).to_string());
+    Value::from_safe_string(html)
+}
+
+/// What is before, in and after the first pair of backticks.
+fn next_quoted(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('`')?;
+    let (quoted, after) = rest.split_once('`')?;
+    Some((before, quoted, after))
+}
+
+/// JSON that can stand inside a script element: without `<`, nothing in it can end the element or
+/// begin a comment. The escapes mean the same text to a JSON parser.
+fn inline_json<T: Serialize>(charts: &T) -> Result<String, ReportError> {
+    let text = serde_json::to_string(charts)?;
+    Ok(text
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+
+    #[test]
+    fn backticks_become_code_and_everything_is_escaped() {
+        let html = |text| code(text).to_string();
+        assert_eq!(
+            html("use `--a` or `<b>`"),
+            "use <code>--a</code> or <code>&lt;b&gt;</code>"
+        );
+        assert_eq!(html("an odd ` & more"), "an odd ` &amp; more");
+        assert_eq!(html(""), "");
+    }
+
+    #[test]
+    fn a_name_in_the_chart_data_cannot_end_its_element() {
+        let mut page = crate::run::page(&testdata::closed_run(), None, None);
+        let harmless = render(&page).unwrap();
+        let name = "</script><!--<script>&amp;";
+        page.time.as_mut().unwrap().operations = vec![name.to_owned()];
+        let html = render(&page).unwrap();
+        for tag in ["<script", "</script", "<!--"] {
+            let count = |html: &str| html.matches(tag).count();
+            assert_eq!(count(&html), count(&harmless), "{tag}");
+        }
+        let start = html.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+        let end = start + html[start..].find("</script>").unwrap();
+        let data: serde_json::Value = serde_json::from_str(&html[start..end]).unwrap();
+        assert_eq!(data["time"]["operations"][0], name);
+    }
+
+    #[test]
+    fn script_and_styles_cannot_end_their_elements() {
+        assert!(SCRIPT.len() > 40_000 && STYLES.len() > 5_000);
+        assert!(!SCRIPT.to_lowercase().contains("</script"));
+        assert!(!SCRIPT.contains("<!--"));
+        assert!(!STYLES.to_lowercase().contains("</style"));
+    }
+}

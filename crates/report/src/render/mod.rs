@@ -1,0 +1,32 @@
+//! Shows a [`Page`] as text for a terminal, as Markdown, or as one self-contained HTML file. Renderers choose the layout
+//! and nothing else; they return text and print nothing.
+
+mod html;
+mod layout;
+mod markdown;
+mod terminal;
+
+use crate::error::ReportError;
+use crate::options::{PageFormat, RenderOptions};
+use crate::page::Page;
+use serde::Serialize;
+
+/// Shows the page, or the document behind it, in the form that is asked for. The text ends with a line end.
+pub(crate) fn show<T: Serialize>(
+    format: PageFormat,
+    options: &RenderOptions,
+    page: impl FnOnce() -> Page,
+    document: impl FnOnce() -> T,
+) -> Result<String, ReportError> {
+    Ok(match format {
+        PageFormat::Human => terminal::render(&page(), options.width, options.colours),
+        PageFormat::Markdown => markdown::render(&page()),
+        PageFormat::Html => html::render(&page())?,
+        PageFormat::Json => serde_json::to_string_pretty(&document())? + "\n",
+    })
+}
+
+/// The page as an HTML file.
+pub(crate) fn html(page: &Page) -> Result<String, ReportError> {
+    html::render(page)
+}

@@ -1,0 +1,370 @@
+//! The page as text for a terminal: how it was done and the tables first, and at the end, just above the next prompt, the
+//! result with its verdict, findings and caveats.
+
+use super::layout::{self, Painter, Style, text_width, wrap};
+use crate::caveat::{NumberedCaveat, Severity};
+use crate::page::table::{Table, Tone};
+use crate::page::{Fact, Figure, Finding, FoldedList, Page, Section, Status, Verdict};
+
+/// Narrowest width that the layout is made for; narrower terminals get lines that are too long.
+const MIN_WIDTH: usize = 40;
+
+/// Widest paragraph that reads well; tables may be wider.
+const MAX_PARAGRAPH: usize = 100;
+
+/// Renders the page in at most `width` columns where that is possible.
+pub(super) fn render(page: &Page, width: usize, colours: bool) -> String {
+    let mut writer = Writer {
+        text: String::new(),
+        width: width.max(MIN_WIDTH),
+        painter: Painter { colours },
+    };
+    writer.title(page);
+    for list in &page.method {
+        writer.facts_with_title(list.title, &list.facts);
+    }
+    // Pictures come last, as near to the result as pages have them.
+    let (pictures, tables): (Vec<&Section>, Vec<&Section>) = page
+        .sections
+        .iter()
+        .partition(|section| section.is_drawn_in_text());
+    for section in tables.into_iter().chain(pictures) {
+        writer.section(section);
+    }
+    writer.headline(page);
+    if let Some(verdict) = &page.verdict {
+        writer.verdict(verdict);
+    }
+    writer.findings(&page.findings);
+    writer.caveats(&page.caveats);
+    writer.text
+}
+
+/// `[1][3]`, or nothing.
+fn marks_text(marks: &[usize]) -> String {
+    marks.iter().map(|mark| format!("[{mark}]")).collect()
+}
+
+/// The text with the marks behind it.
+fn marked(text: &str, marks: &[usize]) -> String {
+    format!("{text} {}", marks_text(marks))
+        .trim_end()
+        .to_owned()
+}
+
+/// A report under construction.
+struct Writer {
+    text: String,
+    width: usize,
+    painter: Painter,
+}
+
+impl Writer {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Text in lines; the first one begins with `first` spaces, later ones with `rest`.
+    fn paragraph(&mut self, text: &str, first: usize, rest: usize, style: Style) {
+        let width = self.width.min(MAX_PARAGRAPH);
+        for line in wrap(text, width, first, rest) {
+            // Spaces stay outside of the colour, or some terminals underline them.
+            let (indent, words) = line.split_at(line.len() - line.trim_start().len());
+            let painted = self.painter.paint(style, words);
+            self.line(&format!("{indent}{painted}"));
+        }
+    }
+
+    fn heading(&mut self, text: &str) {
+        self.line("");
+        self.paragraph(text, 0, 2, Style::Bold);
+    }
+
+    fn title(&mut self, page: &Page) {
+        self.paragraph(&page.title, 0, 2, Style::Bold);
+        self.paragraph(&page.question, 0, 0, Style::Plain);
+        let style = match page.status.label {
+            "complete" => Style::Dim,
+            _ => Style::Alarm,
+        };
+        let status = status(&page.status);
+        let subject = match page.subject.as_str() {
+            "" => String::new(),
+            subject => format!("{subject}, "),
+        };
+        let text = format!(
+            "{status}; {subject}started {}, measured by dyno {}",
+            page.started_at, page.dyno_version
+        );
+        self.paragraph(&text, 0, 2, style);
+    }
+
+    fn headline(&mut self, page: &Page) {
+        if !page.no_answer.is_empty() {
+            self.line("");
+            self.paragraph(page.no_answer, 0, 0, Style::Bold);
+        }
+        if page.headline.is_empty() {
+            return;
+        }
+        self.heading(&page.headline_title);
+        let widest = |text: fn(&Figure) -> String| {
+            let widths = page.headline.iter().map(|figure| text_width(&text(figure)));
+            widths.max().unwrap_or(0)
+        };
+        let label_width = widest(|figure| figure.label.clone());
+        let value_width = widest(|figure| figure.value.to_string());
+        for figure in &page.headline {
+            self.figure(figure, label_width, value_width);
+        }
+    }
+
+    fn figure(&mut self, figure: &Figure, label_width: usize, value_width: usize) {
+        let value = figure.value.to_string();
+        let style = if figure.alarming {
+            Style::Alarm
+        } else {
+            Style::Bold
+        };
+        let note = figure.note.as_deref().unwrap_or("");
+        let marks = marks_text(&figure.marks);
+        let label = format!("{:label_width$}", figure.label);
+        let start = format!(
+            "  {}  {}{}",
+            self.painter.paint(Style::Dim, &label),
+            " ".repeat(value_width - text_width(&value)),
+            self.painter.paint(style, &value),
+        );
+        let end = format!(
+            "{} {}",
+            self.painter.paint(Style::Dim, note),
+            self.painter.paint(Style::Caution, &marks),
+        );
+        let indent = 2 + label_width + 2 + value_width + 2;
+        if indent + text_width(note) + 1 + text_width(&marks) <= self.width {
+            self.line(&format!("{start}  {end}"));
+        } else {
+            self.line(&start);
+            self.line(&format!("    {end}"));
+        }
+    }
+
+    /// What held the run up.
+    fn verdict(&mut self, verdict: &Verdict) {
+        self.heading("Verdict");
+        self.paragraph(&verdict.headline, 2, 2, Style::Bold);
+        self.numbered(&verdict.causes);
+        self.paragraph(&verdict.not_watched, 2, 2, Style::Dim);
+    }
+
+    fn findings(&mut self, findings: &[Finding]) {
+        if !findings.is_empty() {
+            self.heading("Findings");
+            self.numbered(findings);
+        }
+    }
+
+    fn numbered(&mut self, findings: &[Finding]) {
+        // Texts begin in one column, whatever the digits of their numbers.
+        let column = 4 + findings.len().to_string().len();
+        for (number, finding) in findings.iter().enumerate() {
+            let (word, style) = match finding.kind {
+                "warning" => ("Warning: ", Style::Caution),
+                "opportunity" => ("Opportunity: ", Style::Plain),
+                _ => ("", Style::Plain),
+            };
+            let number = (number + 1).to_string();
+            let text = format!("{number}. {word}{}", finding.text_and_sureness());
+            self.paragraph(&text, column - 2 - number.len(), column, style);
+            for evidence in &finding.evidence {
+                let text = format!("- {}", evidence.text);
+                self.paragraph(&text, column, column + 2, Style::Dim);
+            }
+            for advice in &finding.advice {
+                self.paragraph(&format!("try: {advice}"), column, column + 5, Style::Plain);
+            }
+        }
+    }
+
+    fn section(&mut self, section: &Section) {
+        if section.is_charts_only() {
+            return;
+        }
+        self.heading(&section.title);
+        self.paragraph(&section.lead, 2, 2, Style::Dim);
+        for (number, event) in section.events.iter().enumerate() {
+            let number = format!("{}.", number + 1);
+            self.paragraph(
+                &format!("{number} {event}"),
+                2,
+                3 + number.len(),
+                Style::Plain,
+            );
+        }
+        for sketch in &section.sketches {
+            self.line("");
+            self.paragraph(&sketch.title, 2, 2, Style::Plain);
+            for line in &sketch.lines {
+                self.line(&format!("  {line}"));
+            }
+        }
+        for table in &section.tables {
+            self.table(table);
+        }
+        if !section.facts.is_empty() {
+            self.line("");
+            self.facts(&section.facts);
+        }
+        if !section.notes.is_empty() {
+            self.line("");
+        }
+        for note in &section.notes {
+            self.paragraph(note, 2, 2, Style::Dim);
+        }
+        for list in &section.lists {
+            self.list(list);
+        }
+    }
+
+    fn list(&mut self, list: &FoldedList) {
+        if !list.is_open {
+            self.paragraph(&format!("{}.", list.title), 2, 4, Style::Dim);
+            return;
+        }
+        self.paragraph(&format!("{}:", list.title), 2, 4, Style::Dim);
+        for entry in &list.entries {
+            self.paragraph(&format!("- {entry}"), 4, 6, Style::Dim);
+        }
+    }
+
+    /// A table whose cells may have a second line, and what did not fit into it. Where there is no room for the caveats
+    /// in the titles they stand below.
+    fn table(&mut self, table: &Table) {
+        let width = self.width - 2;
+        let has_marks = table.columns.iter().any(|column| !column.marks.is_empty());
+        let (mut lines, mut left_out) = laid_out(table, true).lines(width, self.painter);
+        let are_below = has_marks && !left_out.is_empty();
+        if are_below {
+            (lines, left_out) = laid_out(table, false).lines(width, self.painter);
+        }
+        self.line("");
+        for line in lines {
+            self.line(&format!("  {line}"));
+        }
+        if !left_out.is_empty() {
+            let text = format!("(too narrow for {})", left_out.join(", "));
+            self.paragraph(&text, 2, 2, Style::Dim);
+        }
+        if are_below {
+            let marked = table
+                .columns
+                .iter()
+                .filter(|column| !column.marks.is_empty());
+            let marked: Vec<String> = marked
+                .map(|column| format!("{} {}", column.title, marks_text(&column.marks)))
+                .collect();
+            let text = format!("caveats of {}", marked.join(", of "));
+            self.paragraph(&text, 2, 2, Style::Caution);
+        }
+    }
+
+    fn facts_with_title(&mut self, title: &str, facts: &[Fact]) {
+        if !facts.is_empty() {
+            self.heading(title);
+            self.facts(facts);
+        }
+    }
+
+    /// Facts one by one: they are looked up, not compared.
+    fn facts(&mut self, facts: &[Fact]) {
+        let label_width = facts.iter().map(|fact| text_width(&fact.label)).max();
+        let label_width = label_width.unwrap_or(0);
+        let indent = 2 + label_width + 2;
+        let width = self.width.clamp(indent + 20, MAX_PARAGRAPH + indent);
+        for fact in facts {
+            let mut label = format!("{:label_width$}", fact.label);
+            for line in wrap(&marked(&fact.value, &fact.marks), width - indent, 0, 0) {
+                let painted = self.painter.paint(Style::Dim, &label);
+                self.line(&format!("  {painted}  {line}"));
+                label = " ".repeat(label_width);
+            }
+        }
+    }
+
+    fn caveats(&mut self, caveats: &[NumberedCaveat]) {
+        if caveats.is_empty() {
+            return;
+        }
+        self.heading("Caveats");
+        for caveat in caveats {
+            let place = caveat.phase;
+            let place = place.map_or(String::new(), |phase| format!(" ({})", phase.as_str()));
+            let text = format!(
+                "[{}] {}{place}: {}",
+                caveat.number, caveat.label, caveat.message
+            );
+            let style = match caveat.severity {
+                Severity::Serious => Style::Alarm,
+                Severity::Doubt => Style::Caution,
+                Severity::Condition => Style::Plain,
+            };
+            self.paragraph(&text, 2, 6, style);
+            if let Some(hint) = &caveat.hint {
+                self.paragraph(&format!("hint: {hint}"), 6, 12, Style::Dim);
+            }
+        }
+    }
+}
+
+/// A table as it is set, with the caveats in the titles or without.
+fn laid_out(table: &Table, with_marks: bool) -> layout::Table {
+    let columns = table.columns.iter().map(|column| {
+        let marks = if with_marks {
+            marks_text(&column.marks)
+        } else {
+            String::new()
+        };
+        let title = format!("{}{marks}", column.title);
+        if column.is_number {
+            layout::Column::number(title, column.rank)
+        } else {
+            layout::Column::text(title)
+        }
+    });
+    let mut set = layout::Table::new(columns.collect());
+    for row in &table.rows {
+        let cells = row.iter();
+        let cells = cells.map(|cell| layout::Cell::new(cell.text.clone(), style(cell.tone)));
+        set.row(cells.collect());
+        if row.iter().any(|cell| cell.detail.is_some()) {
+            let details = row
+                .iter()
+                .map(|cell| cell.detail.clone().unwrap_or_default());
+            set.row(
+                details
+                    .map(|text| layout::Cell::new(text, Style::Dim))
+                    .collect(),
+            );
+        }
+    }
+    set
+}
+
+fn status(status: &Status) -> String {
+    let text = marked(status.label, &status.marks);
+    match &status.reason {
+        Some(reason) => format!("{text}: {reason}"),
+        None => text,
+    }
+}
+
+fn style(tone: Tone) -> Style {
+    match tone {
+        Tone::Plain => Style::Plain,
+        Tone::Strong => Style::Bold,
+        Tone::Soft => Style::Dim,
+        Tone::Doubt => Style::Caution,
+        Tone::Alarm => Style::Alarm,
+    }
+}

@@ -1,0 +1,97 @@
+//! The charts of a run: over time, and its distributions.
+
+use crate::caveat::{CaveatBook, Topic};
+use crate::page::time::{TimeChart, TimeCharts};
+use crate::page::{Section, charts_of};
+
+/// The charts that have data: of the load, of resources, and of percentiles.
+pub(super) fn sections(
+    charts: &TimeCharts,
+    resources: Option<Section>,
+    book: &CaveatBook,
+) -> Vec<Section> {
+    if charts.time.start_s.is_empty() {
+        return Vec::new();
+    }
+    let [over_time, distribution] = [over_time(charts, book), distribution(book)];
+    [Some(over_time), resources, Some(distribution)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn chart(id: &str, title: &str, caption: &str, marks: Vec<usize>) -> TimeChart {
+    TimeChart {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        marks,
+        is_low: false,
+    }
+}
+
+/// Caveats of percentiles, those of the high ones included.
+fn marks_of_latency(book: &CaveatBook) -> Vec<usize> {
+    let mut marks = book.marks(Topic::Latency, None);
+    marks.extend(book.marks(Topic::Tail, None));
+    marks.sort_unstable();
+    marks.dedup();
+    marks
+}
+
+fn over_time(charts: &TimeCharts, book: &CaveatBook) -> Section {
+    let offered = match charts.time.offered_per_s {
+        Some(_) => ", against the rate that the schedule offered",
+        None => "",
+    };
+    let of_window = match charts.thinning {
+        Some(_) => "In each recording window.",
+        None => "In each recording window, of the operations that ended in it.",
+    };
+    let mut shown = vec![
+        chart(
+            "rate",
+            "Rate",
+            &format!("Operations per second that succeeded{offered}."),
+            book.marks(Topic::Rate, None),
+        ),
+        chart("latency", "Latency", of_window, marks_of_latency(book)),
+    ];
+    if charts.time.failed_per_s.is_some() {
+        shown.push(chart(
+            "errors",
+            "Errors",
+            "Operations per second that failed. They are part of no rate and of no latency.",
+            book.marks(Topic::Errors, None),
+        ));
+    }
+    Section {
+        title: "Over time".into(),
+        lead: charts.thinning.clone().unwrap_or_default(),
+        charts: charts_of(shown),
+        ..Section::default()
+    }
+}
+
+fn distribution(book: &CaveatBook) -> Section {
+    let shown = [
+        chart(
+            "distribution",
+            "Response time by operation",
+            "How long all but the slowest took; each step to the right leaves out ten times fewer.",
+            marks_of_latency(book),
+        ),
+        chart(
+            "comparison",
+            "Response against service time",
+            "Where the curves part, operations waited before they were sent.",
+            marks_of_latency(book),
+        ),
+    ];
+    Section {
+        title: "Distribution".into(),
+        charts: charts_of(shown),
+        is_grid: true,
+        ..Section::default()
+    }
+}

@@ -1,0 +1,215 @@
+//! Reports of a finished run.
+
+mod analysis;
+mod charts;
+mod headline;
+mod instances;
+mod json;
+mod kpi;
+mod phases;
+pub(crate) mod result;
+mod series;
+
+use crate::caveat::{CaveatBook, Topic};
+use crate::error::ReportError;
+use crate::facts;
+use crate::io_trace::{self, TraceView};
+use crate::options::{Format, PageFormat, RenderOptions};
+use crate::page::{Definition, FactList, Page, Section, Status};
+use crate::render::show;
+use crate::terms::{INTERVAL, LAW_CHECK, SERVICE_DEMAND};
+use crate::watched::Watched;
+use crate::ycsb;
+use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_record::model::{PhaseRecord, RunDocument};
+use dyno_record::reader::Run;
+use result::{by_count, result_phase};
+use series::MAX_POINTS;
+
+/// What a page says where nothing was recorded.
+const NO_PHASE: &str = "The run recorded no phase, so there is no result.";
+
+/// Renders a run with its analysis, if it has one. What scripts read as YCSB's text or as key figures has none of it. The
+/// text ends with a line end.
+///
+/// # Errors
+/// [`ReportError`] if the run has not what YCSB's text or the key figures need; the other formats show any run.
+pub fn render(
+    run: &Run,
+    analysis: Option<&RunAnalysis>,
+    format: Format,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    render_traced(run, analysis, None, format, options)
+}
+
+/// The same of a run during which file I/O was traced.
+///
+/// # Errors
+/// As those of [`render`].
+pub fn render_traced(
+    run: &Run,
+    analysis: Option<&RunAnalysis>,
+    trace: Option<&TraceView<'_>>,
+    format: Format,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    let format = match format {
+        Format::Human => PageFormat::Human,
+        Format::Markdown => PageFormat::Markdown,
+        Format::Html => PageFormat::Html,
+        Format::Json => PageFormat::Json,
+        Format::Ycsb => return ycsb::render(run, &options.ycsb),
+        Format::Kpi => return kpi::render(&run.document),
+    };
+    show(
+        format,
+        options,
+        || page(run, analysis, trace),
+        || json::document(run, analysis, trace),
+    )
+}
+
+/// The page of a run.
+pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<'_>>) -> Page {
+    let document = &run.document;
+    let book = CaveatBook::new(&document.caveats);
+    let result = result_phase(document);
+    let names = operation_names(document, result);
+    let mut time = series::charts(run, names, result.map(|phase| phase.name), MAX_POINTS);
+    let watched = Watched::new(run, analysis, &mut time);
+    let mut sections: Vec<Section> = watched.changes.into_iter().collect();
+    sections.extend(charts::sections(&time, watched.panels, &book));
+    sections.extend(phases::sections(document, &book));
+    sections.extend(result.and_then(|phase| instances::instances(document, phase)));
+    sections.extend(result.and_then(|phase| instances::hosts(document, phase)));
+    sections.extend(
+        analysis
+            .into_iter()
+            .flat_map(|analysis| analysis::sections(analysis, &book)),
+    );
+    sections.extend(watched.tables);
+    let title = format!("Workload {}", document.name);
+    let mut page = Page {
+        status: Status::of_run(
+            document.status,
+            document.status_reason.as_deref(),
+            book.marks(Topic::Status, None),
+        ),
+        subject: facts::server_name(&document.server),
+        started_at: document.started_at.clone(),
+        dyno_version: document.dyno_version.clone(),
+        no_answer: if result.is_some() { "" } else { NO_PHASE },
+        verdict: watched.verdict,
+        findings: analysis.map_or(Vec::new(), |analysis| {
+            analysis.findings.iter().map(Into::into).collect()
+        }),
+        sections,
+        method: method(document, &book),
+        plan: facts::plan_text(&document.plan),
+        definitions: definitions(analysis.is_some()),
+        time: (!time.time.start_s.is_empty()).then_some(time),
+        ..Page::new("run", title, description(document), "complete")
+    };
+    if let Some(phase) = result {
+        page.headline_title = format!("Result of phase {}", phase.name.as_str()).into();
+        page.headline = headline::headline(document, phase, analysis, &book);
+    }
+    page.caveats = book.into_entries();
+    if let Some(view) = trace {
+        add_trace(&mut page, io_trace::page(view));
+    }
+    page
+}
+
+/// Adds what a trace of file I/O shows that was made during the run. Its caveats are numbered after those of the run.
+fn add_trace(page: &mut Page, traced: Page) {
+    let known = page.caveats.len();
+    page.findings.extend(traced.findings);
+    page.caveats
+        .extend(traced.caveats.into_iter().map(|mut caveat| {
+            caveat.number += known;
+            caveat
+        }));
+    page.definitions.extend(traced.definitions);
+    page.sections.extend(traced.sections);
+}
+
+fn description(document: &RunDocument) -> String {
+    document.recorded_plan().description.unwrap_or_default()
+}
+
+fn method(document: &RunDocument, book: &CaveatBook) -> Vec<FactList> {
+    let machine = match document.fleet {
+        Some(_) => "Machine of the controller",
+        None => "Machine of the client",
+    };
+    let lists = [
+        ("Workload", facts::workload(document, book)),
+        ("Server", facts::server(&document.server, book)),
+        (machine, facts::machine(document, book)),
+    ];
+    lists.map(|(title, facts)| FactList { title, facts }).into()
+}
+
+/// Names of all operations of the run: those of the result phase first, most frequent first.
+fn operation_names(document: &RunDocument, result: Option<&PhaseRecord>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for phase in result.into_iter().chain(&document.phases) {
+        for (name, _) in by_count(phase) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+    }
+    names
+}
+
+/// The terms that the page uses.
+fn definitions(is_analysed: bool) -> Vec<Definition> {
+    let of_analysis = [INTERVAL, SERVICE_DEMAND, LAW_CHECK];
+    let of_analysis = of_analysis.into_iter().filter(|_| is_analysed);
+    DEFINITIONS.iter().copied().chain(of_analysis).collect()
+}
+
+/// The terms that the page of a run uses.
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        term: "response time",
+        meaning: "From the moment an operation should have started, by the schedule, to its end. \
+                  It includes waiting in the client and is what a user of the system would see.",
+    },
+    Definition {
+        term: "service time",
+        meaning: "From handing the first byte to the network to the end of the answer: the \
+                  server and the way to it, without the wait before.",
+    },
+    Definition {
+        term: "start delay",
+        meaning: "Response time minus service time: how long an operation waited for a free \
+                  connection or for the load generator.",
+    },
+    Definition {
+        term: "closed loop",
+        meaning: "Each connection starts its next operation when the last one has ended. A slow \
+                  server is asked less often, so waiting that users would see stays invisible.",
+    },
+    Definition {
+        term: "offered and achieved rate",
+        meaning: "Operations per second that the schedule asked for, and those that succeeded. \
+                  Failed operations are never part of a rate or of a latency.",
+    },
+    Definition {
+        term: "percentile",
+        meaning: "p99 = 2 ms: 99 of 100 operations took at most 2 ms. Percentiles are read from \
+                  histograms that are added up, never averaged; the histograms keep three digits.",
+    },
+    Definition {
+        term: "Little ratio",
+        meaning: "Operations in flight divided by rate × service time, measured apart from each \
+                  other. It is 1 when the measurement agrees with itself.",
+    },
+];
+
+#[cfg(test)]
+mod tests;

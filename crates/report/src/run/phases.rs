@@ -1,0 +1,256 @@
+//! The phases of a run: what each operation did, and what the client needed for it.
+
+use super::result::{by_count, failures};
+use crate::caveat::{CaveatBook, Topic};
+use crate::facts;
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Fact, Section};
+use dyno_record::model::{
+    Arrivals, KeyShares, LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument,
+};
+use dyno_record::quantity::Quantity;
+
+/// Columns before those of the times.
+const OF_OPERATION: usize = 5;
+
+/// A section for each phase, the last one first: it is the result.
+pub(super) fn sections(document: &RunDocument, book: &CaveatBook) -> Vec<Section> {
+    let phases = document.phases.iter().rev().enumerate();
+    phases
+        .map(|(place, phase)| Section {
+            is_folded: place > 0,
+            ..section(phase, document.server.documents, book)
+        })
+        .collect()
+}
+
+fn section(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -> Section {
+    let purpose = match phase.name {
+        PhaseKind::Load => "inserts the data set",
+        PhaseKind::Warmup => "same load before measuring, not part of the result",
+        PhaseKind::Measure => "the result",
+    };
+    let name = phase.name.as_str();
+    let operations = by_count(phase);
+    let rows = operations
+        .iter()
+        .flat_map(|(name, record)| rows(name, record));
+    let label = format!("Operations of phase {name}");
+    let table = Table::new(label, columns(phase, book), rows.collect());
+    Section {
+        title: format!("Phase {name}: {purpose}").into(),
+        tables: if operations.is_empty() {
+            Vec::new()
+        } else {
+            vec![table]
+        },
+        facts: phase_facts(phase, documents, book),
+        notes: phase_notes(phase),
+        ..Section::default()
+    }
+}
+
+/// Ranks say which columns go first on a narrow terminal.
+fn columns(phase: &PhaseRecord, book: &CaveatBook) -> Vec<Column> {
+    let marks = |topic| book.marks(topic, Some(phase.name));
+    vec![
+        Column::text("operation"),
+        Column::number("count", 40),
+        Column::number("rate", 45),
+        Column::number("errors", 60).marked(&marks(Topic::Errors)),
+        Column::number("documents", 12),
+        Column::text("time"),
+        Column::number("mean", 30),
+        Column::number("min", 10),
+        Column::number("p50", 80).marked(&marks(Topic::Latency)),
+        Column::number("p90", 15),
+        Column::number("p95", 20),
+        Column::number("p99", 90),
+        Column::number("p99.9", 70).marked(&marks(Topic::Tail)),
+        Column::number("p99.99", 25),
+        Column::number("max", 50),
+    ]
+}
+
+/// A row for each of the three times; the counts stand in the first one, and the share of failures below their number.
+fn rows(name: &str, record: &OperationRecord) -> Vec<Vec<Cell>> {
+    let finished = record.count + record.errors;
+    let one_each = record.documents == record.count || record.documents == 0;
+    let documents = if one_each {
+        String::new()
+    } else {
+        Quantity::count(record.documents).to_string()
+    };
+    let tone = if record.errors > 0 {
+        Tone::Alarm
+    } else {
+        Tone::Plain
+    };
+    let mut first = vec![
+        Cell::new(facts::operation_label(name), Tone::Strong),
+        Quantity::count(record.count).to_string().into(),
+        Quantity::per_second(record.rate_per_s).to_string().into(),
+        Cell::new(Quantity::count(record.errors).to_string(), tone),
+        documents.into(),
+    ];
+    let mut second = vec![Cell::default(); OF_OPERATION];
+    if record.errors > 0 {
+        let share = Quantity::ratio(record.errors as f64 / finished.max(1) as f64);
+        second[3] = Cell::new(share.to_string(), Tone::Soft);
+    }
+    if record.count == 0 {
+        first.push(Cell::new("no operation succeeded", Tone::Soft));
+        let mut rows = vec![first, second];
+        rows.iter_mut()
+            .for_each(|row| row.resize(OF_OPERATION + 10, Cell::default()));
+        return rows;
+    }
+    first.extend(time("response", &record.response_time_us));
+    second.extend(time("service", &record.service_time_us));
+    let mut third = vec![Cell::default(); OF_OPERATION];
+    third.extend(time("start delay", &record.start_delay_us));
+    vec![first, second, third]
+}
+
+fn time(clock: &str, summary: &LatencySummary) -> Vec<Cell> {
+    let values = [
+        summary.mean,
+        summary.min,
+        summary.p50,
+        summary.p90,
+        summary.p95,
+        summary.p99,
+        summary.p99_9,
+        summary.p99_99,
+        summary.max,
+    ];
+    let values = values.map(|value| Quantity::microseconds(value).to_string().into());
+    std::iter::once(Cell::new(clock, Tone::Soft))
+        .chain(values)
+        .collect()
+}
+
+fn phase_facts(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -> Vec<Fact> {
+    let fact = |label: &str, value: String, topic: Option<Topic>| {
+        let marks = topic.map(|topic| book.marks(topic, Some(phase.name)));
+        Fact::new(label, value).marked(&marks.unwrap_or_default())
+    };
+    let offered = phase.offered_rate_per_s.map(Quantity::per_second);
+    let offered = offered.map_or(String::new(), |rate| format!(" of {rate} offered"));
+    let rate = format!(
+        "{}{offered}",
+        Quantity::per_second(phase.achieved_rate_per_s)
+    );
+    let length = Quantity::seconds(phase.duration_s).to_string();
+    let mut facts = vec![
+        fact("Length", length, None),
+        fact("Rate", rate, Some(Topic::Rate)),
+    ];
+    let failed: Vec<String> = failures(phase)
+        .into_iter()
+        .map(|(kind, count)| format!("{kind} {}", Quantity::count(count)))
+        .collect();
+    if !failed.is_empty() {
+        facts.push(fact("Errors", failed.join(", "), Some(Topic::Errors)));
+    }
+    if let Some(arrivals) = &phase.arrivals {
+        let text = arrivals_text(arrivals);
+        facts.push(fact("Arrivals", text, Some(Topic::Arrivals)));
+    }
+    facts.push(fact("Client CPU", cpu_text(phase), Some(Topic::Client)));
+    let memory = Quantity::bytes(phase.client.max_rss_bytes);
+    facts.push(fact("Client memory", format!("{memory} at most"), None));
+    facts.push(fact(
+        "In flight",
+        in_flight_text(phase),
+        Some(Topic::InFlight),
+    ));
+    if let Some(keys) = &phase.keys {
+        facts.push(fact("Keys drawn", keys_text(keys, documents), None));
+    }
+    let reconnects = Quantity::count(phase.reconnects).to_string();
+    facts.push(fact("Connections replaced", reconnects, None));
+    facts
+}
+
+fn arrivals_text(arrivals: &Arrivals) -> String {
+    let share = |part: u64| match arrivals.due {
+        0 => String::new(),
+        due => format!(" ({})", Quantity::ratio(part as f64 / due as f64)),
+    };
+    format!(
+        "{} due, {} started, {}{} dropped, {}{} more than 1 ms late",
+        Quantity::count(arrivals.due),
+        Quantity::count(arrivals.started),
+        Quantity::count(arrivals.dropped),
+        share(arrivals.dropped),
+        Quantity::count(arrivals.late),
+        share(arrivals.late),
+    )
+}
+
+fn cpu_text(phase: &PhaseRecord) -> String {
+    let client = &phase.client;
+    let total_s = client.cpu_user_s + client.cpu_system_s;
+    let mut text = format!(
+        "{} per operation, {} user + {} system",
+        Quantity::microseconds(client.cpu_us_per_operation),
+        Quantity::seconds(client.cpu_user_s),
+        Quantity::seconds(client.cpu_system_s),
+    );
+    if phase.duration_s > 0.0 {
+        let busy = Quantity::ratio(total_s / phase.duration_s);
+        text += &format!(", {busy} of one core");
+    }
+    text
+}
+
+fn in_flight_text(phase: &PhaseRecord) -> String {
+    let mean = phase.mean_in_flight;
+    match phase.little_ratio {
+        Some(ratio) => format!(
+            "{mean:.2} on average, Little ratio {}",
+            Quantity::plain(ratio)
+        ),
+        None => format!("{mean:.2} on average"),
+    }
+}
+
+/// Draws per document below which the share of the hottest keys says more about chance than about the
+/// distribution: with one draw each, even uniform keys give a quarter of the draws to a tenth of them.
+const FEW_DRAWS_PER_DOCUMENT: f64 = 10.0;
+
+fn keys_text(keys: &KeyShares, documents: Option<u64>) -> String {
+    let few = documents
+        .is_some_and(|documents| (keys.draws as f64) < FEW_DRAWS_PER_DOCUMENT * documents as f64);
+    let doubt = if few {
+        " (few draws per document: chance makes these shares larger)"
+    } else {
+        ""
+    };
+    format!(
+        "{}; the hottest 1 % of the documents got {}, the hottest 10 % got {}{doubt}",
+        Quantity::count(keys.draws),
+        Quantity::ratio(keys.hottest_1_percent_ratio),
+        Quantity::ratio(keys.hottest_10_percent_ratio),
+    )
+}
+
+fn phase_notes(phase: &PhaseRecord) -> Vec<String> {
+    let mut notes = Vec::new();
+    if phase.operations.contains_key("read_modify_write") {
+        notes.push(
+            "A read-modify-write is also counted as one read and one update; it is one operation \
+             of the rate."
+                .to_owned(),
+        );
+    }
+    let clamped: u64 = phase.operations.values().map(|o| o.clamped).sum();
+    if clamped > 0 {
+        let clamped = Quantity::count(clamped);
+        notes.push(format!(
+            "{clamped} values above 60 s are recorded as 60 s: maximum and high percentiles are lower bounds."
+        ));
+    }
+    notes
+}

@@ -1,0 +1,46 @@
+//! Which phase is the result of a run, and what is said of a run that did not end as planned.
+
+use dyno_record::model::{OperationRecord, PhaseKind, PhaseRecord, RunDocument, RunStatus};
+
+/// The phase that the headline is about: the measure phase, or the last one that did something.
+pub(crate) fn result_phase(document: &RunDocument) -> Option<&PhaseRecord> {
+    let measured = |phase: &&PhaseRecord| phase.name == PhaseKind::Measure;
+    let worked = |phase: &&PhaseRecord| phase.operations.values().any(|o| o.count + o.errors > 0);
+    let phases = &document.phases;
+    let measure = phases.iter().find(measured);
+    let last_that_worked = phases.iter().rev().find(worked);
+    measure.or(last_that_worked).or(phases.last())
+}
+
+/// Operations of a phase, most frequent first, equal ones by name.
+pub(super) fn by_count(phase: &PhaseRecord) -> Vec<(&String, &OperationRecord)> {
+    let mut operations: Vec<_> = phase.operations.iter().collect();
+    operations.sort_by_key(|(_, record)| std::cmp::Reverse(record.count + record.errors));
+    operations
+}
+
+/// Failures of a phase by kind, most frequent first.
+pub(super) fn failures(phase: &PhaseRecord) -> Vec<(&str, u64)> {
+    let all = phase.errors.iter();
+    let mut errors: Vec<(&str, u64)> = all
+        .map(|(kind, count)| (kind.as_str(), *count))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    errors
+}
+
+/// The first line of the lists that scripts read, if the run did not end as planned: they have no
+/// other place for it. Scripts look for labels, and skip it.
+pub fn incomplete(document: &RunDocument) -> String {
+    let status = match document.status {
+        RunStatus::Complete => return String::new(),
+        RunStatus::Running => "the run still goes on, or was killed",
+        RunStatus::Partial => "the run was stopped early",
+        RunStatus::Failed => "the run failed",
+    };
+    let reason = document.status_reason.as_deref().unwrap_or(status);
+    // A reason may hold the last lines of a log.
+    let line: Vec<&str> = reason.lines().map(str::trim).collect();
+    format!("INCOMPLETE: {}\n", line.join(" "))
+}

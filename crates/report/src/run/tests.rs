@@ -1,0 +1,100 @@
+use super::*;
+use crate::testdata;
+use dyno_record::model::PhaseKind;
+
+#[test]
+fn the_headline_is_about_the_measure_phase_and_its_dominant_operation() {
+    let page = page(&testdata::closed_run(), None, None);
+    assert_eq!(page.headline_title, "Result of phase measure");
+    let labels: Vec<_> = page.headline.iter().map(|f| f.label.as_str()).collect();
+    let expected = [
+        "achieved rate",
+        "p50 response time",
+        "p99 response time",
+        "p99.9 response time",
+        "errors",
+    ];
+    assert_eq!(labels, expected);
+    assert_eq!(page.headline[1].note.as_deref(), Some("read"));
+    assert_eq!(page.headline[0].note.as_deref(), Some("closed loop"));
+}
+
+#[test]
+fn an_open_loop_tells_its_offered_rate_and_arrivals() {
+    let page = page(&testdata::open_run(), None, None);
+    let figures = &page.headline;
+    let note = figures[0].note.clone().unwrap();
+    assert!(note.ends_with("of 1,000/s offered"), "{note}");
+    let mut sections = page.sections.iter();
+    let measure = sections.find(|section| section.title == "Phase measure: the result");
+    let mut facts = measure.unwrap().facts.iter();
+    let arrivals = facts.find(|fact| fact.label == "Arrivals").unwrap();
+    assert!(!arrivals.marks.is_empty());
+    assert!(figures[4].alarming);
+}
+
+#[test]
+fn every_caveat_marks_something_that_the_page_shows() {
+    let page = page(&testdata::open_run(), None, None);
+    assert!(page.caveats.len() >= 4);
+    let text = serde_json::to_string(&page).unwrap();
+    let mut marks: Vec<usize> = Vec::new();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    collect_marks(&value, &mut marks);
+    for caveat in &page.caveats {
+        assert!(marks.contains(&caveat.number), "{caveat:?}");
+    }
+}
+
+fn collect_marks(value: &serde_json::Value, marks: &mut Vec<usize>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                if name.ends_with("marks") && value.is_array() {
+                    let list: Vec<usize> = serde_json::from_value(value.clone()).unwrap();
+                    marks.extend(list);
+                }
+                collect_marks(value, marks);
+            }
+        }
+        serde_json::Value::Array(items) => {
+            items.iter().for_each(|item| collect_marks(item, marks));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn a_run_without_phases_has_no_headline() {
+    let page = page(&testdata::run(testdata::closed_document(), &[]), None, None);
+    assert!(page.headline.is_empty() && page.no_answer == NO_PHASE);
+    assert!(
+        !page
+            .sections
+            .iter()
+            .any(|section| section.title.starts_with("Phase "))
+    );
+}
+
+#[test]
+fn an_operation_that_never_succeeded_has_no_latencies() {
+    let intervals = [testdata::window(PhaseKind::Measure, 0, 0).failures("read", "timeout", 3)];
+    let run = testdata::run(testdata::closed_document(), &intervals);
+    let page = page(&run, None, None);
+    let mut sections = page.sections.iter();
+    let measure = sections.find(|section| section.title.starts_with("Phase measure"));
+    let table = &measure.unwrap().tables[0];
+    let titles: Vec<&str> = table
+        .columns
+        .iter()
+        .map(|column| column.title.as_str())
+        .collect();
+    assert_eq!(titles, ["operation", "count", "rate", "errors", "time"]);
+    assert_eq!(table.rows[0][4].text, "no operation succeeded");
+    assert_eq!(table.rows[1][3].text, "100 %");
+    assert_eq!(
+        page.headline[1].value.to_string(),
+        dyno_record::quantity::NO_VALUE
+    );
+    assert_eq!(page.headline[4].note.as_deref(), Some("100 %, all timeout"));
+}

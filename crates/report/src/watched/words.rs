@@ -1,0 +1,68 @@
+//! Words for times and lists.
+
+use dyno_analyze::verdict::Stretch;
+use dyno_record::quantity::Quantity;
+
+/// Ends of two times that are no further apart than this are the same: windows are seldom shorter.
+const SAME_S: f64 = 1.0;
+
+/// A part of the measured time in words, which count from its start: `from 30.9 s on`.
+pub(super) fn when(start_s: f64, end_s: f64, measured: Option<Stretch>) -> String {
+    let Some(measured) = measured else {
+        return String::new();
+    };
+    let time = |at_s: f64| Quantity::seconds((at_s - measured.start_s).max(0.0));
+    let from_start = start_s <= measured.start_s + SAME_S;
+    let to_end = end_s >= measured.end_s - SAME_S;
+    match (from_start, to_end) {
+        (true, true) => "all the measured time".to_owned(),
+        (true, false) => format!("in the first {} of the measured time", time(end_s)),
+        (false, true) => format!("from {} of the measured time to its end", time(start_s)),
+        (false, false) => format!(
+            "from {} to {} of the measured time",
+            time(start_s),
+            time(end_s)
+        ),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn list(words: &[impl AsRef<str>]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", first.join(", "), last.as_ref())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_from_the_start_of_the_measured_time() {
+        let measured = Some(Stretch {
+            start_s: 6.0,
+            end_s: 66.0,
+        });
+        let cases = [
+            ((6.0, 66.0), "all the measured time"),
+            ((6.4, 36.0), "in the first 30.0 s of the measured time"),
+            ((36.0, 65.2), "from 30.0 s of the measured time to its end"),
+            ((16.0, 26.0), "from 10.0 s to 20.0 s of the measured time"),
+        ];
+        for ((start_s, end_s), expected) in cases {
+            assert_eq!(when(start_s, end_s, measured), expected);
+        }
+    }
+
+    #[test]
+    fn lists_end_with_and() {
+        assert_eq!(list(&["a", "b", "c"]), "a, b and c");
+        assert_eq!(list(&["a"]), "a");
+        assert_eq!(list(&[""; 0]), "");
+    }
+}
