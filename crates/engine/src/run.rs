@@ -1,7 +1,7 @@
 //! The course of a session: run directory, server, collection, phases, and the saved run, in this
 //! order, with everything taken back when nothing was recorded and everything kept once it was.
 
-mod collection;
+pub mod collection;
 pub mod directory;
 pub mod document;
 mod documents;

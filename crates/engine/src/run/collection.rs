@@ -17,7 +17,7 @@ pub(crate) enum Decision {
 }
 
 /// Documents that this client loads and works on.
-pub(crate) fn own_documents(plan: &Plan) -> u64 {
+pub fn own_documents(plan: &Plan) -> u64 {
     let data = &plan.data;
     data.insert_count
         .unwrap_or(data.records.saturating_sub(data.insert_start))
@@ -31,7 +31,11 @@ pub(crate) fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
 }
 
 /// Decides, or says why the collection is not what the plan assumes.
-pub(crate) fn decide(plan: &Plan, state: &CollectionState, no_load: bool) -> Result<Decision, Error> {
+pub(crate) fn decide(
+    plan: &Plan,
+    state: &CollectionState,
+    no_load: bool,
+) -> Result<Decision, Error> {
     let (found, planned) = (state.documents, plan.data.records);
     if found > planned {
         return Err(too_many(plan, found));

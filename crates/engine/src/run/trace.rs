@@ -84,7 +84,12 @@ impl Watchers {
     }
 
     /// Programs for the phases that are about to start: their kinds and starts by the run's clock.
-    pub(crate) fn start(&mut self, traces: &[TracePlan], phases: &[(PhaseKind, u64)], subject: &Subject) {
+    pub(crate) fn start(
+        &mut self,
+        traces: &[TracePlan],
+        phases: &[(PhaseKind, u64)],
+        subject: &Subject,
+    ) {
         if let Some(attached) = self.attached.take() {
             self.traced = attached.start(phases, &self.over);
         }
