@@ -8,6 +8,7 @@ use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
 use crate::tail::TailPlan;
+use crate::topology::{Topology, TopologyError};
 use crate::units::{Bytes, CacheSize, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -213,6 +214,35 @@ impl ServerKind {
 }
 
 impl ServerPlan {
+    /// The topology that [`ServerPlan::topology`] and [`ServerPlan::pairs`] name together.
+    ///
+    /// # Errors
+    /// The text is no topology.
+    pub fn topology(&self) -> Result<Topology, TopologyError> {
+        match &self.topology {
+            Some(text) => text.parse(),
+            None if self.pairs > 1 => Ok(Topology::Pairs { n: self.pairs }),
+            None => Ok(Topology::Standalone),
+        }
+    }
+
+    /// Gives the topology its one form: independent servers are `pairs`, and one server needs no words. A text that is no
+    /// topology stays.
+    pub fn settle_topology(&mut self) {
+        if self.topology.is_none() {
+            return;
+        }
+        match self.topology() {
+            Ok(Topology::Standalone) => self.topology = None,
+            Ok(Topology::Pairs { n }) => {
+                self.topology = None;
+                self.pairs = n;
+            }
+            Ok(joined) => self.topology = Some(joined.to_string()),
+            Err(_) => {}
+        }
+    }
+
     /// The cache in bytes; `None` for the server's own default.
     pub fn cache_bytes(&self) -> Option<Bytes> {
         match self.cache? {

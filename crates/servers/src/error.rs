@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::commander::CommandFailure;
 use crate::diagnose;
 use crate::placement::{InstancePlacement, refusal_hint};
-use crate::topology::TopologyError;
+use dyno_plan::topology::TopologyError;
 
 /// A server could not be found, started or stopped.
 #[derive(Debug, thiserror::Error)]

@@ -23,7 +23,6 @@ mod secret;
 mod server;
 mod settings;
 mod tls;
-mod topology;
 mod version;
 mod watchdog;
 
@@ -32,6 +31,9 @@ pub use commander::{CommandFailure, Commander, Target};
 pub use deployment::{
     Adjust, Deployment, DeploymentOptions, Duty, Encryption, EndedMember, FolderMapping, Instance,
     Member, MemberSettings, Namespace, instances, planned_caches,
+};
+pub use dyno_plan::topology::{
+    Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology, TopologyError,
 };
 pub use effective::{Deviation, deviations, read_back};
 pub use error::ServerError;
@@ -48,8 +50,5 @@ pub use secret::random_text;
 pub use server::{RunningServer, Stopped, start};
 pub use settings::{MongodSettings, Role, Security, StorageEngine};
 pub use tls::{TlsFiles, make_tls_files};
-pub use topology::{
-    Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology, TopologyError,
-};
 pub use version::{EMBEDDED_VERSION, Edition, Program, program_version};
 pub use watchdog::GroupWatchdog;

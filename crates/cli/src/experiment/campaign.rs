@@ -10,7 +10,7 @@ use crate::session::analysis::stolen_ratio;
 use crate::session::choice;
 use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Hands, execute_on};
-use crate::session::lab::{self, Lab};
+use crate::session::lab::Lab;
 use crate::session::place::Place;
 use crate::session::server::ServerPlaces;
 use crate::session::task;
@@ -655,7 +655,7 @@ fn plan_of(task: &Task, point: &Point) -> Result<Task, Failure> {
     dyno_plan::file::set(&mut plan, &settings).map_err(PlanError::Invalid)?;
     choice::reconsider(&mut plan, keys.clone());
     let is_other_server = keys.clone().any(choice::decides);
-    lab::settle_topology(&mut plan)?;
+    plan.server.settle_topology();
     if !settings.is_empty() && !point.settings.contains_key("client.threads") {
         task.threads.apply(&mut plan);
     }

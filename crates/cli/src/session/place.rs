@@ -169,12 +169,7 @@ fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Failure> {
     let servers = lab::data_servers(&lab::topology_of(plan)?);
     PlacementRequest::parse(text, servers)
         .map(Some)
-        .map_err(failure)
-}
-
-/// Refuses a placement that cannot be understood, before anything else is done.
-pub(crate) fn check(plan: &Plan) -> Result<(), Failure> {
-    request(plan).map(|_| ())
+        .map_err(|error| failure(error.into()))
 }
 
 pub(crate) fn failure(error: PlacementError) -> Failure {

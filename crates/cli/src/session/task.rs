@@ -8,7 +8,7 @@ use crate::args::{
 };
 use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
-use crate::session::{choice, framework, lab, locality, place};
+use crate::session::{choice, framework, locality};
 use crate::surroundings::Surroundings;
 use dyno_plan::Plan;
 use dyno_plan::builtin;
@@ -348,7 +348,7 @@ fn on_one_server(
     let server = settle_server(&mut plan, start, surroundings, &mut notes)?;
     absolute(&mut plan, start)?;
     check(&plan)?;
-    lab::settle_topology(&mut plan)?;
+    plan.server.settle_topology();
     if remote.is_none() && plan.server.pairs > 1 {
         let text = match plan.tail {
             Some(_) => {
@@ -479,7 +479,7 @@ pub(crate) fn of_server(
     )?;
     absolute(&mut resolved.plan, start)?;
     check(&resolved.plan)?;
-    lab::settle_topology(&mut resolved.plan)?;
+    resolved.plan.server.settle_topology();
     Ok(resolved.plan)
 }
 
@@ -589,7 +589,7 @@ fn resolve_task(
     }
     let server = settle_server(&mut plan, &arguments.start, surroundings, &mut notes)?;
     check(&plan)?;
-    lab::settle_topology(&mut plan)?;
+    plan.server.settle_topology();
     if remote.is_none() && plan.server.pairs > 1 {
         // The clients share what one would have, unless somebody says how many threads there shall be.
         overrides.thread_limit = Some(Threads::Shared(cores).most(plan.server.pairs));
@@ -658,7 +658,7 @@ pub(crate) fn limit_clients(plan: &mut Plan, target: &Target) -> Option<String> 
 pub(crate) fn check(plan: &Plan) -> Result<(), Failure> {
     let problems = validate(plan);
     if problems.is_empty() {
-        return place::check(plan);
+        return Ok(());
     }
     Err(PlanError::Invalid(problems).into())
 }

@@ -10,8 +10,8 @@ use super::replica_set::{Progress, Wanted, configuration, progress};
 use super::{Deployment, DeploymentOptions, Duty, Instance, Member, TAIL_LINES, launch, secured};
 use crate::commander::{COMMAND_NOT_FOUND, CommandFailure, Commander};
 use crate::settings::Role;
-use crate::topology::Topology;
 use crate::{ServerError, ServerOptions};
+use dyno_plan::topology::Topology;
 
 /// Distance between two questions for a state: short against an election (seconds), and no load.
 const ASK_INTERVAL: Duration = Duration::from_millis(50);

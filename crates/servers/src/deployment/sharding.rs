@@ -8,8 +8,8 @@ use super::replica_set::number;
 use super::{Deployment, Duty, Namespace};
 use crate::ServerError;
 use crate::commander::CommandFailure;
-use crate::topology::{Balancer, PreSplit, ShardKeyKind, Sharded};
 use crate::version::major_minor;
+use dyno_plan::topology::{Balancer, PreSplit, ShardKeyKind, Sharded};
 
 /// From this version on a collection can be sharded in any database.
 const NO_ENABLING: (u32, u32) = (6, 0);
@@ -148,14 +148,14 @@ impl Deployment {
     /// Splits at the given values, and lays the chunks on the shards in turn.
     fn split_and_spread(
         &mut self,
-        points: &[Bson],
+        points: &[String],
         cluster: &Sharded,
         namespace: &Namespace,
         crew: &mut Crew<'_>,
     ) -> Result<(), ServerError> {
         let field = &cluster.shard_key.field;
         for point in points {
-            self.split_at(namespace, field, point.clone(), crew)?;
+            self.split_at(namespace, field, Bson::from(point.as_str()), crew)?;
         }
         let router = self.router();
         for (turn, chunk) in (0_u32..).zip(self.chunks(namespace, field, crew)?) {

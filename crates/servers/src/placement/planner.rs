@@ -3,10 +3,12 @@
 use super::division::{cpus_of, divide, take};
 use super::error::PlacementError;
 use super::houses::{self, House, Shares, Tenant, even_out, settle};
-use super::id_set::{CpuSet, NodeSet};
 use super::machine::{Core, Machine};
 use super::outcome::{Placement, notes, process_name};
-use super::policy::{ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy};
+use dyno_plan::placement::{
+    ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy,
+};
+use dyno_plan::placement::{CpuSet, NodeSet};
 
 /// Plans where the instances and clients of `request` run on `machine`.
 ///
