@@ -97,7 +97,14 @@ impl Failure {
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {
         let hint = error.hint();
-        Failure::of(Exit::BadInput, error).with_optional_hint(hint)
+        match error {
+            PlanError::Host(error) => match error.downcast::<ServerError>() {
+                Ok(error) => (*error).into(),
+                Err(error) => Failure::of(Exit::Environment, anyhow::Error::from_boxed(error)),
+            },
+            error @ PlanError::Folder { .. } => Failure::of(Exit::Environment, error),
+            error => Failure::of(Exit::BadInput, error).with_optional_hint(hint),
+        }
     }
 }
 

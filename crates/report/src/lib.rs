@@ -57,6 +57,22 @@ pub enum Format {
     Kpi,
 }
 
+impl Format {
+    /// All of them, each with its name and a line of help.
+    pub const NAMES: &[(Format, &'static str, &'static str)] = &[
+        (Format::Human, "human", "Text and tables for people"),
+        (Format::Markdown, "markdown", "Markdown"),
+        (Format::Html, "html", "One self-contained page with charts"),
+        (Format::Json, "json", "One JSON document"),
+        (Format::Ycsb, "ycsb", "The text that YCSB prints"),
+        (
+            Format::Kpi,
+            "kpi",
+            "The key figures of the multi-instance benchmark, by its labels",
+        ),
+    ];
+}
+
 /// How a run is rendered. Each format looks only at what concerns it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenderOptions {

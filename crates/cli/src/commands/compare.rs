@@ -1,6 +1,6 @@
 //! `dyno compare`: two runs that exist already, side by side.
 
-use crate::args::{CompareArguments, ExperimentFormat};
+use crate::args::CompareArguments;
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use crate::session::output;
@@ -9,6 +9,7 @@ use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::resampling::Resampling;
 use dyno_record::model::{PhaseKind, RunDocument};
 use dyno_record::responses::responses;
+use dyno_report::experiment::ExperimentFormat;
 use dyno_report::experiment::comparison;
 use std::path::Path;
 

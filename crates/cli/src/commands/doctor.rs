@@ -1,12 +1,13 @@
 //! `dyno doctor`: checks the machine and a server, changes what it is told to, and takes it back.
 
-use crate::args::{DoctorArguments, DoctorFormat};
+use crate::args::DoctorArguments;
 use crate::doctor::{journal, subject, text, tracing};
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use crate::surroundings::Surroundings;
 use dyno_observe::doctor::{Facts, examine, observe};
 use dyno_record::verdict::{CheckName, Level};
+use dyno_report::Format;
 use dyno_trace::LiveKernel;
 use std::path::Path;
 
@@ -41,11 +42,11 @@ pub(crate) fn doctor(
     // The tree of files of another machine says nothing of its kernel.
     let tracing = (root == Path::new("/")).then(|| tracing::tracing(&LiveKernel::new()));
     print_data(&match arguments.format {
-        DoctorFormat::Human => {
+        Format::Json => text::json(&verdicts, &changed, tracing.as_ref()),
+        _ => {
             let tracing = tracing.as_ref().map(tracing::human);
             text::human(&verdicts, &changed) + &tracing.unwrap_or_default()
         }
-        DoctorFormat::Json => text::json(&verdicts, &changed, tracing.as_ref()),
     })?;
     let fails = verdicts.iter().any(|verdict| verdict.level == Level::Fail);
     Ok(if fails { Exit::CheckFailed } else { Exit::Done })
@@ -75,8 +76,8 @@ fn revert(
     let mut journal = journal::Journal::open(journal::folder(state_dir)?, root)?;
     let outcome = journal.revert(root, messages)?;
     print_data(&match arguments.format {
-        DoctorFormat::Human => text::reverted_human(&outcome),
-        DoctorFormat::Json => text::reverted_json(&outcome),
+        Format::Json => text::reverted_json(&outcome),
+        _ => text::reverted_human(&outcome),
     })?;
     Ok(if outcome.refused == 0 {
         Exit::Done

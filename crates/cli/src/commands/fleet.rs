@@ -5,13 +5,13 @@ use crate::commands::{ab, resume, run, slo, soak, sweep, xmax};
 use crate::exit::{Exit, Failure};
 use crate::fleet::{Fleet, check_run};
 use crate::messages::print_data;
-use crate::session::choice;
 use crate::session::execute::Hands;
 use crate::session::output;
 use crate::surroundings::{ServerHome, Surroundings};
 use dyno_fleet::kubernetes;
 use dyno_fleet::names::RunName;
-use dyno_plan::resolve::{self, Overrides};
+use dyno_plan::request::Request;
+use dyno_plan::resolve::resolve;
 use std::path::Path;
 
 /// See the module.
@@ -75,12 +75,17 @@ fn on_hosts(
 fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
     let run = RunName::new(&arguments.run)?.to_string();
     check_run(&run)?;
-    let mut plan = resolve::resolve(&arguments.plan, &Overrides::default())?.plan;
+    let request = Request {
+        source: Some(arguments.plan.clone()),
+        ..Request::default()
+    };
+    // How many cores the clients have is known in the pods.
     let pods = Surroundings {
         home: ServerHome::Pods,
+        cores: 1,
         ..Surroundings::default()
     };
-    choice::settle(&mut plan, None, &pods)?;
+    let plan = resolve(&request, &pods)?.plan;
     let manifests = match arguments.system {
         RenderSystem::Kubernetes => kubernetes::render(&plan, &run, 1),
     };

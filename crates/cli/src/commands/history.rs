@@ -1,6 +1,6 @@
 //! `dyno history`: runs of the same plan over time, and where their level changed.
 
-use crate::args::{ExperimentFormat, HistoryArguments};
+use crate::args::HistoryArguments;
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use crate::session::output::write_file;
@@ -11,6 +11,7 @@ use dyno_analyze::uncertainty::series::{Series, Statistic};
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_record::responses::responses;
+use dyno_report::experiment::ExperimentFormat;
 use dyno_report::experiment::history as picture;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

@@ -35,7 +35,7 @@ pub(crate) fn index_build(
     let path = folder.path().to_owned();
     let failure = perform(&task, hands, embedded, folder)?;
     let analysed = AnalysedBuilds::of(&path)?;
-    output::present(&path, arguments.format.into(), hands, |format, options| {
+    output::present(&path, arguments.format, hands, |format, options| {
         analysed.render(format, options)
     })?;
     failure.map_or(Ok(Exit::Done), Err)

@@ -25,7 +25,6 @@ pub(crate) fn load(
         &arguments.data,
         hands.surroundings,
     )?;
-    task::check_data_stays(&task.plan)?;
     let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
     let conduct = Conduct {
         extent: Extent::Load,

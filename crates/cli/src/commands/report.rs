@@ -1,6 +1,6 @@
 //! `dyno report`: renders a recorded run, an experiment or a trace again.
 
-use crate::args::{ReportArguments, ReportFormat};
+use crate::args::ReportArguments;
 use crate::exit::{Exit, Failure};
 use crate::experiment::folder::{self, DOCUMENT};
 use crate::index_build::reports::AnalysedBuilds;
@@ -81,16 +81,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-fn of_run(folder: &Path, format: ReportFormat, options: &RenderOptions) -> Result<String, Failure> {
+fn of_run(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Failure> {
     let run = output::open(folder)?;
-    let format = match format {
-        ReportFormat::Human => Format::Human,
-        ReportFormat::Markdown => Format::Markdown,
-        ReportFormat::Html => Format::Html,
-        ReportFormat::Json => Format::Json,
-        ReportFormat::Ycsb => Format::Ycsb,
-        ReportFormat::Kpi => Format::Kpi,
-    };
     let analysis = match format {
         // What scripts read has none of it.
         Format::Ycsb | Format::Kpi => None,
@@ -106,11 +98,11 @@ fn of_run(folder: &Path, format: ReportFormat, options: &RenderOptions) -> Resul
 
 fn of_experiment(
     folder: &Path,
-    format: ReportFormat,
+    format: Format,
     options: &RenderOptions,
 ) -> Result<String, Failure> {
     let document = folder::read(folder)?;
-    let Some(format) = without_ycsb(format) else {
+    let Some(format) = ExperimentFormat::from_format(format) else {
         let text = "this format has one run, and the folder holds an experiment";
         let hint = "give the folder of one of its runs, below `runs`";
         return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
@@ -120,22 +112,18 @@ fn of_experiment(
 
 fn of_index_build(
     folder: &Path,
-    format: ReportFormat,
+    format: Format,
     options: &RenderOptions,
 ) -> Result<String, Failure> {
-    let Some(format) = without_ycsb(format) else {
+    let Some(format) = ExperimentFormat::from_format(format) else {
         let text = "this format has a run, and the folder holds an index build";
         return Err(Failure::new(Exit::BadInput, text));
     };
     AnalysedBuilds::of(folder)?.render(format, options)
 }
 
-fn of_tail(
-    folder: &Path,
-    format: ReportFormat,
-    options: &RenderOptions,
-) -> Result<String, Failure> {
-    let Some(format) = without_ycsb(format) else {
+fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Failure> {
+    let Some(format) = ExperimentFormat::from_format(format) else {
         let text = "this format has a run, and the folder holds messages of `dyno tail`";
         return Err(Failure::new(Exit::BadInput, text));
     };
@@ -147,7 +135,7 @@ fn of_trace(
     arguments: &ReportArguments,
     options: &RenderOptions,
 ) -> Result<String, Failure> {
-    let Some(format) = without_ycsb(arguments.format) else {
+    let Some(format) = ExperimentFormat::from_format(arguments.format) else {
         let text = "this format has a run, and the folder holds a trace of file I/O";
         return Err(Failure::new(Exit::BadInput, text));
     };
@@ -156,15 +144,4 @@ fn of_trace(
         part: arguments.part.clone(),
     };
     Analysed::of(folder, &asked)?.render(format, options)
-}
-
-/// The forms that everything but runs has.
-fn without_ycsb(format: ReportFormat) -> Option<ExperimentFormat> {
-    match format {
-        ReportFormat::Human => Some(ExperimentFormat::Human),
-        ReportFormat::Markdown => Some(ExperimentFormat::Markdown),
-        ReportFormat::Html => Some(ExperimentFormat::Html),
-        ReportFormat::Json => Some(ExperimentFormat::Json),
-        ReportFormat::Ycsb | ReportFormat::Kpi => None,
-    }
 }

@@ -1,6 +1,6 @@
 //! `dyno run`: from a workload to a saved run and its report.
 
-use crate::args::{RunArguments, RunFormat};
+use crate::args::RunArguments;
 use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
 use crate::metrics::{Endpoint, Metrics};
@@ -35,7 +35,6 @@ pub(crate) fn perform(
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
     let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
-    task::check_loads_what_it_drops(&task.plan, arguments.no_load)?;
     let conduct = Conduct {
         extent: Extent::Whole,
         wishes: Wishes {
@@ -74,7 +73,7 @@ pub(crate) fn perform(
 /// Prints the result and judges it.
 pub(crate) fn end(
     finished: Finished,
-    format: RunFormat,
+    format: Format,
     tolerated_error_ratio: f64,
     hands: Hands<'_>,
 ) -> Result<Exit, Failure> {
@@ -85,12 +84,6 @@ pub(crate) fn end(
         ));
         return Err(fault);
     }
-    let format = match format {
-        RunFormat::Human => Format::Human,
-        RunFormat::Json => Format::Json,
-        RunFormat::Ycsb => Format::Ycsb,
-        RunFormat::Kpi => Format::Kpi,
-    };
     print_data(&output::text(
         &finished.run,
         finished.analysis.as_ref(),

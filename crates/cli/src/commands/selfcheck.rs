@@ -1,10 +1,11 @@
 //! `dyno selfcheck`: measures the load generator itself and keeps the result.
 
-use crate::args::{SelfcheckArguments, SelfcheckFormat};
+use crate::args::SelfcheckArguments;
 use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
 use crate::selfcheck::{measure::measure, state, text};
 use crate::session::execute::Hands;
+use dyno_report::Format;
 use std::path::Path;
 
 /// See the module.
@@ -18,8 +19,8 @@ pub(crate) fn selfcheck(
     }
     let result = measure(arguments.duration.0, arguments.clients, hands)?;
     print_data(&match arguments.format {
-        SelfcheckFormat::Human => text::human(&result),
-        SelfcheckFormat::Json => text::json(&result),
+        Format::Json => text::json(&result),
+        _ => text::human(&result),
     })?;
     if arguments.no_save {
         return Ok(Exit::Done);

@@ -1,8 +1,8 @@
 //! `dyno server`: servers that stay after the command that started them, and placements.
 
 use crate::args::{
-    ServerArguments, ServerCommand, ServerFormat, ServerListArguments, ServerPlanArguments,
-    ServerStartArguments, ServerStatusArguments,
+    ServerArguments, ServerCommand, ServerListArguments, ServerPlanArguments, ServerStartArguments,
+    ServerStatusArguments,
 };
 use crate::commands::install;
 use crate::exit::{Exit, Failure};
@@ -14,6 +14,7 @@ use crate::standing::text::{self, Answer};
 use crate::standing::{Place, Standing, Stopped, state, supervisor};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
+use dyno_report::Format;
 use dyno_servers::{Duty, ServerProgram, placement, planned_caches};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -85,8 +86,8 @@ fn start(
     };
     let answers: Vec<Answer> = state.members.iter().map(Answer::of).collect();
     print_data(&match arguments.format {
-        ServerFormat::Json => text::status_json(&place.name, &state, answers),
-        ServerFormat::Human => text::status(&place.name, &state, &answers),
+        Format::Json => text::status_json(&place.name, &state, answers),
+        _ => text::status(&place.name, &state, &answers),
     })?;
     let name = &place.name;
     hands.messages.note(&format!(
@@ -133,8 +134,8 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, F
     let answers: Vec<Answer> = state.members.iter().map(Answer::of).collect();
     let all_answer = answers.iter().all(Answer::is_good);
     print_data(&match arguments.format {
-        ServerFormat::Json => text::status_json(name, &state, answers),
-        ServerFormat::Human => text::status(name, &state, &answers),
+        Format::Json => text::status_json(name, &state, answers),
+        _ => text::status(name, &state, &answers),
     })?;
     Ok(match all_answer {
         true => Exit::Done,
@@ -151,8 +152,8 @@ fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Failu
         }
     }
     print_data(&match arguments.format {
-        ServerFormat::Json => text::list_json(&all),
-        ServerFormat::Human => text::list(&all),
+        Format::Json => text::list_json(&all),
+        _ => text::list(&all),
     })?;
     Ok(Exit::Done)
 }

@@ -33,7 +33,7 @@ pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, 
     let path = folder.path().to_owned();
     let failure = perform(&task, arguments, hands, folder)?;
     let analysed = AnalysedTail::of(&path)?;
-    output::present(&path, arguments.format.into(), hands, |format, options| {
+    output::present(&path, arguments.format, hands, |format, options| {
         analysed.render(format, options)
     })?;
     failure.map_or(Ok(Exit::Done), Err)

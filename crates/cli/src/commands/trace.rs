@@ -88,7 +88,7 @@ pub(crate) fn trace(arguments: &TraceArguments, hands: Hands<'_>) -> Result<Exit
         }
     };
     analysed.write(&folder)?;
-    print_data(&analysed.render(arguments.format.into(), &options)?)?;
+    print_data(&analysed.render(arguments.format, &options)?)?;
     Ok(ending.exit)
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn plan(
         if workload.is_some() {
             experiment.target.workload.clone_from(workload);
         }
-        let mut task = task::of_experiment(&experiment, &all, None, surroundings)?;
+        let mut task = task::of_experiment(&experiment, &all, (None, None), surroundings)?;
         if let Some(clients) = arguments.clients {
             task.set_clients(clients)?;
         }

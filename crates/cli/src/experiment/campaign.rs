@@ -7,7 +7,6 @@ use crate::exit::{Exit, Failure};
 use crate::fleet::{self, Fleet};
 use crate::progress::Progress;
 use crate::session::analysis::stolen_ratio;
-use crate::session::choice;
 use crate::session::collection::Wishes;
 use crate::session::execute::{Conduct, Extent, Hands, execute_on};
 use crate::session::lab::Lab;
@@ -19,8 +18,8 @@ use dyno_analyze::experiment::{Experiment, Point, Side, Verb};
 use dyno_load::backend::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
-use dyno_plan::resolve::PlanError;
-use dyno_plan::task::{Remote, Task};
+use dyno_plan::request::Setting;
+use dyno_plan::task::Task;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
 use std::collections::BTreeMap;
@@ -645,41 +644,11 @@ fn other_documents(hint: &str) -> Failure {
 
 /// What a point runs.
 fn plan_of(task: &Task, point: &Point) -> Result<Task, Failure> {
-    let mut plan = task.plan.clone();
-    let settings: Vec<(String, String)> = point
-        .settings
-        .iter()
-        .map(|(key, value)| (key.clone(), value.clone()))
+    let settings = point.settings.iter();
+    let settings: Vec<Setting> = settings
+        .map(|(key, text)| Setting::from_text(key, text))
         .collect();
-    let keys = point.settings.keys().map(String::as_str);
-    dyno_plan::file::set(&mut plan, &settings).map_err(PlanError::Invalid)?;
-    choice::reconsider(&mut plan, keys.clone());
-    let is_other_server = keys.clone().any(choice::decides);
-    plan.server.settle_topology();
-    if !settings.is_empty() && !point.settings.contains_key("client.threads") {
-        task.threads.apply(&mut plan);
-    }
-    task::check(&plan)?;
-    let remote = match point.settings.get("server.uri") {
-        Some(uri) => Some(at(uri, task)?),
-        None => task.remote.clone(),
-    };
-    Ok(Task {
-        plan,
-        remote,
-        warnings: Vec::new(),
-        notes: Vec::new(),
-        threads: task.threads,
-        server: task.server.clone().filter(|_| !is_other_server),
-    })
-}
-
-/// The server of a point that names it. Credentials belong to the server that they were given for.
-fn at(uri: &str, task: &Task) -> Result<Remote, Failure> {
-    let named = Remote::parse(uri)?;
-    let known = task.remote.as_ref();
-    let known = known.filter(|known| known.target.to_string() == named.target.to_string());
-    Ok(known.cloned().unwrap_or(named))
+    Ok(task.with_settings(&settings)?)
 }
 
 /// Stops servers; what is unusual about their end is told.

@@ -9,7 +9,7 @@ pub(crate) mod slo;
 pub(crate) mod sweep;
 pub(crate) mod xmax;
 
-use crate::args::{ExperimentArguments, ExperimentFormat, ResumeArguments};
+use crate::args::{ExperimentArguments, ResumeArguments};
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use crate::metrics::{Endpoint, Metrics};
@@ -26,6 +26,7 @@ use dyno_plan::Plan;
 use dyno_plan::task::Task;
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
+use dyno_report::experiment::ExperimentFormat;
 use folder::{DOCUMENT, ExperimentFolder};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -156,7 +157,7 @@ pub(crate) fn resume(
         }
         let threads = document.options.get(threads_option(*side));
         let threads = threads.and_then(|value| serde_json::from_value(value.clone()).ok());
-        let task = task::of_plan(plan, threads, arguments.uri.as_deref())?;
+        let task = Task::from_plan(plan, threads, arguments.uri.as_deref())?;
         task::tell(&task, hands.messages);
         tasks.insert(*side, task);
     }

@@ -1,7 +1,6 @@
 //! What becomes of an experiment: its doubts and its findings, the reports in its folder, and the text on
 //! standard output.
 
-use crate::args;
 use crate::exit::Failure;
 use crate::session::output::{HTML, MARKDOWN, terminal_options, write_file};
 use crate::surroundings::Surroundings;
@@ -65,14 +64,8 @@ pub(crate) fn write_reports(document: &Experiment, folder: &Path) -> Result<(), 
 /// The text for standard output.
 pub(crate) fn text(
     document: &Experiment,
-    format: args::ExperimentFormat,
+    format: ExperimentFormat,
     surroundings: &Surroundings,
 ) -> Result<String, Failure> {
-    let format = match format {
-        args::ExperimentFormat::Human => ExperimentFormat::Human,
-        args::ExperimentFormat::Markdown => ExperimentFormat::Markdown,
-        args::ExperimentFormat::Html => ExperimentFormat::Html,
-        args::ExperimentFormat::Json => ExperimentFormat::Json,
-    };
     Ok(render(document, format, &terminal_options(surroundings))?)
 }

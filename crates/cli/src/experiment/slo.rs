@@ -2,7 +2,7 @@
 
 use super::campaign::Campaign;
 use super::document;
-use crate::args::{ScheduleName, SloArguments};
+use crate::args::SloArguments;
 use crate::exit::{Exit, Failure};
 use crate::session::task;
 use crate::surroundings::Surroundings;
@@ -12,6 +12,7 @@ use dyno_analyze::experiment::sweep::RATE;
 use dyno_analyze::experiment::{Answer, Experiment, Verb};
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
 use dyno_plan::model::Schedule;
+use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
 use dyno_record::model::PhaseKind;
@@ -33,15 +34,16 @@ pub(crate) fn plan(
     surroundings: &Surroundings,
 ) -> Result<(Experiment, Task), Failure> {
     let settings = &arguments.experiment.target.start.settings;
-    let mut task = task::of_experiment(&arguments.experiment, settings, None, surroundings)?;
+    let mut task =
+        task::of_experiment(&arguments.experiment, settings, (None, None), surroundings)?;
     let is_poisson = matches!(task.plan.schedule, Schedule::Poisson { .. });
     if let Some(clients) = arguments.clients {
         task.set_clients(clients)?;
     }
     let kind = match arguments.schedule {
-        Some(ScheduleName::Poisson) => "poisson",
+        Some(ScheduleKind::Poisson) => "poisson",
         None if is_poisson => "poisson",
-        Some(ScheduleName::Closed) => {
+        Some(ScheduleKind::Closed) => {
             let text = "an objective needs an offered rate, and a closed loop has none";
             return Err(Failure::new(Exit::BadInput, text)
                 .with_hint("use `--schedule constant` or `--schedule poisson`"));

@@ -4,7 +4,7 @@
 use super::campaign::{Campaign, point};
 use super::document;
 use super::slo::max_start_delay;
-use crate::args::{OrderName, ScheduleName, SweepArguments};
+use crate::args::{OrderName, SweepArguments};
 use crate::exit::{Exit, Failure};
 use crate::session::choice;
 use crate::session::task;
@@ -186,18 +186,10 @@ fn task(
     rate: Option<&Axis>,
     surroundings: &Surroundings,
 ) -> Result<Task, Failure> {
-    let of = |schedule| task::of_experiment(&arguments.experiment, fixed, schedule, surroundings);
-    let task = of(None)?;
-    let Some(axis) = rate else {
-        return Ok(task);
-    };
+    let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));
     // A plan that has a random schedule keeps it unless another one is asked for.
-    let name = match (arguments.schedule, &task.plan.schedule) {
-        (Some(name), _) => name,
-        (None, Schedule::Poisson { .. }) => ScheduleName::Poisson,
-        (None, _) => ScheduleName::Constant,
-    };
-    of(Some((name, axis.values[0].parse().unwrap_or(1.0))))
+    let schedule = (arguments.schedule, rate_per_s);
+    task::of_experiment(&arguments.experiment, fixed, schedule, surroundings)
 }
 
 fn in_words(axis: &Axis) -> String {

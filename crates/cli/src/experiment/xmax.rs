@@ -24,7 +24,7 @@ pub(crate) fn plan(
     surroundings: &Surroundings,
 ) -> Result<(Experiment, Task), Failure> {
     let settings = &arguments.experiment.target.start.settings;
-    let task = task::of_experiment(&arguments.experiment, settings, None, surroundings)?;
+    let task = task::of_experiment(&arguments.experiment, settings, (None, None), surroundings)?;
     if task.plan.schedule != (Schedule::Closed {}) {
         let text = "the plan offers a rate, but the highest one is searched with a closed loop";
         return Err(Failure::new(Exit::BadInput, text)

@@ -1,82 +1,84 @@
-//! Which server a plan starts: decided once, when a plan is resolved, so that a plan that is carried out names it.
+//! What resolution asks about this machine, and above all which server a plan starts: decided once, so that a plan that is
+//! carried out names it.
 
 use crate::exit::{Exit, Failure};
+use crate::session::locality;
 use crate::surroundings::{ServerHome, Surroundings};
 use dyno_plan::Plan;
+use dyno_plan::host::{FoundServer, Host, HostError, WantedServer};
 use dyno_plan::model::ServerKind;
-use dyno_plan::resolve::size_by_cache;
+use dyno_plan::task::chooses_server;
 use dyno_servers::{
     Chosen, EmbeddedPlaces, InstalledServers, Mongod, MongodPlaces, ServerError, ServerProgram,
     choose, locate_embedded, locate_mongod, program_version,
 };
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// Puts into a plan which server it starts, and says it with its version; `None` where it starts none here.
-///
-/// # Errors
-/// There is no server that could be started, or the one that is named is not there or cannot be run.
-pub(crate) fn settle(
-    plan: &mut Plan,
-    embedded: Option<&Path>,
-    surroundings: &Surroundings,
-) -> Result<Option<String>, Failure> {
-    let server = settle_kind(plan, embedded, surroundings)?;
-    // The smallest cache is known now.
-    size_by_cache(plan);
-    Ok(server)
-}
+impl Host for Surroundings {
+    fn cores(&self) -> u32 {
+        self.cores
+    }
 
-fn settle_kind(
-    plan: &mut Plan,
-    embedded: Option<&Path>,
-    surroundings: &Surroundings,
-) -> Result<Option<String>, Failure> {
-    let server = &mut plan.server;
-    match surroundings.home {
-        ServerHome::Here => {}
-        ServerHome::Hosts | ServerHome::Pods => {
-            if server.kind == ServerKind::Auto {
-                server.kind = match surroundings.home {
-                    ServerHome::Pods => ServerKind::Mongod,
-                    ServerHome::Here | ServerHome::Hosts => ServerKind::Embedded,
-                };
-            }
-            return Ok(None);
+    fn hostname(&self) -> Option<&str> {
+        self.hostname.as_deref()
+    }
+
+    fn folder(&self) -> io::Result<PathBuf> {
+        std::env::current_dir()
+    }
+
+    fn is_tunnel(&self, port: u16) -> bool {
+        locality::is_tunnel(port)
+    }
+
+    fn server(&self, wanted: &WantedServer<'_>) -> Result<FoundServer, HostError> {
+        match (self.home, wanted.kind) {
+            (ServerHome::Here, _) => Ok(find(wanted, self)?),
+            (ServerHome::Hosts, ServerKind::Auto) => Ok(FoundServer::unseen(ServerKind::Embedded)),
+            (ServerHome::Pods, ServerKind::Auto) => Ok(FoundServer::unseen(ServerKind::Mongod)),
+            (ServerHome::Hosts | ServerHome::Pods, kind) => Ok(FoundServer::unseen(kind)),
         }
     }
-    let chosen = match server.kind {
-        ServerKind::Uri => return Ok(None),
-        // A plan can be shown where it is not built; its start says what is missing, and so does a dry run.
-        ServerKind::Embedded => match locate_embedded(&embedded_places(embedded, surroundings)) {
+}
+
+/// Finds a server on this machine, and asks it for its version.
+fn find(
+    wanted: &WantedServer<'_>,
+    surroundings: &Surroundings,
+) -> Result<FoundServer, ServerError> {
+    let named = surroundings.embedded_server.as_deref();
+    let embedded = embedded_places(wanted.embedded.or(named), surroundings);
+    let chosen = match wanted.kind {
+        ServerKind::Embedded => match locate_embedded(&embedded) {
             Ok(program) => Chosen::Embedded(program),
-            Err(_) => return Ok(None),
+            // A plan can be shown where it is not built; its start says what is missing, and so does a dry run.
+            Err(_) => return Ok(FoundServer::unseen(ServerKind::Embedded)),
         },
-        ServerKind::Mongod => Chosen::Mongod(mongod(server.mongod.as_deref(), surroundings)?),
+        ServerKind::Mongod | ServerKind::Uri => with_installed(surroundings, |installed| {
+            locate_mongod(wanted.mongod, &mongod_places(surroundings, installed))
+        })
+        .map(Chosen::Mongod)?,
         ServerKind::Auto => with_installed(surroundings, |installed| {
-            choose(
-                &mongod_places(surroundings, installed),
-                &embedded_places(embedded, surroundings),
-            )
+            choose(&mongod_places(surroundings, installed), &embedded)
         })?,
     };
-    let (kind, path) = match &chosen {
-        Chosen::Mongod(found) => {
-            server.kind = ServerKind::Mongod;
-            server.mongod = Some(found.name.clone());
-            (ServerProgram::Mongod, &found.program)
-        }
-        Chosen::Embedded(program) => {
-            server.kind = ServerKind::Embedded;
-            (ServerProgram::Embedded, program)
-        }
+    let (kind, program, path, mongod) = match chosen {
+        Chosen::Mongod(found) => (
+            ServerKind::Mongod,
+            ServerProgram::Mongod,
+            found.program,
+            Some(found.name),
+        ),
+        Chosen::Embedded(path) => (ServerKind::Embedded, ServerProgram::Embedded, path, None),
     };
-    let says = program_version(kind, path)?;
-    Ok(Some(format!(
-        "`{}` {}, {}",
-        kind.executable(),
-        says.version,
-        path.display()
-    )))
+    let version = program_version(program, &path)?.version;
+    let description = format!("`{}` {version}, {}", program.executable(), path.display());
+    Ok(FoundServer {
+        kind,
+        mongod,
+        description: Some(description),
+    })
 }
 
 /// Finds the `mongod` that a key of the plan names, or the one that is used if none is named.
@@ -131,11 +133,6 @@ fn with_installed<T>(
     find(&InstalledServers::of(surroundings.data_dir.as_deref()))
 }
 
-/// Whether a key of the plan decides which server is started.
-pub(crate) fn decides(key: &str) -> bool {
-    matches!(key, "server.kind" | "server.mongod")
-}
-
 /// The value of a swept key by which the plan of all runs is settled; `None` where the key does not decide which server is
 /// started. A `mongod` goes first: its program is then known for the runs that start one.
 pub(crate) fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a String> {
@@ -144,7 +141,7 @@ pub(crate) fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a 
         .iter()
         .find(|value| key == "server.kind" && is_mongod(value))
         .or_else(|| values.first())
-        .filter(|_| decides(key))
+        .filter(|_| chooses_server(key))
 }
 
 /// Looks for the servers that the values of a swept key name.
@@ -161,7 +158,7 @@ pub(crate) fn check_values(
         let text = "`server.kind=auto` leaves open which server is swept";
         return Err(Failure::new(Exit::BadInput, text).with_hint("name `mongod` or `embedded`"));
     }
-    if !decides(key) || surroundings.home != ServerHome::Here {
+    if !chooses_server(key) || surroundings.home != ServerHome::Here {
         return Ok(());
     }
     for value in values {
@@ -176,13 +173,4 @@ pub(crate) fn check_values(
         }
     }
     Ok(())
-}
-
-/// Takes back the program that was found for all runs where one of them starts another kind of server. `named` are the
-/// settings of that run.
-pub(crate) fn reconsider<'a>(plan: &mut Plan, mut named: impl Iterator<Item = &'a str>) {
-    let server = &mut plan.server;
-    if server.kind != ServerKind::Mongod && !named.any(|key| key == "server.mongod") {
-        server.mongod = None;
-    }
 }

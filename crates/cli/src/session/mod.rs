@@ -8,7 +8,6 @@ pub(crate) mod commander;
 pub(crate) mod directory;
 pub(crate) mod document;
 pub(crate) mod execute;
-pub(crate) mod framework;
 pub(crate) mod guard;
 #[cfg(test)]
 mod hour;

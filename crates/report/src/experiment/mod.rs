@@ -27,8 +27,8 @@ pub mod table;
 pub(crate) mod terminal;
 mod xmax;
 
-use crate::RenderOptions;
 use crate::error::ReportError;
+use crate::{Format, RenderOptions};
 use dyno_analyze::experiment::Experiment;
 use model::ExperimentModel;
 
@@ -43,6 +43,35 @@ pub enum ExperimentFormat {
     Html,
     /// The document.
     Json,
+}
+
+impl ExperimentFormat {
+    /// All of them, each with its name and a line of help.
+    pub const NAMES: &[(ExperimentFormat, &'static str, &'static str)] = &[
+        (
+            ExperimentFormat::Human,
+            "human",
+            "Text and tables for people",
+        ),
+        (ExperimentFormat::Markdown, "markdown", "Markdown"),
+        (
+            ExperimentFormat::Html,
+            "html",
+            "One self-contained page with charts",
+        ),
+        (ExperimentFormat::Json, "json", "One JSON document"),
+    ];
+
+    /// The format of an experiment that is called as one of a run; `None` if experiments have none of this name.
+    pub fn from_format(format: Format) -> Option<Self> {
+        match format {
+            Format::Human => Some(ExperimentFormat::Human),
+            Format::Markdown => Some(ExperimentFormat::Markdown),
+            Format::Html => Some(ExperimentFormat::Html),
+            Format::Json => Some(ExperimentFormat::Json),
+            Format::Ycsb | Format::Kpi => None,
+        }
+    }
 }
 
 /// Renders an experiment. The text ends with a line end.
